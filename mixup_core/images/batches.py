@@ -158,7 +158,8 @@ class Draws:
     def of_partners(self) -> "Draws":
         """Return the random values of this pass with each image and its partner exchanged.
 
-        With the result, partners are prepared as images are. The mixing weights do not change.
+        From the result, training prepares (augments, normalises) the partners of a batch apart from
+        its images, as operations that are not linear need it. The mixing weights do not change.
         """
         augmentation = None if self.augmentation is None else self.augmentation.flip(0)
         return replace(

@@ -26,7 +26,7 @@ _SPLIT = (
 
 
 def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
-    """Return a configuration at a seed, with the fold that this seed holds out for validation."""
+    """Return a configuration at a seed; of `data.folds` folds, it holds out number seed % folds."""
     folds = config.data.folds
     data = config.data if folds is None else replace(config.data, fold=seed % folds)
     return replace(config, seed=seed, data=data)
@@ -145,8 +145,9 @@ def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
 
     In a sample of n of N images, a class of m images is missing with probability at most
     (1 - n / N)^m, or (1 - (n / N) (1 - rate))^m with label noise, which changes a label with
-    probability `rate`. A sum over the classes below 1e-12 counts as impossible. A balanced subset
-    needs equally many images of each class; the result is also true if a class can have too few.
+    probability `rate`. The result is false if this bound for the smallest class, times the number
+    of classes, is below 1e-12. A balanced subset needs equally many images of each class; the
+    result is also true if a class can have too few.
     """
     held_out = data.num_held_out(info.num_train)
     drawn = data.size_of_subset(info.num_train - held_out)

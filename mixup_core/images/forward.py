@@ -15,8 +15,8 @@ from mixup_core.images.precision import DTYPES, Precision, arithmetic
 class HiddenMix:
     """Mixing of images with their partners at a hidden layer of the network.
 
-    The last rows of the network's input are the images, followed by their partners; rows
-    before them stay unmixed.
+    The last rows of the network's input are the images, followed by their partners. Rows before
+    them stay unmixed: further images that an objective needs (`after` in `Batch.logits`).
     """
 
     layer: int

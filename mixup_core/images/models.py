@@ -199,10 +199,10 @@ def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]
 
 
 def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
-    """Build a network on the CPU; draw its initial weights for a seed, as PyTorch does by default.
+    """Build a network on the CPU; draw its weights from PyTorch's default uniform distributions.
 
-    The weights are drawn from the random stream `initial weights`, not from a global generator.
-    Runs with the same network and seed start with the same weights.
+    This function, not the network's constructor, draws them, from the random stream `initial
+    weights` and no global generator. Runs with the same network and seed start with equal weights.
 
     Args:
         build: Builds the network.

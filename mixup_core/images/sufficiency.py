@@ -34,7 +34,8 @@ class SufficiencyConfig(Checked):
     Theorem 2.10 of the source below, informally: if no image lies on a line segment between two
     other images of which one has another class, then the minimiser of the mixup loss also
     classifies the original images. The measurement replaces segments by mixed images: as many as
-    there are images, each mixed from two images drawn uniformly.
+    there are images, each mixed from two images drawn uniformly. For an image it uses only those of
+    which neither part has its class; the theorem asks for one part of another class.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.4, and its code.
     """

@@ -9,7 +9,7 @@ from mixup_core.tree.building import with_values
 
 
 def oracles(config: TrainConfig) -> dict[str, bool]:
-    """Return the fields that say whether test images are used for training, by dotted path.
+    """Return, by dotted path, the values of the fields that let test images into training.
 
     `data.oracle` is True if the run trains on test images, `objective.oracle` if its teacher does.
     """

@@ -84,7 +84,7 @@ class TrainingState:
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned, with the records of the epochs before it.
+        """Load a state that `to_bytes` returned; take the records of its epochs from `records`.
 
         Only tensors and plain values are read (`weights_only=True`): no code in the bytes runs.
 
@@ -172,7 +172,7 @@ class Training:
         return self.state.to_bytes()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned, with the records of the epochs before it.
+        """Load a state that `to_bytes` returned; take the records of its epochs from `records`.
 
         Raises:
             StateError: If the bytes are not a state of this run. Do not use this object afterwards.
@@ -180,7 +180,7 @@ class Training:
         self.state.load_bytes(content, records)
 
     def predictions(self) -> bytes:
-        """Return the logits of validation and test images after the last epoch, as an NPZ file."""
+        """Return the final logits of validation and test images, as the bytes of an NPZ file."""
         networks = self.state.networks()
         predictions = predict(self.config, self.data, networks, self.device, self.state.logits)
         return predictions.to_bytes()

@@ -3,7 +3,7 @@
 The multi-view benchmark of Chidambaram et al. 2023 (arXiv:2210.13512, section 5) pairs the classes
 and concatenates each training image with a fixed image of the paired class, so that a network can
 learn either. The second view of validation and test images is zero in normalised space. As
-controls, the second view is added instead, or is one random image per class.
+controls, views are added pixel by pixel, or the second view is one random image per class.
 """
 
 import torch
@@ -44,7 +44,7 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
 def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Tensor:
     """Draw the second view of each training image: a fixed image of the paired class.
 
-    The images are drawn uniformly, once per run.
+    The images are drawn uniformly, once per run. They are not the partners for mixing.
 
     Args:
         labels: (images,), int64.
@@ -252,14 +252,14 @@ class TrainingImages:
         """Return images as the network gets them: normalised, augmented, with their second views.
 
         With concatenated views the result is `concat([gamma x, (1 - gamma) x'])` over channels,
-        with x' the second view of the image x. gamma scales normalised pixels, so that gamma = 0
-        gives the mean pixel.
+        with x' the second view of the image x; with added views it is gamma x + (1 - gamma) x'.
+        gamma scales normalised pixels, so that gamma = 0 gives the mean pixel.
 
         Args:
             indices: Indices of the images, (batch,), int64.
             scaling: gamma of each image, (batch,), in [0, 1); not used for single views.
-            augmentation: Values of `Augmentation.draw` for each image, (batch, numbers), the same
-                for both views; None: no augmentation.
+            augmentation: Random values that `Augmentation.draw` returned, (batch, numbers); both
+                views use the same, except random images of classes. None: no augmentation.
             out: Tensor that receives the result; None allocates one.
 
         Returns:

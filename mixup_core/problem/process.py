@@ -70,7 +70,7 @@ class Process(Protocol):
         """
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned, and the records of the epochs before it.
+        """Load a state that `to_bytes` returned; take the records of its epochs from `records`.
 
         Raises:
             StateError: If the bytes are not a state of this run. Do not use this object after the

@@ -18,7 +18,9 @@ ErasedArea = Annotated[float, Range(0, 1, "()")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Erasing(Augmentation):
-    """Random erasing: replaces a window of some images by the mean pixel, after crop and mirror.
+    """Random erasing: replaces a window of some images by the mean pixel.
+
+    The augmentation that the field `before` names comes first: none, crop, or crop and mirror.
 
     Source: Zhong et al. 2020, arXiv:1708.04896; default areas and largest aspect ratio as in
     torchvision.
@@ -76,7 +78,7 @@ class Erasing(Augmentation):
         return np.concatenate([moves, windows * is_erased[..., None]], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return a batch of images, cropped and mirrored if the field `before` says so."""
+        """Return a batch after the augmentation `before`: none, crop, or crop and mirror."""
         return pixels if self.before == "none" else moved(pixels, drawn[:, :3], self.border)
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":

@@ -103,9 +103,10 @@ class Model(Checked, ABC):
         return 1.0
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights, if fields such as layer sizes can make it large; else 0.
+        """Return the number of weights of wide layers, whose sizes a field lists; 0 if none.
 
-        The number enters an upper bound of a run's memory.
+        An upper bound of a run's memory adds it to the weights of usual networks. `Mlp` leaves out
+        biases and the last layer.
 
         Args:
             inputs: Number of values of an image: channels times pixels.

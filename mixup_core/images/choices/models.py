@@ -78,7 +78,7 @@ class ResNet18(_ByWidth):
     name: ClassVar = "resnet18"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return a ResNet-18; it has 11,173,386 parameters for 2 channels and 10 classes."""
+        """Return a ResNet-18: 11,173,386 parameters for 2 channels (two grey views), 10 classes."""
         from mixup_core.images.models import ResNet, widening
 
         del image_size
@@ -238,7 +238,8 @@ class Mlp(_Uniform):
     def num_wide_weights(self, inputs: int) -> int:
         """Return the number of weights up to the last hidden layer; 0 if `hidden` is not set.
 
-        The number enters an upper bound of a run's memory.
+        An upper bound of a run's memory adds it to the weights of usual networks, which include
+        those of the usual hidden layers.
 
         Args:
             inputs: Number of values of an image: channels times pixels.

@@ -47,7 +47,7 @@ class Splits:
     """Test images under each corruption of `data.corruptions`, by name of the corruption."""
 
     def held_out(self, data: DataConfig) -> dict[str, Images]:
-        """Return the images to evaluate, by the prefix of their metrics: `val`, `test`, `test_fog`.
+        """Return validation, test, corrupted images by metric prefix: `val`, `test`, `test_fog`.
 
         Args:
             data: Decides whether the labels of validation and test images are noisy.
@@ -81,7 +81,7 @@ class Splits:
         return replace(self.train, pixels=pixels, labels=labels, num_test=len(self.test))
 
     def normalised(self, data: DataConfig) -> "Splits":
-        """Return the images, with mean and standard deviation of each channel set in `info`.
+        """Return a copy whose `info` has the mean and standard deviation of each channel.
 
         The pixels do not change; training normalises them by these two. `data.normalise: measured`
         computes them from the training images; `given` keeps those in the facts about the dataset.
@@ -125,8 +125,8 @@ _IMAGES_PER_SUM = 1000
 def load(data: DataConfig, root: Path | None = None) -> Splits:
     """Load a dataset from disk and check it. Nothing is downloaded.
 
-    If `data.test` is false, test images are not opened, so that no number can depend on them. One
-    exception touches no pixel: the digest of an image-folder covers the bytes under `test/`.
+    If `data.test` is false, test images are not decoded, so that no number can depend on them. Only
+    the digest of an image-folder, which shows changes of its files, reads the bytes under `test/`.
 
     Args:
         data: The dataset, its validation images and pooling. Fields that apply after loading, such

@@ -52,7 +52,7 @@ class FileFault:
 
 
 class FileFaultsError(DataError):
-    """Error: some files of an image-folder cannot be used. The message names them, or the first."""
+    """Error: files of an image-folder cannot be used. If they are many, the message names some."""
 
     def __init__(self, folder: Path, faults: Sequence[FileFault]) -> None:
         advice = [] if all(fault.text == EMPTY_CLASS for fault in faults) else [_ADVICE]

@@ -150,9 +150,9 @@ def split_classes(
 ) -> tuple[Mapping[str, Sequence[_Files]], Mapping[str, Sequence[_Files]]]:
     """Return the training images and the test images of an image-folder, each by class.
 
-    With `data.test_fraction`, the images of `train/` whose names have the lowest sha256 become test
-    images, so that adding an image moves at most one other from one split to the
-    other. If `data.test` is false, there are no test images.
+    With `data.test_fraction`, this share of each class in `train/` becomes test images: those whose
+    names have the lowest sha256. An image that is added thus moves at most one other image between
+    the splits. If `data.test` is false, there are no test images.
 
     Args:
         data: The folder.
@@ -242,9 +242,9 @@ def class_files_and_faults(
 
 
 def unused_folders(folder: Path, layout: Layout) -> list[str]:
-    """Return the names of an image-folder's subfolders that no run reads.
+    """Return the names of subfolders that runs ignore although `data.skip` does not match them.
 
-    These are all except `train/`, the test folder, and those that `data.skip` leaves out.
+    These are all such subfolders of an image-folder except `train/` and the test folder.
     """
     names = [entry.name for entry in _entries(folder) if entry.is_dir() and layout.has(entry.name)]
     return [name for name in names if name not in {"train", layout.test_folder}]

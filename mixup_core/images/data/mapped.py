@@ -78,10 +78,10 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def load_once(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load a dataset's images, by split, into shared memory; download them if missing.
+    """Load a dataset's images, by split, as `load_mapped` does; download them first if missing.
 
-    The two datasets loaded last stay in memory, because a process executes many runs in turn. If
-    several processes of a machine need the download, one makes it and the others wait.
+    A process keeps the two datasets that it loaded last, for its next runs, and does not load them
+    again. If several processes of a machine need the download, one makes it and the others wait.
 
     Args:
         data: The dataset. Fields that apply after loading, such as the augmentation, are ignored

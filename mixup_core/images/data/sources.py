@@ -28,10 +28,10 @@ def download(url: str, to: Path) -> None:
 
 
 def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
-    """Return a function that downloads a dataset's files, which need no unpacking, and advice.
+    """Return a mapping from URLs to a function that downloads a dataset's files, and advice.
 
     Args:
-        urls: URLs by path below the root.
+        urls: URLs of the files, which need no unpacking, by path below the root.
         root: Folder in which a user can put the files by hand.
 
     Returns:
@@ -49,7 +49,7 @@ def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
 
 
 def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
-    """Return functions that get and unpack a dataset's tar archive, and advice for the user.
+    """Return functions that unpack a dataset's tar archive into a folder, by source, and advice.
 
     Args:
         url: URL of the archive.
@@ -58,8 +58,9 @@ def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
         root: Folder in which a user can put the archive.
 
     Returns:
-        Functions of the folder to unpack into, by source of the archive: the user's copy in `root`,
-        if there is one, then the URL. And advice: what to do by hand if all of them fail.
+        A mapping from each source of the archive (the user's copy in `root`, if there is one, then
+        the URL) to a function that takes the folder to unpack into. And advice for the user: what
+        to do by hand if all of them fail.
     """
     by_hand = root / filename
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class AllPairs(Objective):
     """Objective: mean loss of all ordered pairs of a batch, including each image with itself.
 
-    A batch of B images becomes B^2 mixed images. Image i has the weight lam_i in all of its pairs;
-    `mix.partner` has no effect.
+    A batch of B images becomes B^2 mixed images. In the pair (i, j), image i has the weight lam_i
+    and image j the weight 1 - lam_i; `mix.partner` has no effect.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2, where the mixup loss J_M is a mean
     over all pairs.

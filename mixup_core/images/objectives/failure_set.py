@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class FailureSet(Guided):
     """Objective: loss of training images, and of test images that a teacher misclassifies.
 
-    Batches are drawn from all training and test images (`data.oracle: true`). A test image counts
-    only if the teacher, a network trained before, predicts a wrong class for it. The loss is the
-    mean over the images that count, or 0 if none counts. Such a run is a teacher for other runs,
-    never a result.
+    Batches are drawn from all training and test images (`data.oracle: true`), unmixed. A test image
+    counts only if the teacher, a network trained before, predicts a wrong class for it. The loss is
+    the mean over the images that count, or 0 if none counts. Such a run is a teacher for other
+    runs, never a result.
 
     Source: slides on data valuation for mixup, which train a network on data D and failure set F.
 
@@ -47,7 +47,7 @@ class FailureSet(Guided):
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
         """Return the epoch's law and this objective, without the name of the teacher's arm.
 
-        The field `teacher_key` names the teacher in stage keys instead.
+        The name must not enter stage keys; in them, `teacher_key` identifies the teacher.
         """
         del epoch, epochs
         return law, dataclasses.replace(self, teacher="")  # `teacher_key` replaces it

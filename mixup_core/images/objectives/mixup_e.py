@@ -61,9 +61,10 @@ class MixupE(Objective):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss, the mean alignment, and the share of images with negative alignment.
+        """Return the loss, the mean alignment of all images, and the share with a negative one.
 
         The alignment of an image is the inner product of its logits with one-hot label - softmax.
+        The field `threshold` changes only the loss.
         """
         from torch.nn.functional import one_hot
 

@@ -69,7 +69,9 @@ class Subject:
 
     @torch.no_grad()
     def asked(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
-        """Return logits, (images, classes), and labels of all training images, unmixed; not cached.
+        """Return logits, (images, classes), and labels of all training images, unmixed.
+
+        Unlike `outputs`, it always runs the network, for probes that record values of its layers.
 
         Args:
             gamma: Weight of the image itself, in [0, 1], if the network gets a second view beside

@@ -57,14 +57,14 @@ class CorruptedSet:
         return tuple(f"{self.folder}/{name}.npy" for name in (*CORRUPTIONS, "labels"))
 
     def sources(self, root: Path) -> Sources:
-        """Return functions that get and unpack the corrupted images, and advice if all fail.
+        """Return functions that unpack the corrupted images into a folder, by source, and advice.
 
         Args:
             root: Folder of datasets, in which a user can put the archive.
 
         Returns:
-            Functions of the folder to unpack into, by source: the user's archive, or the URL; and
-            what to do by hand.
+            A mapping from each source, the user's archive or the URL, to a function that takes the
+            folder to unpack into. And advice: what to do by hand if all of them fail.
         """
         return unpacked_archive(self.url, f"{self.folder}.tar", self.md5, root)
 
