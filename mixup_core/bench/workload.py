@@ -72,8 +72,8 @@ REHEARSAL = Size(
 def images_of(size: Size, name: str) -> tuple[Splits, str]:
     """Return a dataset, and a text that says if its images are the published ones or noise.
 
-    At most `size.limit` training images are kept. Noise replaces the images of a dataset that is
-    not on this machine, in the same number, so that the last batch has the same size.
+    A dataset that is not on this machine is replaced by as many images of noise, so that the last
+    batch has the same size. At most `size.limit` training and a fifth as many test images are kept.
     """
     try:
         data, kind = load(DataConfig(name=name)), "published images"

@@ -103,13 +103,13 @@ def load(source: Source) -> Plugin:
 
 
 def loaded_again(plugin: Plugin) -> Plugin:
-    """Unregister a plugin, load it again as a second process would, and return the new one."""
+    """Unregister a plugin, load it again, and return the new one, to compare the two loads."""
     _take_out(_loaded.pop(plugin.source.place))
     return load(plugin.source)
 
 
 def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
-    """Return the sources of those loaded plugins whose digests the given origins contain.
+    """Return the sources of the loaded plugins from which the given origins come.
 
     An origin is the name, digest and version of a plugin, as stored with its models, laws, ...
     """
@@ -125,6 +125,8 @@ def loaded_files() -> frozenset[str]:
 
 def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
     """Return a message about an error that a loaded plugin caused; None if no plugin caused it.
+
+    This is `failure_of_plugin` for all plugins that this process has loaded.
 
     Args:
         error: The error, with its traceback.

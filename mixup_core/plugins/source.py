@@ -53,7 +53,7 @@ class Source:
         return Origin(plugin=self.name, digest=self.digest, version=self.version)
 
     def holds(self, file: str) -> Path | None:
-        """Return the plugin's file, or its package's folder, if `file` belongs to it; else None."""
+        """Return this plugin's file or package folder if it is or contains `file`; else None."""
         if self.content is not None:
             return Path(file) if file == self.place else None
         top = getattr(sys.modules.get(self.place), "__file__", None)

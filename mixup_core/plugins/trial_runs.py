@@ -1,4 +1,4 @@
-"""Trial runs: runs of a few epochs on tiny made-up images, with which plugins are checked."""
+"""Trial runs: runs of a few epochs on tiny made-up images to check plugins; no trials of Ray."""
 
 import time
 from collections.abc import Mapping
@@ -33,7 +33,10 @@ INFO = DatasetInfo(
 
 
 def followed(config: TrainConfig) -> list[tuple[bytes, EpochRecord, object]]:
-    """Train a configuration on made-up images; return (state, record, logits) of each epoch."""
+    """Train a configuration on made-up images; return (state, record, logits) of each epoch.
+
+    `trained` returns no logits, but can use other images and resume a run.
+    """
     state = TrainingState.initial(config, INFO, torch.device("cpu"))
     teacher = made_up_teacher() if isinstance(config.objective, Guided) else None
     return [

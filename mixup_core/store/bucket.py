@@ -22,7 +22,7 @@ _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFu
 class Bucket:
     """Reads and writes objects in cloud storage, named relative to a root URL.
 
-    One request writes a whole object. An object that is missing when it is read, renamed or dated
+    One request writes a whole object. Reading, renaming or asking for the age of a missing object
     raises `FileNotFoundError`; every other failure raises a `StoreError` with a one-line message.
     """
 
@@ -121,10 +121,10 @@ class Bucket:
         return bool(_ATOMIC_CREATE & ({protocol} if isinstance(protocol, str) else set(protocol)))
 
     def create(self, name: str, data: bytes) -> bool:
-        """Create an object of this bucket and return True; return False if its name is taken.
+        """Create an object of this bucket and return True; return False if another has its name.
 
-        If `creates_atomically` is True, the result is True also if the existing object has the
-        same content: an earlier try of the same upload may have created it. If it is False, the
+        If `creates_atomically` is True, an existing object with the same content counts as created
+        by this call: an earlier try of the same upload may have written it. If it is False, the
         test for an existing object and the upload are two requests, between which another process
         can create the object.
 
@@ -156,7 +156,7 @@ class Bucket:
             raise refusal from refusal.__cause__
 
     def move(self, name: str, new_name: str) -> None:
-        """Rename an object of this bucket: copy it to the new name, then remove the original."""
+        """Rename an object (copy it, then remove the original); replace one of the new name."""
         with self._told():
             self._files.cp_file(self._path(name), self._path(new_name))
         self.remove(name)

@@ -1,7 +1,7 @@
-"""Store: trained results, by stage key, on a disk or in a bucket.
+"""Store: all trained results, not only checkpoints, on a disk or in a bucket.
 
     stages/         records of the first epochs of runs: see manifest_store
-    states/         model and optimizer after these epochs: see state_store
+    states/         checkpoints: model and optimizer after these epochs: see state_store
     predictions/    logits of finished runs: see prediction_store
     failures/       why runs ended early: see failure_store
     quarantine/     damaged files: see sealed_files
@@ -45,11 +45,11 @@ class Store:
 
     The object itself is stateless, so threads may share it. A write is durable when the method
     returns. If a process or machine stops during a write, either the old file or the new one
-    exists. Each stage is written once: if two processes write it, the first result is kept.
+    exists. The records of a stage never change: if two processes write them, the first are kept.
 
     A damaged file is moved to `quarantine/` and logged, and then counts as missing: its epochs are
-    trained again, with the same numbers. If a later version of this program added fields to a
-    manifest (the JSON file of a stage), they are kept when the manifest is rewritten.
+    trained again, with the same numbers. In a manifest (the JSON file of a stage), methods replace
+    only the environment and the reference to the state; fields of later versions are kept.
     """
 
     url: str
@@ -94,13 +94,13 @@ class Store:
     ) -> Mapping[str, bool]:
         """Return stored stage keys, each mapped to True if a state (model and optimizer) is stored.
 
-        File names are listed, but files are not validated. To validate some of them, pass their
-        keys in `proven` or `proven_states`.
+        File names are listed; only files of keys in `proven` or `proven_states` are validated.
 
         Args:
-            proven: Keys whose manifests (the JSON files of stages) are read; a damaged manifest is
-                quarantined, and its key left out.
-            proven_states: Keys whose states are read too; a missing or damaged one gives False.
+            proven: Keys whose manifests (the JSON files of stages) this method validates; a damaged
+                manifest is quarantined, and its key left out.
+            proven_states: Keys whose manifests and states this method validates; a missing or
+                damaged state gives False.
 
         Raises:
             FormatError: If a newer version of this program wrote one of the manifests checked.
@@ -202,7 +202,8 @@ class Store:
 
         Args:
             key: The stage key.
-            fact: Name of the entry; nothing happens if the environment does not have it.
+            fact: Name of the entry (not a time, as in the `facts` of `write`). Nothing happens if
+                the environment does not have it.
 
         Raises:
             FormatError: If a newer version of this program wrote the stage.
@@ -238,7 +239,8 @@ class Store:
     def clear_torn(self, *keys: str) -> None:
         """Remove files that processes left when they ended while they wrote a stage.
 
-        These are temporary files, and states of stages without a manifest (JSON file).
+        These are temporary files, and states, also those renamed to `.torn`, of stages without a
+        manifest (JSON file).
 
         Args:
             *keys: Stage keys to clear. Keys under which a stage is stored are skipped.
@@ -266,7 +268,7 @@ class Store:
         return self._sealed.quarantined()
 
     def verify(self, *, stale_after: float = 3600.0) -> tuple[str, ...]:
-        """Read every file, quarantine damaged ones, and remove temporary files of ended processes.
+        """Read all results, quarantine damaged files, and remove what ended processes left.
 
         Args:
             stale_after: Age in seconds after which temporary files, and states to which no stored
@@ -274,7 +276,8 @@ class Store:
                 written.
 
         Returns:
-            One line per damaged or missing file; empty if there is none.
+            One line per damaged file, and per missing state that a manifest (the JSON file of a
+            stage) names; empty if there is none.
 
         Raises:
             FormatError: If a newer version of this program wrote a manifest.

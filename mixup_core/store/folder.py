@@ -23,8 +23,8 @@ class Folder:
     def names(self, folder: str) -> Iterator[str]:
         """Yield the names of all files below a folder; none if the folder is missing.
 
-        A folder with a dot in its name, such as `x.json`, occupies the name of a file of the
-        store. Its name is yielded like that of a file; reading it raises `UnreadableError`.
+        A folder with a dot in its name, such as `x.json`, stands where the store expects a file.
+        Its own name is yielded, not those of files in it; reading it raises `UnreadableError`.
 
         Raises:
             OSError: If a folder cannot be listed, or is a file.
@@ -41,9 +41,9 @@ class Folder:
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            UnreadableError: If it is a folder, a FIFO, a device or a broken link, or a file of
-                this user without read permission.
-            OSError: If the disk fails, or another user's file does not permit reading.
+            UnreadableError: If it is a folder, a FIFO, a device or a broken link, or if this user
+                owns it without permission to read it. A store counts these as damage.
+            OSError: If the disk fails, or another user owns it and forbids reading (no damage).
         """
         return read_regular(self.root / name)
 
@@ -82,10 +82,10 @@ class Folder:
         return write_durably(self.root / name, data, overwrite=False)
 
     def move(self, name: str, new_name: str) -> None:
-        """Rename a file. If the file is a link, rename the link itself.
+        """Rename a file or folder. If it is a link, rename the link itself.
 
-        A file that has the new name already is replaced. If a folder has it, or
-        a folder is moved to a name in use, a number is appended to the new name: `x.json.1`.
+        A file replaces a file that has the new name already. If a folder has the new name, or a
+        folder is to be renamed and the new name is in use, the new name gets a number: `x.json.1`.
         """
         source, target = self.root / name, self.root / new_name
         make_private_folder(target.parent)

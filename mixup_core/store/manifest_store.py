@@ -62,9 +62,10 @@ class ManifestStore:
         return {key: found[key] for key in names.values() if key in found}
 
     def damaged(self, keys: Iterable[str]) -> list[str]:
-        """Return those of the given stage keys whose manifest (JSON file) is missing or damaged.
+        """Return those of the given stage keys whose manifest (JSON file) is damaged, or missing.
 
-        This is cheaper than reading the stages with `read`.
+        Damaged ones are moved to quarantine. This is cheaper than `read`, because manifests that
+        match their sha256 are not parsed.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -79,7 +80,7 @@ class ManifestStore:
         return [key for key in names.values() if key not in good]
 
     def replace(self, stage: Stage) -> None:
-        """Write state and environment of a stage into its manifest (JSON file); keep other fields.
+        """Replace environment and state checksum in a stage's manifest (JSON file); keep the rest.
 
         Raises:
             FormatError: If a newer version of this program wrote the stored manifest.

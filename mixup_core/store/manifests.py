@@ -194,8 +194,9 @@ def _is_sealed(sealed: bytes) -> bool:
 def is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
     """Return True if bytes are a stage's undamaged manifest (JSON file); they are not parsed.
 
-    The test looks for the fields `format` and `key` side by side, as this program writes them. If a
-    later version puts a field between them, the result is False for an undamaged manifest, too.
+    Their sha256 must be right, and the fields `format` and `key` must be side by side, as this
+    program writes them. If a later version puts a field between them, the result is False for an
+    undamaged manifest, too.
     """
     fields = b'"format":%d,"key":"%s",' % (FORMAT, key.encode())
     return isinstance(sealed, bytes) and fields in sealed and _is_sealed(sealed)
@@ -209,7 +210,7 @@ _Built = TypeVar("_Built", EpochFacts, StateRef, Failure)
 
 
 def built(kind: type[_Built], plain: Mapping[str, Any]) -> _Built:
-    """Build a dataclass, such as `Failure`, from parsed JSON; ignore keys that are no fields."""
+    """Build a dataclass (`Failure`, ...) from unchecked JSON; ignore keys that are no fields."""
     names = (
         field.name
         for field in dataclasses.fields(kind)

@@ -50,7 +50,7 @@ def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
 
 
 def filled(kind: type[_Kind], plain: object) -> _Kind | None:
-    """Build a dataclass from parsed JSON; ignore fields that a later version added.
+    """Build a dataclass from parsed JSON, whose types are checked; ignore fields of later versions.
 
     A missing field takes its default, or None. Lists become tuples.
 

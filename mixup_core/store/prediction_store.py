@@ -2,9 +2,9 @@
 
     predictions/<2 hex>/<stage key>.bin    header line, then the predictions
 
-The header has the stage key, the sha256 of the predictions, and the sha256 of the run's last
-record, so a file can be validated alone; no other file refers to it. A run can count as finished
-without predictions.
+The header has the stage key and the sha256 of the predictions, which suffice to validate the file,
+and the sha256 of the run's last record, for which alone the predictions are valid. No other file
+refers to a prediction file. A run can count as finished without predictions.
 """
 
 import hashlib

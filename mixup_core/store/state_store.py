@@ -1,7 +1,7 @@
 """StateStore: states of model and optimizer in a store.
 
     states/<2 hex>/<key>-<sha256>.bin    state of model and optimizer, named by its own sha256
-    states/<...>.bin.<8 hex>.torn        state that a process has renamed to remove it
+    states/<...>.bin.<8 hex>.torn        state that a process has begun to remove, by renaming it
 
 States are handled as bytes, so that reading a store loads neither torch nor numpy.
 """
@@ -21,12 +21,12 @@ _ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
 
 
 class StateStore:
-    """Reads, writes and removes states of model and optimizer, by stage key. It is stateless.
+    """Reads, writes and removes states of model and optimizer, by stage key; caches nothing.
 
     A stage's manifest, the JSON file that describes it, names its state. If one process stores a
-    stage while another removes it, the state is not lost. The first writes the manifest, and then
-    checks that the state still exists. The second renames the state, and then checks that no
-    manifest names it. So one of the two processes notices the other and restores the state.
+    stage while another removes it, the state is not lost. The storing process writes the manifest,
+    and then writes the state again if it is gone. The removing process renames the state, and then
+    renames it back if a manifest names it. So one of the two notices the other.
     """
 
     def __init__(self, files: Files, manifests: ManifestStore) -> None:

@@ -223,7 +223,7 @@ def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None 
 def origin_of(kind: Any) -> Origin | None:
     """Return the plugin that defines a dataclass; None if it is built in.
 
-    A class keeps its origin after a newer version of its plugin has replaced it.
+    A class keeps its origin after a newer version of its plugin has replaced the class.
     """
     return _ORIGINS.get(kind)
 
@@ -241,7 +241,7 @@ def kind_name(kind: Any) -> str:
 
 
 def cached_until_growth(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorator: cache a function's results until any registry gains or loses an entry."""
+    """Decorator: cache a function's results until any registry grows or loses entries."""
     cached = functools.cache(function)
     _CLEARING.append(cached.cache_clear)
     return cached  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Choices: the dataclass that a tag or name selects, and values it takes from the replaced one."""
+"""Choices: the dataclass that a tag or name selects, and values to keep if it replaces another."""
 
 from typing import Any
 
@@ -33,8 +33,9 @@ def carried(old: Any, kind: type) -> dict[str, Any]:
 
     These are the values of fields that both have, with the same name and type, and that differ from
     the default of the old dataclass, such as a learning rate if `optimizer.name` changes. A field
-    at its default gets the default of the new dataclass. No value is passed on if the new dataclass
-    has a required field. The values are not checked, because given values may replace them.
+    at its default gets the default of the new dataclass. To a dataclass with a required field no
+    value is passed on: all its fields are given or have its defaults. The values are not checked,
+    because given values may replace them.
 
     Args:
         old: The dataclass to be replaced.

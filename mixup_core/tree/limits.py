@@ -93,7 +93,7 @@ class Range(Limit):
 
     @property
     def inside(self) -> float:
-        """Example of a number in this range: 1 if allowed, else one near a bound, or the middle.
+        """Example number: first in this range of 1, low, low + 1, high, high - 1 and the middle.
 
         Example:
             >>> from mixsweep.plugins import Range

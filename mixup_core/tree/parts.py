@@ -41,9 +41,9 @@ class Part:
 
     @property
     def kind_path(self) -> str:
-        """Path from this field's dataclass to the tag or name that selects the field's value.
+        """Dotted path of this field's tag or name, relative to the dataclass that has the field.
 
-        Examples are `law` for a choice by tag and `optimizer.name` for one by name.
+        A tag is set at the field itself: `law`. A name is set inside it: `optimizer.name`.
         """
         return f"{self.name}.name" if self.is_named else self.name
 
@@ -88,10 +88,10 @@ def leaves(kind: type) -> Mapping[str, Leaf]:
 
 
 def places(kind: type) -> frozenset[str]:
-    """Return all dotted paths of a configuration type, except those of plain groups such as `mix`.
+    """Return all dotted paths of a configuration type, except groups that are no choice (`mix`).
 
-    These are the paths that accept a value (`leaves`), the paths of choices, and the fields of list
-    items, without an index: `probes.every`.
+    These are the paths that accept a value (`leaves`), and also the groups of choices by name
+    (`optimizer`) and the fields of list items, without an index: `probes.every`.
     """
     found = set(leaves(kind))
     for path, leaf in leaves(kind).items():

@@ -2,8 +2,8 @@
 
 For example, the law with the tag `beta-ab` is written `{beta: {a: 2, b: 5}}`.
 
-The class variable `short` of a dataclass is its short form. Keys and values by dotted path use the
-tag instead.
+The class variable `short` of a dataclass is its short form. Run keys and stage keys are computed
+from the tag instead, and values by dotted path use the tag: `mix.law: beta-ab`.
 """
 
 from abc import ABC, abstractmethod
@@ -116,7 +116,7 @@ class Pairs(ShortForm):
         return {repr(float(key)): value for key, value in pairs}
 
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of this short form for messages: `{VALUE: SHARE, ...}`."""
+        """Return the pattern for messages: `{VALUE: SHARE, ...}` for fields `values`, `shares`."""
         first, second = (name.upper().removesuffix("S") for name in names)
         return f"{{{first}: {second}, ...}}"
 

@@ -54,10 +54,10 @@ def spelled(value: Any, *, brief: bool = False) -> Any:
 
     Args:
         value: A value of a field.
-        brief: True: use the notation from which keys are computed; not all of it can be parsed. It
-            omits fields with default values from dataclasses in lists, so that adding a field later
-            changes no older key, and appends the digest of a plugin's source to the names that the
-            plugin defines (`Origin.keyed`).
+        brief: True: use the notation from which keys are computed; not all of it can be parsed.
+            Dataclasses in lists are written without fields at their defaults, so that a field added
+            later changes no older key. Names that a plugin defines are followed by the digest of
+            the plugin's source (`Origin.keyed`).
     """
     match value:
         case tuple():
@@ -103,12 +103,12 @@ def _spelled_tagged(kind: Any, tag: str, fields: Mapping[str, Any]) -> Any:
 
 
 def origins_in(node: Any) -> tuple[Origin, ...]:
-    """Return the plugins whose classes or datasets a configuration uses, each once."""
+    """Return the `Origin` of each plugin whose classes or datasets a configuration uses."""
     return tuple(dict.fromkeys(_origins(node)))
 
 
 def plugins_of(node: Any) -> dict[str, str]:
-    """Return the plugins that a configuration uses: short digest of the source, by plugin name."""
+    """Return the short digest of the source of each plugin that a configuration uses, by name."""
     return {origin.plugin: origin.keyed("").removeprefix("@") for origin in origins_in(node)}
 
 
