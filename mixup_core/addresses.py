@@ -118,7 +118,7 @@ def web_address(url: str) -> Address:
 def store_address(url: str) -> Address:
     """Return a path or fsspec URL as an address that hides secrets.
 
-    For a chained URL (`filecache::s3://...`), only the scheme of the last link (`s3`) is shown.
+    A chained URL (`filecache::s3://...`) is hidden except for the scheme of the last link (`s3`).
     """
     if "://" not in url:
         return Address.of_path(url)

@@ -78,7 +78,9 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the settings that can change results and differ between two stages.
+    """Return the names of the versions and settings that differ between two stages' environments.
+
+    Entries that cannot change results, such as the host, are left out.
 
     Args:
         one: Environment record of a stage: host, versions and settings by name.

@@ -49,7 +49,7 @@ therefore sees the same weights, images and batches.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seeds:
-    """Two seeds for one run: `own` for chosen kinds of draws, `others` for all other draws.
+    """Two seeds for one run: `own` for the kinds of draws in `purposes`, `others` for the rest.
 
     To measure how much one source of randomness matters, vary `own` and keep `others` fixed.
     """

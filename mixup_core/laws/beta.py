@@ -77,7 +77,7 @@ class Beta(Law):
     def method(self) -> str | None:
         """Name of the training method that this law defines: `uniform` if alpha is 1, else None.
 
-        All figures draw a method in one colour.
+        Figures reserve a colour for `uniform`; arms without a method take other colours.
         """
         return "uniform" if self.alpha == 1 else None
 

@@ -112,8 +112,9 @@ class Law(Checked, ABC):
 
         The method `nodes` returns `count` equally weighted values of lam. Mixing a pair with
         weight 1 - lam equals mixing the reversed pair with lam, so a symmetric law needs only the
-        values of at least 1/2: (count / 2,) if `count` is even. Other laws need all values. For a
-        constant law, the shape is (1,).
+        values above 1/2: (count / 2,) if `count` is even. A value of 1/2, which occurs if `count`
+        is odd or a discrete law contains it, is kept with twice its due weight. Other laws need
+        all values. For a constant law, the shape is (1,).
 
         Args:
             count: Number of values that `nodes` returns, at least 1.
@@ -175,7 +176,7 @@ class Law(Checked, ABC):
     def method(self) -> str | None:
         """Name of the training method that this law defines: erm, midpoint, uniform, or None.
 
-        All figures draw a method in one colour.
+        Figures reserve a colour for each of the three methods; other arms take other colours.
 
         Example:
             >>> from mixup_core.laws import Beta, Midpoint
@@ -238,7 +239,7 @@ class Law(Checked, ABC):
         """Check that `config.nodes` equally weighted values of lam can represent this law.
 
         Args:
-            config: Configuration of a run, with the fields `law` and `nodes`.
+            config: Configuration of a run under this law. The error shows its `law` and `nodes`.
 
         Raises:
             RuleError: If they cannot: the law is discrete, and a probability is not a multiple of

@@ -17,7 +17,7 @@ class CutMix(Operation):
 
     The sides of the box are sqrt(1 - lam) times those of the image. The centre of the box is a
     uniformly random pixel, and the box is clipped at the borders. No formula for the infimum of the
-    expected loss is known.
+    expected loss is known, so runs do not record how far their loss is above it.
 
     Source: Yun et al. 2019, arXiv:1905.04899, section 3 and algorithm A1.
 

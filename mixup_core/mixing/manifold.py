@@ -18,7 +18,7 @@ class Manifold(Operation):
 
     The layers before the drawn one process images and partners separately. The label weight is lam.
     No formula for the infimum of the expected loss is known, since training changes these layers
-    and so the activations that are mixed.
+    and so the activations that are mixed. Runs thus do not record how far their loss is above it.
 
     Source: Verma et al. 2019, arXiv:1806.05236, section 2.
 

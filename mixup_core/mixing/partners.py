@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochOrder:
-    """Order in which an epoch uses the training images, for rules that draw a partner for each."""
+    """Training images of one epoch in the order of their use, for which a rule draws partners.
+
+    A rule that depends on pixels gets the images by calling `shown`.
+    """
 
     indices: "Tensor"
     """Index of each image in the training set, (images,), int64, on the CPU."""
@@ -126,7 +129,8 @@ class Similar(PartnerRule, Checked):
 
     P(j | i) is the probability of partner j for image i; `~` means proportional to, over all other
     images j. m is the mean squared distance between two images of the batch. A large bandwidth
-    makes all images equally likely. No formula for the infimum of the expected loss is known.
+    makes all images equally likely. No formula for the infimum of the expected loss is known, so
+    runs do not record how far their loss is above it.
 
     Source: the kernel is that of Yao et al. 2022, arXiv:2210.05775, where it applies to labels.
 

@@ -22,7 +22,7 @@ class SmoothMix(Operation):
     image's own pixels.
 
     Source: Lee et al. 2020, CVPR workshops, SmoothMix with circles. The range of sigma is that of
-    OpenMixup's code, which however gives this mean weight to the partner's label.
+    OpenMixup's code, which however swaps the weights of the two labels.
 
     Example:
         In a study file: `mix.operation: smoothmix`.

@@ -107,7 +107,9 @@ class DataNeeds(Protocol):
         """
 
     def open(self, config: Any) -> None:
-        """Open the data of a configuration, so that errors appear before the first run starts.
+        """Open a configuration's data as a run does, so that errors appear before the first run.
+
+        Unlike `check`, this method may be slow and may write files that runs then load.
 
         Raises:
             DataError: If the data cannot be used.

@@ -9,8 +9,9 @@ from typing import Any
 class Keying:
     """Rules that say which fields of a configuration enter its run key and its stage keys.
 
-    Keys are hashes that name stored results; `mixup_core.keys` computes them. A path is the dotted
-    name of a field, such as `mix.law`.
+    Keys are hashes that name stored results; `mixup_core.keys` computes them. Fields are listed by
+    path, the dotted name: `never` lists those that enter no key, `stands_for` those that another
+    field replaces, `by_epoch` those whose value in each epoch enters stage keys.
 
     Example:
         >>> from mixsweep.plugins import Keying
@@ -77,8 +78,8 @@ class Keying:
     def left_out(self) -> Iterator[tuple[str, str, str]]:
         """Yield (path, keys, reason) for each field that run keys or stage keys leave out.
 
-        `path` is the field's dotted name, and `keys` a text that names the keys without the field,
-        such as `all keys`, for the documentation.
+        `path` is the field's dotted name. `keys` says, for the documentation, which keys omit the
+        field, such as `all keys`.
 
         Example:
             >>> from mixsweep.plugins import Keying
@@ -93,10 +94,10 @@ class Keying:
             yield path, "stage keys, except those of epochs that the field affects", reason
 
     def covers(self, path: str) -> bool:
-        """Return True if stage keys use a field's value in each epoch, not the field itself.
+        """Return True if `by_epoch` covers a field, so that stage keys leave out the field itself.
 
-        The mapping `by_epoch` lists such fields. If it lists a group, such as `mix`, all fields of
-        the group are meant (`mix.law`); if it also lists some of them, only these are meant.
+        If `by_epoch` lists a group, such as `mix`, all fields of the group are covered (`mix.law`);
+        if it also lists some of them, only these are covered. Values of `of_epoch` enter instead.
 
         Args:
             path: Dotted name of the field.

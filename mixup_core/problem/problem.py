@@ -248,10 +248,10 @@ def _of_ours(place: str) -> Problem:
 
 
 def all_data_needs() -> Mapping[str, DataNeeds]:
-    """Return the objects that find and fetch datasets, by the name of the problem that uses them.
+    """Return new objects that find and fetch datasets, by the name of the problem that uses them.
 
-    Each is a new `DataNeeds`. Problems that use the same datasets share one object, under the name
-    of the first of them. Problems without datasets have none.
+    Problems that use the same datasets share one object, under the name of the first of them.
+    Problems without datasets have none.
     """
     first: dict[Callable[[], DataNeeds], str] = {}
     for problem in map(problem_named, PROBLEMS):
@@ -269,9 +269,9 @@ def with_named_teacher(config: Config) -> Config:
     """Return a copy of a configuration that names its teacher by arm (`arm wide`), not by key.
 
     The teacher is a run of another arm, from whose network the run learns. Its key may not be known
-    yet; run keys computed from the copy still tell the configurations of one study apart. The keys
-    under which results are stored depend on the teacher's key instead. A configuration without a
-    teacher is returned unchanged.
+    while a study file is read. Keys of the copy only tell the configurations of one study apart;
+    the keys under which results are stored are computed with the teacher's key. A configuration
+    without a teacher is returned unchanged.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

@@ -2,10 +2,11 @@
 
 The data are m labels y = theta*^T phi + Z with Gaussian features phi ~ N(0, I_d) and the true
 weights theta* ~ N(0, I_d / d). The noise Z = lam (1 - lam) ||x - x'||^2, with x, x' ~
-U[-1, 1]^{d0}, is the one that mixing causes; it is independent of the features. Gradient flow of
+U[-1, 1]^{d0}, is the one that mixing causes; it is independent of the features. The m vectors phi
+are the columns of Phi, and y and Z are now rows of all m values. Gradient flow of
 ||theta^T Phi - y||^2 / (2 m) starts at theta = 0. At time t, along an eigenvector of Phi Phi^T / m
 with eigenvalue mu, the fraction e^{-mu t} of theta* is not yet learned, and the fraction 1 -
-e^{-mu t} of Phi^+ Z is fitted (Phi^+ is the pseudo-inverse). With gamma = d / m fixed and d,
+e^{-mu t} of Z Phi^+ is fitted (Phi^+ is the pseudo-inverse). With gamma = d / m fixed and d,
 m -> infinity, the eigenvalues mu have the Marchenko-Pastur distribution F, and the expected excess
 risk E ||theta_t - theta*||^2 is
 

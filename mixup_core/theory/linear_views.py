@@ -96,8 +96,9 @@ class Gradients(Checked):
 class LinearViewsConfig(Checked):
     """Configuration of a run: the quantity to compute, and the law of the mixing weight lam.
 
-    The quantity is computed at a scale, such as a factor of the model's weights (see
-    `first_scale`), which doubles with each record.
+    The quantity is computed at a scale that doubles with each record: a factor gamma of the weights
+    (`excess`), their correlation C with the features (`gap`), or c, their correlation with the
+    first feature divided by log k (`gradients`).
     """
 
     problem: ClassVar = "linear-views"
@@ -129,7 +130,7 @@ class LinearViewsConfig(Checked):
         self.law.require_nodes(self)
 
     def scale_at(self, epoch: int) -> float:
-        """Return the scale at a record, such as a factor of the model's weights (`first_scale`).
+        """Return the scale at a record, first_scale * 2^epoch: gamma, C or c (see the class).
 
         Args:
             epoch: Number of the record, from 0.

@@ -10,9 +10,10 @@ the partner,
               + v / 2 mean_i h''(s_i) mean_j (s_j - s_i)^2 + ...,
 
 where L is the loss of the unmixed points. The second term shrinks the scores, the third their
-spread w^T Sigma w, with Sigma the covariance of the points. The class {w: w^T Sigma w <= B^2} has a
-Rademacher complexity of at most B sqrt(rank(Sigma) / n). The gap between test and training loss is
-thus at most twice this value, up to a term that does not depend on the rank.
+spread w^T Sigma w, with Sigma the covariance of the points. The set of models
+{w: w^T Sigma w <= B^2} has a Rademacher complexity of at most B sqrt(rank(Sigma) / n). The gap
+between test and training loss is thus at most twice this value, up to a term that does not depend
+on the rank. Runs record the gap and twice this value, as its bound.
 
 Source: Zhang et al. 2021, arXiv:2010.04819, lemma 3.1 and the section on generalisation. This
 project chose the sizes of the data. It takes as B^2 the mean squared score of the trained model.

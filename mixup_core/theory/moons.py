@@ -102,11 +102,11 @@ class MoonsConfig(Checked):
 def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
     """Draw the points, (points, 2), and return them with labels 0 or 1, (points,).
 
-    The first half of the points has the label 0. The classes are the half circles (cos t, sin t)
-    and (1 - cos t, 1/2 - sin t), t evenly spaced over [0, pi], with noise. They are shifted by -1/2
-    along the first axis, and by -.3 s along the second, with s = -1 for label 0 and s = 1 for label
-    1. The second coordinate is then centred, mirrored to the side -s and moved away from 0 by
-    `separation`. Finally the axes are swapped.
+    The first half of the points has the label 0. Points (a, b) of the labels 0 and 1 are drawn on
+    the half circles (cos t, sin t) and (1 - cos t, 1/2 - sin t), t evenly spaced over [0, pi], with
+    noise. Then b is increased by 0.3 for label 0 and decreased by 0.3 for label 1. With h the
+    distance of b from its mean over all points, plus `separation`, the result is (h, a - 1/2) for
+    label 0 and (-h, a - 1/2) for label 1.
     """
     half = config.points // 2
     turn = np.linspace(0, np.pi, half)
@@ -184,11 +184,11 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
-    """Return a mapping from values of x_2 (`ROWS`) to the decision boundary's position x_1 there.
+    """Return the decision boundary's position x_1 in each row of constant x_2, as {x_2: x_1}.
 
-    If the boundary crosses the line of constant x_2 once, with class 1 on the left, the position is
-    the crossing, to 0.01. In general, the part of the line to the left of the position is as long
-    as all parts that the network assigns to class 1.
+    The rows are x_2 = -1.6, -1.4, ..., 1.6 and run from x_1 = -2 to 2. If the boundary crosses a
+    row once, with class 1 on the left, the position is the crossing, to 0.01. In general, it is -2
+    plus the total length of the parts that the network assigns to class 1.
 
     Args:
         config: Configuration of the run.

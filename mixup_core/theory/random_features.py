@@ -1,4 +1,4 @@
-"""RANDOM_FEATURES: gradient descent on mixed data beside its closed form; risk falls, then rises.
+"""RANDOM_FEATURES: gradient descent on mixed data, with its closed form; risk falls, then rises.
 
 n points x ~ U[-1, 1]^{d0} with labels f(x) = ||x||^2 are mixed into m = n^2 examples (x~, Y~), with
 one lam for each ordered pair. Mixing adds noise to the label:
@@ -7,8 +7,10 @@ one lam for each ordered pair. Mixing adds noise to the label:
 
 For a rho-strongly convex f, Z >= (rho/2) lam (1 - lam) ||x - x'||^2; for this f, rho = 2 and both
 sides are equal. A linear model theta on random features phi(x) = tanh(2 (W x + b)) / sqrt(d) is
-trained by gradient descent on ||theta^T Phi - Y~||^2 / (2 m) with a constant step eta. In the
-eigenbasis of Phi Phi^T / m, with eigenvalues mu_k, theta* = Phi^+ f(x~) and theta_noise = Phi^+ Z,
+trained by gradient descent on ||theta^T Phi - Y~||^2 / (2 m) with a constant step eta; the columns
+of Phi are the m vectors phi(x~). Let theta* and theta_noise be the least-squares weights for the
+labels f(x~) and Z. After t steps, the coordinate along an eigenvector of Phi Phi^T / m with the
+eigenvalue mu is
 
     theta_t - theta* = (1 - eta mu)^t (theta_0 - theta*) + (1 - (1 - eta mu)^t) theta_noise.
 
@@ -144,9 +146,8 @@ class Regression:
         The mean is the error of the mean weights plus the variance of the predictions.
 
         Args:
-            decayed: Time that has passed, as log(w / theta_0) <= 0 for each of the d weights, (d,),
-                where w is what remains of the initial weight theta_0. It is -eta mu t after t
-                steps of size eta along an eigenvector of eigenvalue mu.
+            decayed: Logarithm of the fraction of theta_0 that remains after the time t, along each
+                eigenvector: -eta mu t for the step size eta and the eigenvalue mu, (d,).
         """
         spread = INITIAL_SD**2 * ((self.test_features * np.exp(decayed)) ** 2).sum(axis=1).mean()
         return self.risk(self.after(decayed, np.zeros_like(decayed))) + float(spread)

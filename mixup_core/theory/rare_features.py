@@ -85,10 +85,11 @@ def draw_patches(
     """Draw random labelled points made of patches.
 
     Args:
-        config: Configuration, which determines the distribution of the points.
+        config: Configuration, which determines the distribution of the points, except `rarity`.
         rng: Random generator.
         points: Number of points.
-        rarity: Probability that a point has the rare feature of its class, not the common one.
+        rarity: Probability that a point has the rare feature of its class, not the common one; 0 or
+            1 for test points.
     """
     labels = rng.integers(2, size=points)
     is_rare = rng.random(points) < rarity
@@ -138,7 +139,7 @@ def score_gradient(
     mixing: Mixing,
     teacher: FeatureTeacher | None = None,
 ) -> tuple[float, Floats]:
-    """Return the mean cross entropy of mixed points, in nats, and its gradient by their scores.
+    """Return the mean cross entropy of mixed points, in nats, and its gradient by unmixed scores.
 
     The score of a patch x_p at neuron r of class k is <w_{k,r}, x_p>. It is linear in the patch, so
     the score of a mixed patch is the mixed score. The logit of a class is the sum of squared scores

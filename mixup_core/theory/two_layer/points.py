@@ -63,8 +63,7 @@ def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purp
         data: Distribution of the points.
         points_per_class: Number of points of each class, at least 1.
         seed: Seed of the run.
-        purpose: Name of the random stream to use, such as `training points`. The number of random
-            draws depends only on the sizes in `data`.
+        purpose: Name of the random stream to use, such as `training points`.
     """
     classes, signals, others = data.classes, data.signal_patches, data.noise_classes
     labels = np.repeat(np.arange(classes), points_per_class)
