@@ -10,9 +10,9 @@ from sweeps.machine.streams import steady_streams
 def main() -> NoReturn:
     """Prepare signal handlers, output streams and arguments, then run the command line.
 
-    Signal handlers are installed before the modules of the command line are imported, which takes a
-    quarter of a second. URLs with a password are hidden before it too, because every user of the
-    machine can read the arguments of a process.
+    The preparation comes before the import of the command line's modules, which takes a quarter of
+    a second. It hides URLs with a password, because every user of the machine can read the
+    arguments of a process.
     """
     steady_streams()
     hear(leave_saying_so)

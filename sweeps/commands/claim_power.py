@@ -20,11 +20,11 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     error of one arm minus that of another; its limit is the number that this value must not pass
     for the claim to hold, such as 0. `n` is the number of planned seeds. `found_sd` is the smallest
     distance between the true value of the claim and its limit that the test detects with power 0.8,
-    in standard deviations (sd) of the value over seeds. `never_below` is a difference in the unit
-    of the metric: with `n` seeds the test never detects a smaller one, because the metric counts a
-    finite number of images; None if the metric is not a fraction of counted images. `found_sd` and
-    `never_below` are None with fewer than two seeds. `cannot` lists the verdicts (`holds`, `fails`)
-    that no results can reach with `n` seeds.
+    in standard deviations (sd) of the value over seeds. With `n` seeds the test never detects a
+    difference below `never_below` (in the unit of the metric), because the metric is a fraction of
+    a finite number of images; None if it is no such fraction, or if the claim is about one arm.
+    `found_sd` and `never_below` are None with fewer than two seeds. `cannot` lists the verdicts
+    (`holds`, `fails`) that no results can reach with `n` seeds.
 
     `pilot` is the number of stored seeds that all arms of the claim have, `sd` the standard
     deviation of the claim's value over these seeds, and `sd_upper` its upper 95 % confidence limit.
@@ -74,7 +74,8 @@ def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]
     """Return the values of a claim by seed, such as the error of one arm minus that of another.
 
     Only seeds at which all arms of the claim are stored are included. The dict is empty if the
-    claim is about a metric of predictions, because reading predictions takes too long.
+    metric is computed from stored predictions (logits), because reading these takes too long, or
+    if arms are missing in the study or evaluated on different data.
     """
     from reports.numbers.verdict import can_be_judged, numbers_by
 

@@ -40,7 +40,7 @@ _SOURCES = {".py", ".yaml", ".html"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conclusion:
-    """The report of a finished study, written by an earlier launch and used again by later ones."""
+    """The report that a conclusion (record that a study is finished) names: its folder and text."""
 
     folder: Path
     markdown: str

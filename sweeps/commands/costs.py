@@ -9,7 +9,7 @@ from sweeps.state.stages import Plan
 
 
 def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...] | None:
-    """Estimate the training seconds of each run that is still to train.
+    """Estimate, for each single run that is still to train, the seconds that its training takes.
 
     The estimate uses the measured epochs of the same study. For an arm without a measured epoch it
     uses the median of the other arms. Start-up time is not included.
@@ -19,8 +19,8 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
         results: Results of the same study.
 
     Returns:
-        One number per run that is still to train, in the plan's order (`plan.pending`); None if no
-            epoch of the study was measured yet.
+        The seconds of each run that is still to train, in the plan's order (`plan.pending`); None
+            if no epoch of the study was measured yet.
     """
     by_arm: dict[str, list[float]] = {}
     for result in results:
@@ -57,7 +57,7 @@ def used_gpus(results: Iterable[RunResult]) -> bool:
 
 
 def bytes_of_predictions(configs: Iterable[Config]) -> int:
-    """Return the total size, in bytes, of the predictions (logits) of runs with given configs."""
+    """Compute how many bytes of predictions (logits) runs with these configs will store in all."""
     return sum(problem_of(config).cost.prediction_bytes(config) for config in configs)
 
 

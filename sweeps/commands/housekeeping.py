@@ -34,11 +34,11 @@ class Holding:
     compute calibration and ensembles from them."""
 
     def without(self, free: Collection[str]) -> Self:
-        """Return a copy of this list of stored files, in which only some states may be deleted.
+        """Return a copy of this list of stored files; states that others need are not deletable.
 
         Args:
-            free: Keys of stages (first epochs of runs). Their states (checkpoints) stay deletable,
-                because no driver (training process) of another study needs them.
+            free: Keys of the stages (first epochs of runs) whose states (checkpoints) stay
+                deletable, because no driver (training process) of another study needs them.
         """
         kept = tuple(stage for stage in self.prunable if stage.key in free)
         return replace(self, prunable=kept)
@@ -107,8 +107,8 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
 def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = False) -> int:
     """Delete states (checkpoints) from which no run will resume; return how many bytes were freed.
 
-    Records are never deleted. The caller must have the lease of every study (the right to train
-    it), so that no driver of these studies is running.
+    No search is pruned, and records are never deleted. The caller must have the lease of every
+    study (the right to train it), so that no driver of these studies is running.
 
     Args:
         studies: Stored files of each study, as `take_stock` returns them, but without the files

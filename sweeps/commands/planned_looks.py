@@ -33,10 +33,10 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
     """Simulate how many seeds a study needs to decide its claims; return expected and largest cost.
 
     The value of a claim is the difference that it is about, such as the error of one arm minus that
-    of another. If the values of every undecided claim are stored at the first two seeds, the
-    simulation draws the values at further seeds from a distribution that is fitted to the stored
-    ones. Otherwise there are four simulations: in each, the true value of every claim is 0, 0.5, 1
-    or 2 standard deviations away from the limit that the claim states.
+    of another. If at least the first two seeds have a stored value of every undecided claim, the
+    values at further seeds are drawn from a distribution that is fitted to the stored ones.
+    Otherwise there are four simulations. In the first, the true value of every claim is 0 standard
+    deviations away from the limit that the claim states; in the others 0.5, 1 and 2.
 
     Args:
         study: The study with the seeds that its arms have so far.

@@ -28,7 +28,7 @@ def require_inline(
     cpus_per_run: int,
     address: str | None,
 ) -> None:
-    """Check that no other option contradicts `--engine inline`, which trains in this process.
+    """Check that a study can be trained in this process, without Ray, as `--engine inline` asks.
 
     Raises:
         RefusedError: If an option needs Ray, or the study is a search and Optuna is not installed.

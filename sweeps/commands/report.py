@@ -97,7 +97,10 @@ def write_report(
     out: Path | None,
     experiment_id: str | None,
 ) -> "tuple[Report, bool]":
-    """Write the report of a study; print a message if an earlier report is kept or moved.
+    """Write the report of a study; an earlier finished report with other results is not replaced.
+
+    It keeps its folder and the new one gets a folder beside it, or it is moved to such a folder; a
+    message names both (see `reports.pages.shelf`).
 
     Args:
         request: The study as its file defines it, with the addresses of its results.
@@ -164,7 +167,7 @@ def conclude(
     *,
     is_inline: bool = False,
 ) -> int:
-    """Print unfinished runs, the report's file and how to continue; return the exit code.
+    """Print a command's last lines (unfinished runs, report file, next step); return the exit code.
 
     Args:
         request: The study, and the addresses of its results.

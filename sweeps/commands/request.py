@@ -85,15 +85,14 @@ class Request:
         return replace(self.history, importances=importances)
 
     def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
-        """Return the owner of the study's search: the study, and the store of its results.
+        """Return the study and the store to which a search in Optuna's database belongs.
 
-        If several homes share one Optuna database, the owner tells which search belongs to which
-        home. The result is None if Optuna's database is in this home, because then no other home
-        uses it.
+        These tell which search belongs to which home, if several homes share one database. The
+        result is None if the database is in this home, because then no other home uses it.
 
         Args:
-            is_writing: If True and the store has no id yet, write a random one to it; the id tells
-                stores apart.
+            is_writing: If True and the store has no id, a random id is written to it, which
+                distinguishes it from other stores.
         """
         if self.home.optuna is None:
             return None
@@ -140,7 +139,7 @@ class Request:
         return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
 
     def say_elsewhere(self, *, edits_alone: bool = False) -> None:
-        """Print a hint for each earlier launch of this study that had other settings than now.
+        """Print a hint for each earlier launch of this study, in this store, with other settings.
 
         The hint has the number of runs that the launch has finished, and the settings that differ.
 
@@ -222,14 +221,15 @@ class Request:
 def stored_elsewhere(
     study: Study, grown: Study, store: Store, edits_alone: bool = False
 ) -> list[str]:
-    """Return a sentence for each earlier launch of a study that had other settings than now.
+    """Return a sentence for each earlier launch of a study that had other settings, in this store.
 
     A sentence has the number of runs that the launch has finished, and the settings that differ. A
     launch without a finished run is left out.
 
     Args:
         study: The study as its file defines it, with the present settings.
-        grown: The study with the arms and seeds that it has so far; its runs are not counted.
+        grown: The study with the arms and seeds that it has so far. A finished run of a launch that
+            is also a run of this study is left out of the number.
         store: The store of the results.
         edits_alone: If True, consider only launches with another version of a plugin.
     """

@@ -60,10 +60,12 @@ def sync(request: Request) -> int:
 
 
 def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
-    """Show, in a `with` block, how many results MLflow has still to receive, if the block is slow.
+    """Show, during a `with` block that sends results to MLflow, how many are left to send.
+
+    Nothing is shown if the block ends within a second.
 
     Args:
-        tracker: The object that writes the results to MLflow; the block closes it.
+        tracker: The object that sends the results. The block must call its `close`.
     """
     return still(
         "bringing MLflow up to date",

@@ -12,12 +12,12 @@ drivers claim the same stage at the same time, at least one sees the claim of th
 withdraws its own claim and tries again later. A claim is valid as long as its driver has its lease,
 so claims are never renewed.
 
-If runs of two drivers share their first epochs, one driver trains these epochs and stores the state
-after the last of them; the other driver starts its run from this state. If the first run is already
-in training, the other driver asks for the state by a file in `wanted/`. If it has not begun, its
-driver finds the shared stage in the `.planned` file of the other, and stores the state. Shared
-epochs are trained twice only if the first run had passed them without storing a state before the
-other driver started; they are then trained again, from the nearest stored state.
+If runs of two drivers A and B share their first epochs, A trains these epochs and stores the state
+after the last of them; B starts its run from this state. If A's run is already in training, B asks
+for the state by a file in `wanted/`. If A's run has not begun, A finds the shared stage in B's
+`.planned` file, and stores the state. Shared epochs are trained twice only if A's run had passed
+them without storing a state before B started; B then trains them again, from the nearest stored
+state.
 """
 
 import json
@@ -100,17 +100,16 @@ class Claimed:
         return frozenset(needed)
 
     def to_ask_for(self, stages: Sequence[str]) -> tuple[str, ...]:
-        """Return the key of the stage whose state a run needs from another driver.
+        """Return the key of the stage whose state another driver must store for a run.
 
-        This is the last stage of the run that another driver is training. That driver is asked
-        to store the state.
+        Of the run's stages that other drivers are training, it is the one with the most epochs.
 
         Args:
             stages: Stage keys of the run, one per epoch.
 
         Returns:
-            A tuple with one key; empty if no other driver trains a stage of the run, or if one
-                trains the run to its end.
+            A tuple with this key alone. It is empty if no other driver trains a stage of the run,
+                or if one trains the run to its end, so that nothing is left to continue.
         """
         shared = [stage for stage in stages if self.trains(stage)]
         ends_alike = shared[-1:] == [*stages[-1:]] and shared[-1][:_DIGITS] in self.ends
@@ -304,8 +303,9 @@ def read_claims(
     Args:
         store: The store.
         but: Study whose claims are left out; None to include all.
-        plans: Cache of the files `claims/<study>.planned`, which list the stages of unfinished
-            runs: version and stages by study; updated in place. None to leave these files unread.
+        plans: Cache of the files `claims/<study>.planned`, updated in place. It has, by study, the
+            stages of unfinished runs, and a version (lease number, number of times that the file
+            was written) by which a changed file is found. None to leave these files unread.
     """
     found: dict[str, set[str]] = {p: set() for p in ("trained", "ends", "used", "removed")}
     live: dict[str, tuple[object, object]] = {}

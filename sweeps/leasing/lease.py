@@ -86,10 +86,10 @@ class Lease:
 
     @classmethod
     def cut_off(cls, store: Store, study: str) -> Heartbeat | None:
-        """Return the last progress report of a study's driver if it died while training runs.
+        """Return the last progress report of a study's driver if it was killed during training.
 
-        None if the newest driver ended by itself, was interrupted, or is running; always None for a
-        store in a bucket.
+        None if the newest driver is running, ended by itself or by an interrupt, or did not train;
+        always None for a store in a bucket.
 
         Raises:
             ValueError: If `study` is not a valid study name.

@@ -39,8 +39,8 @@ def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None
     does nothing.
 
     Args:
-        options: Pairs of an option and the environment variable that can replace it, each with
-            a function that returns the address without its secrets.
+        options: By option and the environment variable that can replace it: a function that
+            returns an address without its secrets, and so tells whether it has any.
     """
     arguments, moved = moved_to_environment(sys.orig_argv, options)
     if moved:
@@ -52,12 +52,13 @@ def moved_to_environment(
 ) -> tuple[list[str], dict[str, str]]:
     """Move addresses that have secrets from command-line arguments to environment variables.
 
-    An option that is given several times stays in the arguments, because a variable has one value.
+    An option that is given several times stays in the arguments, where its secrets can be read,
+    because a variable has one value.
 
     Args:
         arguments: The command line.
-        options: Pairs of an option and the environment variable that can replace it, each with
-            a function that returns the address without its secrets.
+        options: By option and the environment variable that can replace it: a function that
+            returns an address without its secrets, and so tells whether it has any.
 
     Returns:
         The remaining arguments, and the addresses with secrets by name of their variable.

@@ -37,7 +37,7 @@ def free_bytes() -> int:
 
 
 def held_bytes(pid: int) -> int:
-    """Return the peak memory of a process since its start, in bytes; 0 if it is unknown.
+    """Return the most memory that a process has held since its start, in bytes; 0 if unknown.
 
     Args:
         pid: Process id.

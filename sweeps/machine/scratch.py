@@ -56,8 +56,8 @@ def clear_scratch() -> None:
 def end_orphans() -> None:
     """Kill the processes that launches left running when their driver died.
 
-    One of them is Ray's agent process. It goes on after the main process of its node (raylet) was
-    killed; if Ray's control process (GCS) was killed too, it ends after a minute.
+    One of them is Ray's agent process, which runs for a minute or longer after the main process of
+    its node (raylet) was killed.
     """
     for folder in left_folders(_place()):
         end_members(folder)
