@@ -228,7 +228,9 @@ class ClaimsReader:
     def check_readout(
         self, at: At, readout: ClaimReadout, of: Collection[str] | None = None
     ) -> None:
-        """Report the first arm whose runs have too few evaluations or images for a read-out.
+        """Report the first arm whose runs have too few evaluations, or lack images, for a read-out.
+
+        The test error at the lowest validation error needs validation images and test images.
 
         Args:
             at: Place of the read-out in the study file.

@@ -1,7 +1,7 @@
 """GridReader: read the keys `grid`, `zip` and `exclude` of a study file.
 
-`grid` and `zip` list the combinations of values with which each arm is trained; `exclude` removes
-some of these combinations.
+Each arm is trained with every combination of the values in `grid`. `zip` combines its lists item by
+item. `exclude` removes combinations.
 """
 
 import math
@@ -23,7 +23,8 @@ sets one field of the configuration, a step of `zip` sets several."""
 class GridReader:
     """Expands `grid`, `zip` and `exclude` of a study file to combinations of values (grid points).
 
-    Faults are reported, and the faulty parts skipped.
+    `grid` combines all of its values, `zip` combines its lists item by item, and `exclude` removes
+    combinations. Faults are reported, and the faulty parts skipped.
     """
 
     def __init__(

@@ -71,8 +71,8 @@ class EntryKeys(Checked):
     def check(self) -> None:
         """Check the keys of one searched value: no more than one distribution is given.
 
-        `step` and `values` must be absent with a distribution that does not use them. A missing
-        distribution is not rejected here.
+        Only `int` may have a `step`. Only `uniform` and `log_uniform` may have `values`, the number
+        of values in a grid. A missing distribution is not rejected here.
 
         Raises:
             RuleError: If keys do not fit together, or the lower end of a range is not below the
@@ -123,7 +123,7 @@ class EntryKeys(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchKeys(SearchStrategy):
-    """The section `search` of a study file: values that Optuna explores on validation data."""
+    """The section `search` of a study file: the values that Optuna varies, and its rules."""
 
     space: object
     """The distribution of each searched value, by dotted path of the configuration."""

@@ -67,8 +67,8 @@ class TreePaths:
     def keys(self, path: str) -> list[str]:
         """Return a path as the nested keys of a study file: `optimizer`, `lr` for `optimizer.lr`.
 
-        A choice (a field that holds one of several dataclasses) and its fields stay one key: `mix`,
-        `law.alpha` for `mix.law.alpha`, because `mix.law` is a choice.
+        From a choice (a field that holds one of several dataclasses) on, the path is not split:
+        `mix`, `law.alpha` for `mix.law.alpha`, because `mix.law` is a choice.
         """
         names = path.split(".")
         deep = max((n for n in range(len(names)) if ".".join(names[:n]) in self.groups), default=0)

@@ -323,7 +323,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def named(word: str, known: Iterable[str]) -> str:
-    """List at most 8 known words, those most similar to a given word, and count the others.
+    """Return, as text, the known words most similar to a given word, at most 8, and count the rest.
 
     Args:
         word: A word that is not known.

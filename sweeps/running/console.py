@@ -133,7 +133,7 @@ class Board:
             self._pace.end(run.key, self.clock())
 
     def leave(self, run: Run) -> None:
-        """Record for the displayed progress that a run stopped before it finished or failed."""
+        """Record for the displayed progress that a run waits, unfinished, for the next launch."""
         self.running.pop(run.key, None)
         self._leave(run.key, 0)
 
@@ -201,8 +201,8 @@ class Board:
     def table(self, columns: int | None = None, rows: int | None = None) -> list[str]:
         """Return one line per arm: the finished seeds, and the progress of seeds in training.
 
-        Points of a search and other added arms are shown only while one of their seeds is in
-        training.
+        Arms that a search added (its points and its confirmation) are shown only while one of their
+        seeds is in training.
 
         Args:
             columns: Width of the terminal in characters; an arm's name takes at most half of it.

@@ -117,7 +117,7 @@ def starting(leave: Callable[[], None], *, times: Times = _TIMES) -> AbstractCon
 
     Args:
         leave: Cleanup that is called before this process is ended by force.
-        times: Time limits for watching; the time between two checks in it is not used.
+        times: Time limits for watching; `look_every` is not used.
 
     Raises:
         HeadLostError: If one of the processes dies during the block.

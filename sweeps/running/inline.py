@@ -65,8 +65,9 @@ class Deadline:
     def allows(self, run: Run, epochs: int) -> bool:
         """Return True if a run can train a number of further epochs before the launch's deadline.
 
-        The time per epoch is taken from epochs of the same arm, or else of any arm. Without a
-        measured epoch the result is True until the deadline; `check` then judges the first epochs.
+        The time per epoch is taken from epochs of the same arm, or else of any arm. Before any
+        epoch is measured, the result is True if the deadline has not passed; `check` raises an
+        error once the first epochs of the run show that it would end too late.
         """
         if self.at is None:
             return True
@@ -128,7 +129,7 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
     deadline: Deadline,
     keep_final_states: bool = False,
 ) -> tuple[RunResult, ...]:
-    """Train the missing runs of a study seed by seed; return the result of every run.
+    """Train a study's missing runs, all arms at one seed before the next; return all results.
 
     Args:
         source: Gives out the runs to train.

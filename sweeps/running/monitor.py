@@ -66,7 +66,7 @@ class Monitor:
         self._left: set[str] = set()
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
-        """Add runs that this launch will train, and arms that are new, to the displayed progress.
+        """Add runs that this launch will train, and new arms of a search, to the shown progress.
 
         Failures of these runs that earlier launches stored are deleted. Called before any of the
         runs starts.

@@ -120,9 +120,9 @@ class Placement:
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
         """Decide how many runs train in parallel on some nodes, and with which resources.
 
-        Each run gets the same share of a GPU: the requested share, or a larger one if there are too
-        few runs, or too few CPUs on a node, to fill all GPUs. Otherwise some GPUs would be full and
-        others idle, because Ray fills one GPU of a node after the other.
+        Each run gets the same share of a GPU: the requested share, or a larger one if the runs, or
+        the CPUs of a node, are too few to fill all GPUs. Ray fills one GPU of a node after the
+        other, so that otherwise some GPUs would be full and others idle.
 
         Args:
             nodes: The nodes that are alive.

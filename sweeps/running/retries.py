@@ -96,7 +96,7 @@ class MachineFault:
         """Return the fault that an error text describes, such as one of kind `memory` or `device`.
 
         Args:
-            text: Error text, from the engine, of a run whose process failed.
+            text: Ray's error text about a run whose process failed.
             was_killed_for_memory: True if Linux has killed a process for lack of memory since the
                 last fault.
         """

@@ -61,10 +61,10 @@ class RunMemory:
 
     @classmethod
     def of(cls, study: Study, slots: int, device: Literal["cpu", "auto"]) -> Self | None:
-        """Estimate or measure the memory of a study's run that needs the most; None if unknown.
+        """Return the memory of a study's most demanding run, or an upper bound; None if unknown.
 
-        On a CPU nothing is measured if the upper bounds show that all parallel runs fit into
-        memory, and the address space is not limited.
+        A training step is measured. On a CPU the upper bound is returned instead if all parallel
+        runs fit into memory even with it, and the address space is not limited.
 
         Args:
             study: The study.
@@ -166,9 +166,9 @@ class RunMemory:
         return placement
 
     def side_by_side(self, study: Study) -> int | None:
-        """Return how many runs fit into free memory at a time, at least 1.
+        """Return how many runs on the CPU fit into free memory at a time, at least 1.
 
-        The result is None if the memory of a run on the CPU was not measured.
+        None for runs on a GPU, or if the memory of a run was not measured.
 
         Args:
             study: The study, whose data also takes memory.

@@ -120,7 +120,7 @@ class RunQueue:
 
     @property
     def is_empty(self) -> bool:
-        """True if no run is ready to start; some may still wait for a stage of another run."""
+        """True if no run is ready to start; others may be in training, or wait for a stage."""
         return not self._ready
 
     def lose(self, key: str, epochs: Collection[int]) -> None:
@@ -141,8 +141,8 @@ class RunQueue:
 
         Args:
             key: Key of the run.
-            start: None if the stored state that the run starts from still exists. If it is gone,
-                the number of epochs of the last stored state, from which the run can start instead.
+            start: Epochs of the last stored state, from which the run then starts, if the state
+                that it was to start from is gone; None if that state still exists.
         """
         if start is not None:
             self._at_most[key] = start

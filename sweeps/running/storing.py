@@ -50,8 +50,8 @@ class Storing:
     A state that is stored only to resume this run is deleted once two newer ones are stored. Inside
     the `with` block of this object, such a state is written in a thread while training continues,
     if writing takes more than a hundredth of an epoch. Only one stage is written at a time. An
-    error in the thread is raised by the next method call or at the end of the block, even if the
-    run fails with another error.
+    error in the thread is raised by the next method call, or else at the end of the block, where it
+    replaces an error of the run.
     """
 
     def __init__(

@@ -118,10 +118,10 @@ def enter(study: Study, store: Store, command: str, at_ms: int | None = None) ->
 
 
 def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -> None:
-    """Write a launch, and facts of its datasets, to a store; failures to write are ignored.
+    """Write a given record of a launch, and facts of its datasets; ignore failures to write.
 
     Args:
-        launch: The launch.
+        launch: The record, of a launch that starts (from `enter`) or one read from an archive.
         facts: Facts of each dataset, such as the names of its classes, by the digest of its files.
         store: The store.
     """
@@ -138,7 +138,8 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
 def known_data(store: Store, study: str) -> KnownData:
     """Return the configurations of a study's launches, and facts of its image folders.
 
-    The configurations of the newest launch come first. Facts are, for example, names of classes.
+    With them the study can be read on a machine that lacks the folders. The configurations of the
+    newest launch come first. Facts are, for example, names of classes.
     """
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()

@@ -214,8 +214,8 @@ class StatedComparison(Checked):
     ) -> Decision | None:
         """Return a claim's verdict if the metric's range decides it without any run, else None.
 
-        For example, an error in [0, 1] is always less than 2. `undecided` means that no confidence
-        interval within the metric's range can support the claim.
+        For example, an error in [0, 1] is always less than 2. `undecided`: of the differences that
+        the claim allows, only a single one is possible, so no confidence interval can support it.
 
         Args:
             least: Smallest possible value of the metric.

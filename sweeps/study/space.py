@@ -67,12 +67,12 @@ class Real(Checked):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest number that a search may try for this parameter."""
+        """The pair (`low`, `high`), between which Optuna draws a value."""
         return self.low, self.high
 
     @property
     def extremes(self) -> tuple[float, ...]:
-        """The smallest and the largest value that a search may try for this parameter."""
+        """Values with which rules of the search are checked: the smallest and the largest."""
         return self.bounds
 
 
@@ -108,7 +108,7 @@ class Integer(Checked):
 
     @property
     def extremes(self) -> tuple[int, ...]:
-        """The smallest and the largest value that a search may try for this parameter."""
+        """Values with which rules of the search are checked: the smallest and the largest."""
         return self.low, self.high
 
 

@@ -125,7 +125,7 @@ class Study:
         return problem.headline[-1]
 
     def tags_of(self, arm: str) -> tuple[str, ...]:
-        """Return short remarks on an arm that tables and figures must show, such as `oracle`."""
+        """Return the words with which tables and figures must mark an arm, such as `oracle`."""
         return self.problem.presentation.tags(self.arms[arm])
 
     def remarks(self) -> tuple[str, ...]:
@@ -152,8 +152,8 @@ class Study:
     def runs(self) -> tuple[Run, ...]:
         """Return every run, in an order that does not change when arms are added.
 
-        First come the arms of the study file, seed by seed, so that tables fill evenly; then the
-        arms that were added during the study, one after another.
+        First come the arms of the study file, all of them at one seed before the next, so that
+        tables fill evenly; then the arms that were added during the study, one after another.
         """
         return self._runs
 
@@ -191,7 +191,10 @@ class Study:
         return {**self.outside, **self.arms}
 
     def teachers(self) -> frozenset[str]:
-        """Return the last stage key of each teacher in a study, also of points not proposed yet."""
+        """Return the last stage key of each run of this study that is a teacher.
+
+        Arms from which points of the search may learn count, even if no point was proposed yet.
+        """
         taught = {stage_keys(run.teacher)[-1] for run in self.runs() if run.teacher}
         teaching = self.problem.teaching
         if teaching is not None and self.search is not None:
