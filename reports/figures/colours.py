@@ -19,7 +19,7 @@ _DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0
 
 
 def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
-    """Return the colour and dashes that figures use for each arm, in the order of the arms.
+    """Return the colour and dashes (here called look) of each arm in figures, in the arms' order.
 
     ERM, midpoint and uniform mixup have a fixed colour, the same in all studies. The first arm that
     trains with one of these methods gets its colour. The other arms take the remaining colours in

@@ -2,10 +2,10 @@
 
     python -m reports.figures.modified_images STUDY FILE.png
 
-The figure has one row per arm, at the first seed of the study. Training subset, views, augmentation
-and mixing are exactly those of the run. The channels of an image are drawn side by side; so are two
-augmented copies (views) of an image, which a network can get as further channels. The images are
-read from this machine; no published report contains any.
+Each row shows the first images on which one arm trains at the first seed, with the training subset,
+augmentation and mixing of this run. Two augmented copies (views) that a network gets as one input
+are drawn side by side, and so are channels other than red, green and blue. The images are read from
+this machine; no published report contains any.
 """
 
 import argparse

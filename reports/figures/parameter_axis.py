@@ -24,8 +24,8 @@ Edge = Literal["low", "high"]
 def is_number(parameter: Parameter) -> bool:
     """Return True if a figure can have an axis of numbers for a search parameter.
 
-    It can if the values are numbers. A categorical parameter needs two values or more, of which one
-    may be None.
+    It can if the values are numbers. A categorical parameter may also have the value None (not
+    set), and needs two values or more, because one value spans no axis.
     """
     if not isinstance(parameter.distribution, Categorical):
         return True

@@ -12,9 +12,9 @@ WINNER = "#D55E00"
 
 
 def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
-    """Return a search point as a CSV row, by column: its parameters, and the minimised metric.
+    """Return a search point as a CSV row, by column: its parameters and results.
 
-    The metric has its mean, sd and interval, and its value at each seed.
+    The metric that selects the winner has its mean, sd and interval, and its value at each seed.
     """
     summary = searched.summary(point.arm)
     values: Mapping[int, float] = searched.values[searched.objective][point.arm]

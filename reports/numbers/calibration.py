@@ -37,7 +37,7 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """The expected calibration error, in [0, 1].
+        """The expected calibration error, not the error of classification, in [0, 1].
 
             sum over bins of (images in bin / images) |accuracy in bin - mean confidence in bin|
 

@@ -96,9 +96,9 @@ def ensemble_sizes(
     """Return error, NLL, ... of ensembles of an arm's networks, by the number of networks.
 
     Each has an interval over networks, from the jackknife, which leaves out one network at a time.
-    Its variance is on average too large rather than too small (Efron and Stein 1981, The jackknife
-    estimate of variance). A second interval, over test images, leaves out one of 40 random groups
-    of images at a time.
+    The jackknife estimates variances on average too large rather than too small (Efron and Stein
+    1981, The jackknife estimate of variance). A second interval, over test images, is from a
+    jackknife that leaves out one of 40 random groups of images at a time.
 
     Args:
         chances: Probabilities of the test images by seed, each (images, classes).

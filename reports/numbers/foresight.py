@@ -88,11 +88,11 @@ def foresee(
 def draw_effects(
     until: UntilDecided, effects: Sequence[float], studies: int = STUDIES, seed: int = 0
 ) -> Floats:
-    """Sample normal values of independent claims, with given means and standard deviation 1.
+    """Draw random values of claims for simulated studies: normal, independent, with sd 1.
 
     Args:
         until: The planned looks, which determine the number of seeds.
-        effects: Mean of each claim's value.
+        effects: Mean of each claim's values.
         studies: Number of simulated studies.
         seed: Seed of the random generator.
 

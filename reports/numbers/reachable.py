@@ -45,7 +45,7 @@ def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -
     Args:
         that: The comparison that the claim states.
         measures: By arm, range of possible values of the metric and, if it is a fraction of images
-            (such as the error), their number.
+            (such as the error), the number of images.
         n: Number of seeds.
     """
     if n < 2:

@@ -117,8 +117,8 @@ def summariser(
 def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> tuple[str, ...]:
     """Return the names of all metrics of a study's complete runs, in the column order of tables.
 
-    The headline metric is always among them. Metrics that have no value in the study's read-out are
-    left out.
+    The headline metric is always among them, any other only if it has a value in the study's
+    read-out.
     """
     found = {study.headline}
     for by_seed in arranged.values():
@@ -140,7 +140,7 @@ def settings_of(config: Config) -> dict[str, Any]:
 
 
 def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, Any]]:
-    """Return the rows of `runs.csv`: one mapping per run, by arm and then by seed.
+    """Return the rows of `runs.csv`: a mapping per run (not per epoch), by arm and then by seed.
 
     `epochs` is the number of finished epochs. A metric is the value in the study's read-out; it is
     None if the run is not complete.

@@ -56,7 +56,7 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
 
     If the t interval has no width or exceeds the range of the metric, and this range has two finite
     ends, the exact interval of a fraction replaces it (`reports.numbers.shares.share_limits`). If
-    the range is infinite, the t interval is cut at its finite end, if it has one, and equal values
+    the range has one finite end, the t interval is cut there. If an end is infinite, equal values
     have no interval.
 
     The t interval assumes nearly normal values: at n = 5 it covers 93 % for uniform noise and 88 %
@@ -66,7 +66,7 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
     Args:
         values: One per seed.
         measure: Range of possible values of the metric and, if it is a fraction of images (such as
-            the error), their number.
+            the error), the number of images.
 
     Raises:
         ValueError: If there is no value, or one is not finite.
@@ -122,7 +122,7 @@ def summarise_runs(
     Args:
         last: Metrics of the last epoch of each run.
         measure_of: Function of a metric's name that returns its range of possible values and, if it
-            is a fraction of images (such as the error), their number.
+            is a fraction of images (such as the error), the number of images.
 
     Returns:
         `test/error_mean`, `test/error_sd`, `test/error_ci_low`, `test/error_ci_high`, and the same

@@ -66,7 +66,7 @@ class Answers:
         return text.replace("TOTAL", self.total())
 
     def asked(self, sentence: str, study: str, *begins: str) -> str:
-        """Return table rows on a sentence of a paper: one row for each claim that tests it.
+        """Return table rows on a sentence that the page asks about: one per claim that tests it.
 
         Args:
             sentence: The sentence of the paper, paraphrased.
@@ -82,9 +82,10 @@ class Answers:
         return "\n".join(lines)
 
     def waits(self, sentence: str, *studies: str) -> str:
-        """Return table rows on a sentence of a paper that only large studies, on a GPU, can test.
+        """Return table rows on a sentence that waits to be tested by large studies, on a GPU.
 
-        A study without a report has one row, which says that it was not run.
+        A study without a report has one row, which says that it was not run; any other has the rows
+        of `asked`.
 
         Args:
             sentence: The sentence of the paper, paraphrased.
@@ -251,7 +252,7 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A bundled study that the page of answers shows, with its published report if it has one."""
+    """A bundled study that the page of answers asks about, with its published report, if any."""
 
     study: Study
     report: Published | None

@@ -265,7 +265,7 @@ def verdicts_of_today(study: Study, found: Published | None) -> tuple[Verdict, .
 
 
 def _as_told(verdict: Verdict, row: Mapping[str, str]) -> Verdict:
-    """Return a verdict with the outcome and numbers of its row in `verdicts.csv`."""
+    """Return a verdict with the decision and numbers of its row in `verdicts.csv`."""
     names = ("value", "low", "high", "p", "confidence")
     numbers: dict[str, Any] = {name: float(row[name]) if row[name] else None for name in names}
     return replace(verdict, verdict=row["verdict"], n=int(row["n"]), **numbers)  # type: ignore[arg-type]

@@ -175,18 +175,18 @@ class Manuscript:
         """Return a table of a paper with our number, the printed number and a mark in each cell.
 
         The mark `=`: our number rounds to the printed digits. `≈`: the printed number
-        lies in our 95 % interval or within 10 % of our number. `≠`: neither. If all seeds have the
+        lies in a 95 % interval or within 10 % of our number. `≠`: neither. If all seeds have the
         same value, no ± is written.
 
         Args:
             study: Name of the study that measures the table again.
             columns: Heading and metric of each column.
             rows: Printed numbers of each arm, separated by spaces; `-` for a missing number.
-            printed_seeds: Number of seeds of which each printed number is the mean, if it varies
-                over seeds like ours. `≈` then uses the 95 % prediction interval of a mean of so
-                many seeds, `mean ± t s sqrt(1/n + 1/printed_seeds)`, with s the sd over our n
-                seeds. None if the printed number does not vary over seeds; `≈` then uses the
-                interval of our mean.
+            printed_seeds: Number of seeds of which each printed number is the mean. `≈` then uses
+                the 95 % prediction interval of a mean of so many seeds,
+                `mean ± t s sqrt(1/n + 1/printed_seeds)`, with s the sd over our n seeds. None if
+                the printed number does not vary over seeds, or their number is unknown; `≈` then
+                uses the interval of our mean.
         """
         measured = _study(study)
         counts: Counter[str] = Counter()

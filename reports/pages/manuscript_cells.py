@@ -40,15 +40,15 @@ class MeasuredColumn:
 def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
     """Return the mark that compares our mean with a number printed in a paper: `=`, `≈` or `≠`.
 
-    `=`: our mean rounds to the printed digits. `≈`: the printed number lies in our 95 % interval or
+    `=`: our mean rounds to the printed digits. `≈`: the printed number lies in a 95 % interval or
     within 10 % of our mean. `≠`: neither.
 
     Args:
         ours: Summary of our values, in the printed unit.
         printed: The printed number.
         seeds: Number of seeds of which the printed number is the mean. `≈` then uses the 95 %
-            prediction interval of a mean of so many seeds. None if unknown; `≈` then uses the
-            interval of our mean.
+            prediction interval of a mean of so many seeds. None if the printed number does not vary
+            over seeds, or their number is unknown; `≈` then uses the interval of our mean.
     """
     number = Decimal(printed)
     exponent = number.as_tuple().exponent

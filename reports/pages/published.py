@@ -38,7 +38,7 @@ class Published:
 
     @property
     def written(self) -> tuple[Mapping[str, Any], ...]:
-        """The claims of the study as its study file had them when this report was made."""
+        """The claims as they were written in the study file when this report was made."""
         return tuple(self.source.get("claims") or ())
 
     def setting(self, arm: str) -> tuple[Any, Any]:
@@ -47,7 +47,7 @@ class Published:
 
     @property
     def is_of_today(self) -> bool:
-        """True if the verdicts in this report were made by the present rules for claims."""
+        """True if the present rules for claims were used: each verdict then has a `confidence`."""
         return all("confidence" in row for row in self.told.values())
 
     def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:

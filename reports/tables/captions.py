@@ -214,7 +214,7 @@ def _spell_detectable(difference: float, shown: Metric) -> str:
 
 
 def spell_settings(study: Study, metric: str) -> str:
-    """Return a caption's phrase on the data that arms are evaluated on, and its size.
+    """Return a caption's phrase on the setting of evaluation: the data, and its size.
 
     If the data differs between arms, the words that they share are written once: `k = 4/6/8` for
     three arms with different k.

@@ -117,7 +117,7 @@ def settings_of(
     columns: Sequence[JoinedColumn],
     provenances: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """Return name, data, seeds and machines of each study in a table, as sentences of its caption.
+    """Return caption sentences on the setting of each study: name, data, seeds and machines.
 
     Args:
         heads: Heading of each study's column.

@@ -1,4 +1,4 @@
-"""Sensitivity: the comparisons of the main table, by every read-out that the runs allow."""
+"""Sensitivity to the read-out, not to settings: the main table's comparisons by each read-out."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -87,7 +87,7 @@ def variation_table(
 def settings_by_source(
     study: Study, arms: Iterable[str], source: Callable[[Config], tuple[str, Config]]
 ) -> dict[str, dict[str, str]]:
-    """Group the arms that differ only in which source of randomness varies over their seeds.
+    """Group arms whose settings differ only in which source of randomness varies over seeds.
 
     Args:
         study: Study with the arms.
@@ -97,7 +97,7 @@ def settings_by_source(
 
     Returns:
         Names of arms by group, then by the source that varies in the arm. A group is named after
-            its method, or else after its first arm.
+            the method of its arms, such as `uniform`, or else after its first arm.
     """
     by_setting: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}
