@@ -205,6 +205,8 @@ def _hashed(config: Config, content: Mapping[str, Any]) -> str:
         hashed["problem"] = config.problem
     if keying.numerics:
         hashed["problem_numerics"] = keying.numerics
+    if corrections := keying.corrected(config):
+        hashed["corrections"] = corrections
     text = json.dumps(hashed, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

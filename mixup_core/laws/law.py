@@ -111,10 +111,9 @@ class Law(Checked, ABC):
         """Return values of lam that represent the law in a mean over all ordered pairs of examples.
 
         The method `nodes` returns `count` equally weighted values of lam. Mixing a pair with
-        weight 1 - lam equals mixing the reversed pair with lam, so a symmetric law needs only the
-        values above 1/2: (count / 2,) if `count` is even. A value of 1/2, which occurs if `count`
-        is odd or a discrete law contains it, is kept with twice its due weight. Other laws need
-        all values. For a constant law, the shape is (1,).
+        weight 1 - lam equals mixing the reversed pair with lam, so for a symmetric law and an even
+        count the larger half of the values is enough: (count / 2,). Otherwise all values are
+        needed. For a constant law, the shape is (1,).
 
         Args:
             count: Number of values that `nodes` returns, at least 1.
@@ -125,7 +124,8 @@ class Law(Checked, ABC):
             array([0.625, 0.875])
         """
         nodes = self.nodes(count)
-        return nodes[nodes >= 0.5] if self.is_symmetric else nodes
+        is_halved = self.is_symmetric and len(nodes) % 2 == 0
+        return nodes[len(nodes) // 2 :] if is_halved else nodes
 
     @property
     def mean(self) -> float:

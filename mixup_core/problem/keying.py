@@ -29,6 +29,11 @@ class Keying:
     numbers than before: the keys then change, and old results are not reused. Version 0 does not
     enter keys. `NUMERICS_VERSION` is the version of the computations that all problems share.
     """
+    corrected: Callable[[Any], int] = lambda config: 0
+    """Takes a configuration; returns the number of corrections of this problem that have changed
+    its results. Used instead of `numerics` if a correction changes the results of few
+    configurations. 0 does not enter keys.
+    """
 
     first: Mapping[str, Any] = field(default_factory=dict)
     """Paths that enter every key, each with the value to use if the configuration has no such

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.laws import Beta, BetaAb, Truncated
 from mixup_core.rules import require
 
 _NEWTON_STEPS = 200
@@ -25,6 +26,19 @@ def require_pairs_of_nodes(config: Any) -> None:
     """
     require(config.nodes % 2 == 0, "nodes must be even", config, "nodes")
     config.law.require_nodes(config)
+
+
+def corrections_of(config: Any) -> int:
+    """Return 1 if the configuration's law has the value 1/2 with a positive probability; else 0.
+
+    Until a correction, `Law.nodes_of_pairs` gave this value a wrong weight for symmetric laws.
+    Constant laws were right.
+    """
+    law = config.law
+    if law.constant is not None or isinstance(law, Beta | BetaAb | Truncated):
+        return 0
+    is_half = abs(law.nodes(config.nodes) - 0.5) < 1e-9
+    return int(law.is_symmetric and is_half.any())
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:

@@ -29,10 +29,19 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Keying,
+    Metric,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+)
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.logistic import minimiser, require_pairs_of_nodes, slopes
+from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes, slopes
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
@@ -201,6 +210,7 @@ MIXUP_EXPANSION = Problem(
     },
     headline=("loss/test",),
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
+    keying=Keying(corrected=corrections_of),
     searching=Searching(
         objectives=("loss/test",),
         unsearchable=("rank", "separation", "first_points", "test_points"),

@@ -22,11 +22,20 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Keying,
+    Metric,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+)
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.logistic import minimiser, require_pairs_of_nodes
+from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes
 from mixup_core.theory.support_vectors import max_margin_direction
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Positive, Range
@@ -177,6 +186,7 @@ SEPARABILITY = Problem(
     },
     headline=("direction/angle",),
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
+    keying=Keying(corrected=corrections_of),
     searching=Searching(
         objectives=("direction/angle", "test/error"),
         unsearchable=("separability", "dimension", "condition", "first_points"),

@@ -23,10 +23,19 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Keying,
+    Metric,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+)
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.logistic import minimiser, require_pairs_of_nodes
+from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Positive, Range
 
@@ -174,6 +183,7 @@ SPURIOUS_FEATURE = Problem(
         scale="log",
         metric="spurious_sd",
     ),
+    keying=Keying(corrected=corrections_of),
     searching=Searching(
         objectives=("test/error", "weight/spurious"),
         unsearchable=("points", "core_mean", "core_sd", "spurious_mean", "first_sd"),
