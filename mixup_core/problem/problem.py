@@ -145,7 +145,7 @@ class Problem:
     randomness: Randomness = field(default_factory=Randomness)
     """Sources of randomness that differ between seeds. Default: all of them."""
     comparing: Comparing = field(default_factory=Comparing)
-    """Data and settings in which compared runs must agree. Default: none."""
+    """Functions that say which runs may be compared. Default: all runs of the problem."""
     presentation: Presentation = field(default_factory=Presentation)
     """Further columns, curves and captions of reports."""
     cost: Cost = field(default_factory=Cost)

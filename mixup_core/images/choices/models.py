@@ -296,8 +296,8 @@ class Timm(Model):
     """Name of the architecture in timm: `resnet18`."""
     weights: str | None = None
     """File of pretrained weights: `.safetensors`, or a file that torch loads with `weights_only`.
-    A classifier with another number of classes keeps its initial weights. Nothing is downloaded.
-    None: timm's initial weights.
+    If the file has another number of classes, the last layer keeps its initial weights. Nothing is
+    downloaded. None: timm's initial weights.
     """
     weights_digest: str | None = None
     """sha256 of the weights file, filled in when a study is read. It replaces `weights` in keys."""
