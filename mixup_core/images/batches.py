@@ -78,7 +78,8 @@ class Draws:
     ) -> "Draws":
         """Draw the random values of a training epoch, such as order and partners of the images.
 
-        They are drawn ahead for the whole epoch, and moved to the device of the images.
+        They are drawn ahead for the whole epoch, and moved to the device of the images, except
+        those of an augmentation with `chooses_on_host`.
 
         Args:
             config: Configuration of the run.

@@ -99,8 +99,9 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
 def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleError]:
     """Yield the reason why a run would fail on the images drawn at one of the seeds, if any.
 
-    An example is a subset without images of a class. Only the first reason is given. Validation
-    images, subset and label noise are drawn exactly as the run draws them.
+    An example is a subset without images of a class, if two views need each class. Only the first
+    reason is given. Validation images, subset and label noise are drawn exactly as the run draws
+    them.
     """
     data = config.data
     if data.folds is not None and not any(infeasible(config)):

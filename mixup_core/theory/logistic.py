@@ -29,10 +29,10 @@ def require_pairs_of_nodes(config: Any) -> None:
 
 
 def corrections_of(config: Any) -> int:
-    """Return 1 if the configuration's law has the value 1/2 with a positive probability; else 0.
+    """Return 1 if the law is symmetric and 1/2 is one of several possible values; else 0.
 
-    Until a correction, `Law.nodes_of_pairs` gave this value a wrong weight for symmetric laws.
-    Constant laws were right.
+    Until a correction, `Law.nodes_of_pairs` gave 1/2 a wrong weight for such laws. If the law is
+    continuous, or 1/2 its only value, results were right.
     """
     law = config.law
     if law.constant is not None or isinstance(law, Beta | BetaAb | Truncated):

@@ -3,9 +3,9 @@
     python -m reports.figures.modified_images STUDY FILE.png
 
 Each row shows the first images on which one arm trains at the first seed, with the training subset,
-augmentation and mixing of this run. Two augmented copies (views) that a network gets as one input
-are drawn side by side, and so are channels other than red, green and blue. The images are read from
-this machine; no published report contains any.
+augmentation and mixing of this run. If a network gets an image and a second view (`data.views`) as
+one input, the two are drawn side by side, and so are channels other than red, green and blue. The
+images are read from this machine; no published report contains any.
 """
 
 import argparse

@@ -63,8 +63,8 @@ def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHi
 def read_importances(study: Study, url: str, owner: Owner | None = None) -> dict[str, float]:
     """Return the importance of hyperparameters for the first objective of a search; takes seconds.
 
-    Only hyperparameters that every complete point has are included. The result is empty for fewer
-    than two complete points.
+    Only hyperparameters that every complete point has are included. The result is empty if there
+    are none, or if the complete points do not have at least two different values of the objective.
 
     Args:
         study: A study with a search.

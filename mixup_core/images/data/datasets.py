@@ -81,7 +81,7 @@ class Splits:
         return replace(self.train, pixels=pixels, labels=labels, num_test=len(self.test))
 
     def normalised(self, data: DataConfig) -> "Splits":
-        """Return a copy whose `info` has the mean and standard deviation of each channel.
+        """Return the splits with mean and standard deviation of each channel in their `info`.
 
         The pixels do not change; training normalises them by these two. `data.normalise: measured`
         computes them from the training images; `given` keeps those in the facts about the dataset.

@@ -48,7 +48,7 @@ class Scores(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return accuracy, balanced accuracy and AUROC after an epoch, as `test/auroc`."""
+        """Return accuracy, balanced accuracy and AUROC after an epoch, by metric name."""
         from scipy.special import softmax
 
         from mixup_core.scores import accuracy, auroc, balanced_accuracy
