@@ -93,7 +93,7 @@ class Results:
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
-        """DataFrame of one row per arm, as in `table.csv`: mean, interval, paired difference.
+        """DataFrame of one row per arm, as in `table.csv`: means, differences from the baseline.
 
         Errors and their intervals are fractions in [0, 1]. NaN stands for a missing value, such as
         the interval of a single seed.
@@ -271,7 +271,7 @@ def run(
         study: Name of a bundled study, the path of a study file, or a mapping with its keys.
         overrides: `PATH=VALUE` texts, as for `--set`.
         home: Folder for everything that mixsweep writes.
-        store: Path or fsspec URL of the checkpoint store; None for the store in `home`.
+        store: Path or fsspec URL of the store of results; None for the store in `home`.
         engine: `inline` trains in this process, one run after another; `ray` trains runs in
             parallel.
         slots: Number of parallel runs with Ray; None for as many as CPUs or GPUs allow.
@@ -314,7 +314,7 @@ def load(
             name of a study launched in this home, whose newest launch is then read.
         overrides: `PATH=VALUE` texts, the same as in the launch.
         home: Folder that `run` or `mixsweep run` wrote to.
-        store: Path or fsspec URL of the checkpoint store; None for the store in `home`.
+        store: Path or fsspec URL of the store of results; None for the store in `home`.
 
     Raises:
         StudyError: If the study is invalid.
@@ -350,6 +350,7 @@ def train(
     """Train one run in this process and yield the record of each epoch; nothing is stored.
 
     On a CPU with one thread (`torch.set_num_threads(1)`) the values equal those of `mixsweep run`.
+    The example is arm `uniform` of a bundled study that computes a lower bound of the mixup loss.
 
     Args:
         run: One of `Study.runs()`.

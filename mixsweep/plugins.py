@@ -1,9 +1,10 @@
-"""Names that plugins import: base classes, `Dataset`, `Problem`, types with limits, and `use`.
+"""Names that plugins import: base classes, `Dataset`, `Problem`, types such as `Count`, and `use`.
 
 A plugin is one Python file given by `--plugin FILE`, or an installed package with entry points of
-the group `mixsweep`. Study files can use the plugin's public classes that extend a base class of
-this module, by `tag` or `name`, and its values of type `Dataset` or `Problem`. Import torch inside
-functions, because studies are read without it.
+the group `mixsweep`. Study files can name, by their `tag` or `name`, the plugin's public classes
+that extend a base class of this module and the plugin's `Dataset` and `Problem` objects. A type
+such as `Count` sets limits to a field, here at least 1. Import torch inside functions, because
+studies are read without it.
 
 Example:
     >>> from dataclasses import dataclass
@@ -122,16 +123,16 @@ __all__ = [
 
 
 def use(file: str | Path) -> tuple[str, ...]:
-    """Load a plugin file into this process; return the names of its entries.
+    """Load a plugin file into this process; return the names of the laws, models, ... it adds.
 
     A returned name is a text such as `model tiny` or `dataset roses`. When an edited file is loaded
-    again, the entries that it added before are replaced.
+    again, all that it added before is replaced.
 
     Args:
         file: Path of a Python file.
 
     Raises:
-        PluginError: If the file cannot be loaded; then no entry is added.
+        PluginError: If the file cannot be loaded; then nothing is added.
 
     Example:
         >>> from importlib.resources import files

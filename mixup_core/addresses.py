@@ -94,7 +94,7 @@ class Address:
 
 
 def web_address(url: str) -> Address:
-    """Return the URL of a server, or `HOST:PORT`, as an address without secrets."""
+    """Return the URL of a server, or a text `HOST:PORT`, as an address that hides secrets."""
     scheme, mark, _ = url.partition("://")
     try:
         parts = urlsplit(url if mark else f"//{url}")
@@ -116,9 +116,9 @@ def web_address(url: str) -> Address:
 
 
 def store_address(url: str) -> Address:
-    """Return a path or fsspec URL as an address without secrets.
+    """Return a path or fsspec URL as an address that hides secrets.
 
-    For a chained URL (`filecache::s3://...`), only the scheme of the last link (`s3`) is shown.
+    A chained URL (`filecache::s3://...`) is hidden except for the scheme of the last link (`s3`).
     """
     if "://" not in url:
         return Address.of_path(url)

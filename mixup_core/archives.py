@@ -10,7 +10,7 @@ _DAMAGES = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, Runtime
 
 
 class ArchiveError(ValueError):
-    """Error: a file is no readable zip archive, is compressed, or declares more than it holds."""
+    """Error: a file is not a readable zip archive, or could take more memory than its own size."""
 
 
 def require_unpacked(stream: IO[bytes]) -> None:
@@ -24,7 +24,7 @@ def require_unpacked(stream: IO[bytes]) -> None:
 
     Raises:
         ArchiveError: If the stream is no readable zip archive, a member is compressed, or the sizes
-            that the members declare add up to more than the size of the archive.
+            that its members declare add up to more bytes than the archive has.
     """
     size = stream.seek(0, io.SEEK_END)
     try:

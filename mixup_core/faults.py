@@ -1,4 +1,4 @@
-"""Faults: errors after which a process must end (no memory, faulty device, rejected kernel)."""
+"""Faults: errors after which a process must end (no memory, faulty device, bad kernel input)."""
 
 import re
 from collections.abc import Iterable

@@ -15,9 +15,9 @@ PYTHON, NUMPY, TORCH = "random", "numpy.random", "torch"
 
 @contextmanager
 def seeded_globally(seed: int) -> Iterator[None]:
-    """Context manager: seed the global generators of Python, NumPy and PyTorch for a block.
+    """Context manager: seed the global random generators of Python, NumPy and PyTorch.
 
-    At its end, their earlier states are restored.
+    At exit, their earlier states are restored.
     """
     before = random.getstate(), np.random.get_state(), torch.default_generator.get_state()  # noqa: NPY002
     random.seed(seed)
@@ -33,13 +33,13 @@ def seeded_globally(seed: int) -> Iterator[None]:
 
 @contextmanager
 def watched(device: str = "cpu") -> Iterator[list[str]]:
-    """Context manager: detect the use of global random generators, and report it at exit.
+    """Context manager: find out which global random generators the code in its block uses.
 
-    It yields a list. At exit, the list contains the names of the modules (`random`, `numpy.random`,
-    `torch`) whose global generator was used.
+    It yields an empty list. At exit, the names of the modules whose generator was used are appended
+    to the list: `random`, `numpy.random`, `torch`.
 
     Args:
-        device: Device whose PyTorch generator is watched as well.
+        device: `cpu` or `cuda`; with `cuda`, the GPU's PyTorch generator is watched, too.
     """
     drawn: list[str] = []
     before = _positions(device)

@@ -50,7 +50,8 @@ def stage_key(config: Config, epoch: int) -> str:
         epoch: Number of finished epochs, in 1..config.epochs.
 
     Raises:
-        RuleError: If `epoch` is out of range.
+        RuleError: If `epoch` is out of range, or a field is set, but not the field that replaces it
+            in keys, such as `data.folder` without `data.digest`.
     """
     if not 1 <= epoch <= config.epochs:
         raise RuleError("1 <= epoch <= epochs", {"epoch": epoch, "epochs": config.epochs})
@@ -125,7 +126,7 @@ def _spelled_epochs(config: Config) -> tuple[str, ...]:
 
 
 def changes(config: Config) -> tuple[int, ...]:
-    """Return the epochs (0-based) in which settings of a run, such as the law, change."""
+    """Return the epochs (0-based) from which on a run has other settings, such as another law."""
     of_epoch = problem_of(config).keying.of_epoch
     decided = [of_epoch(config, epoch) for epoch in range(config.epochs)]
     return tuple(e for e in range(1, len(decided)) if decided[e] != decided[e - 1])
@@ -204,6 +205,8 @@ def _hashed(config: Config, content: Mapping[str, Any]) -> str:
         hashed["problem"] = config.problem
     if keying.numerics:
         hashed["problem_numerics"] = keying.numerics
+    if corrections := keying.corrected(config):
+        hashed["corrections"] = corrections
     text = json.dumps(hashed, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

@@ -45,10 +45,10 @@ can change the last bits of results.
 
 
 def fix_precision(environment: MutableMapping[str, str]) -> None:
-    """Set, or remove, the environment variables that choose a floating-point precision.
+    """Fix the environment variables that choose a floating-point precision: set or remove them.
 
-    One that makes cuBLAS deterministic is set, too; `FIXED` lists all of them. Call this function
-    before the first computation.
+    The variable that makes cuBLAS deterministic is set, too; `FIXED` lists all variables. Call this
+    function before the first computation.
 
     Args:
         environment: Environment to change, usually `os.environ`.
@@ -78,7 +78,9 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the settings that can change results and differ between two stages.
+    """Return the names of the versions and settings that differ between two stages' environments.
+
+    Entries that cannot change results, such as the host, are left out.
 
     Args:
         one: Environment record of a stage: host, versions and settings by name.

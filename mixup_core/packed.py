@@ -10,9 +10,10 @@ _Value = TypeVar("_Value")
 
 
 class Packed(Sequence[_Value]):
-    """A compact immutable sequence: stores numbers, builds its elements from them on access.
+    """Base class of immutable sequences that store numbers and build elements from them on access.
 
-    Each access builds a new, equal object. The sequence equals a tuple of its elements.
+    This saves memory. Each access builds a new, equal object. The sequence equals a tuple of its
+    elements.
     """
 
     __slots__ = ()

@@ -72,7 +72,7 @@ class Predictions:
 
 
 def images_digest(pixels: NDArray[np.uint8], labels: NDArray[np.int64]) -> str:
-    """Return a digest of raw images and their labels, 32 hexadecimal digits."""
+    """Return a digest (32 hexadecimal digits) of images, as raw pixels, and their labels."""
     digest = hashlib.sha256(f"{pixels.shape} {labels.shape}".encode())
     digest.update(np.ascontiguousarray(pixels).data)
     digest.update(np.ascontiguousarray(labels.astype("<i8")).data)

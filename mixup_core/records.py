@@ -56,10 +56,9 @@ class EpochRecord:
 
 
 class Records(Packed[EpochRecord]):
-    """The records of a run, in order; they take 24 bytes per record and 8 bytes per number.
+    """Sequence of a run's records in little memory: 24 bytes per record and 8 per metric value.
 
-    A report reads a thousand runs of a hundred epochs; plain objects would need ten times the
-    memory.
+    A report reads a thousand runs of a hundred epochs; plain objects would need ten times as much.
     """
 
     __slots__ = ("_ends", "_epochs", "_names", "_values")

@@ -50,9 +50,9 @@ class RuleError(ValueError):
         return _again, (str(self), self.rule, self.values, self.fields, self.hint)
 
     def within(self, prefix: str) -> "RuleError":
-        """Return this error with a prefix, such as `mix.`, before the names of the fields in it.
+        """Return this error with a prefix (`mix.`) before each name in `values` and `fields`.
 
-        The text of the message does not change.
+        The message keeps the names without the prefix.
         """
         values = {f"{prefix}{name}": value for name, value in self.values.items()}
         fields = tuple(f"{prefix}{name}" for name in self.fields)
@@ -77,10 +77,10 @@ def require(holds: bool, rule: str, node: Any, *fields: str, hint: str = "") -> 
 
 
 def require_order(node: Any, low: str, high: str) -> None:
-    """Raise a `RuleError` unless the field `low` of an object is at most its field `high`.
+    """Raise a `RuleError` unless an object's field named `low` is at most the one named `high`.
 
     Raises:
-        RuleError: If `low` is greater.
+        RuleError: If the first field is greater.
     """
     require(getattr(node, low) <= getattr(node, high), f"{low} <= {high}", node, low, high)
 

@@ -49,7 +49,7 @@ therefore sees the same weights, images and batches.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seeds:
-    """Two seeds for one run: `own` for chosen kinds of draws, `others` for all other draws.
+    """Two seeds for one run: `own` for the kinds of draws in `purposes`, `others` for the rest.
 
     To measure how much one source of randomness matters, vary `own` and keep `others` fixed.
     """
@@ -61,12 +61,12 @@ class Seeds:
     """Seed of the draws of all other purposes."""
 
     def of(self, purpose: Purpose) -> int:
-        """Return the seed used for a kind of draw, such as `batch order`."""
+        """Return the one of the two seeds that a kind of draw, such as `batch order`, uses."""
         return self.own if purpose in self.purposes else self.others
 
 
 def stream_seed(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> int:
-    """Return the 63-bit seed of one random stream: the head of sha256("seed/purpose/epoch").
+    """Return the seed of one random stream: the first 63 bits of sha256("seed/purpose/epoch").
 
     Args:
         seed: Seed of the run, or two seeds.

@@ -34,8 +34,8 @@ _LARGEST = 4096
 def temporary_folder(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
     """Context manager: make a private, locked folder and yield its path; remove it at exit.
 
-    At entry and at exit, it also removes folders with the same prefix that killed processes of this
-    user left. It does so twice, because children of a killed process may write for a while longer.
+    At entry, it also removes folders with the same prefix that killed processes of this user left.
+    It does so again at exit, because children of a killed process may write for a while longer.
 
     Args:
         place: Folder in which the new folder is made.
@@ -68,7 +68,7 @@ def collect(place: Path, prefix: str = PREFIX) -> None:
 
 
 def left_folders(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
-    """Yield each temporary folder whose process has ended, locked until the next iteration.
+    """Lock and yield each temporary folder whose process has ended; unlock it before the next one.
 
     Args:
         place: Folder that contains the temporary folders.

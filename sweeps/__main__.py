@@ -10,9 +10,9 @@ from sweeps.machine.streams import steady_streams
 def main() -> NoReturn:
     """Prepare signal handlers, output streams and arguments, then run the command line.
 
-    Importing the command line takes a quarter of a second. Signal handlers are installed before
-    that. URLs with a password are hidden before that too, because every user of the machine can
-    read the arguments of a process.
+    The preparation comes before the import of the command line's modules, which takes a quarter of
+    a second. It hides URLs with a password, because every user of the machine can read the
+    arguments of a process.
     """
     steady_streams()
     hear(leave_saying_so)

@@ -17,7 +17,7 @@ _THROTTLING = "clocks_throttle_reasons.active"
 
 @contextmanager
 def watched_clocks(device: torch.device) -> Iterator[dict[str, str]]:
-    """Record a GPU's clocks, temperature, power and reasons of throttling while a block runs.
+    """Record a GPU's clocks, temperature, power and reasons of throttling during a `with` block.
 
     A child process runs nvidia-smi, which queries the GPU twice a second.
 

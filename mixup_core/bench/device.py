@@ -2,11 +2,11 @@
 
     python -m mixup_core.bench.device [FILE]
 
-The runs are those of table 1 of arXiv:2210.13512. Training steps are timed in blocks, after warm-up
-steps. Blocks of the variants of a step alternate, and the device is synchronised only before and
-after a block. If a part of the benchmark fails, its error is recorded and the other parts still
-run. On a machine without a GPU the same code runs at a small size, as a rehearsal; the measured
-values then have no meaning.
+The runs are those of table 1 of arXiv:2210.13512. Training steps are timed in blocks of several
+steps, after warm-up steps; the GPU is synchronised only before and after a block. If ways to
+compute a step are compared, their blocks alternate. If a part of the benchmark fails, its error is
+recorded and the other parts still run. On a machine without a GPU the same code runs at a small
+size, as a rehearsal; the measured values then have no meaning.
 """
 
 import io
@@ -136,7 +136,7 @@ def ceilings(size: Size, device: torch.device) -> Figures:
 
 
 def reference_pipeline(size: Size, device: torch.device) -> Figures:
-    """Return the images per second of a conventional training loop, after a warm-up epoch."""
+    """Return images per second of a conventional loop in a warm-up, an ERM and a mixup epoch."""
     data, _ = images_of(size, size.data[0])
     views = reference.ConcatenatedViews(data.train, data.info, seed=0)
     network = size.model.initialised(
@@ -157,18 +157,19 @@ def reference_pipeline(size: Size, device: torch.device) -> Figures:
 
 
 def ladder(size: Size, device: torch.device) -> Figures:
-    """Return images per second (with data loading) and peak memory of variants of a training step.
+    """Return images per second (with data loading) and peak memory of each way to compute a step.
 
-    `LADDER` lists the variants: ways to compute the same step, such as `float32, NCHW`. One that
-    cannot run on this device gets an error message in place of its speed.
+    `LADDER` lists these ways to compute a training step, such as `float32, NCHW`. One that cannot
+    run on this device gets an error message in place of its speed.
     """
     return _speeds([name for name, rung in LADDER.items() if not rung.graphed], size, device)
 
 
 def graphs(size: Size, device: torch.device) -> Figures:
-    """Return the figures of `ladder` for steps that are captured as CUDA graphs.
+    """Return images per second and peak memory of training steps captured as CUDA graphs.
 
-    The same steps without a graph are measured beside them, and each ratio is returned.
+    The same steps without a graph are measured beside them; the ratio of their speeds is returned
+    too.
     """
     pairs = {name: rung.without_graph for name, rung in LADDER.items() if rung.graphed}
     found = _speeds(list(dict.fromkeys([*pairs.values(), *pairs])), size, device)
@@ -180,7 +181,7 @@ def graphs(size: Size, device: torch.device) -> Figures:
 
 
 def _speeds(names: list[str], size: Size, device: torch.device) -> Figures:
-    """Return images per second and peak memory of some variants, measured in alternating blocks."""
+    """Return images per second and peak memory of some rungs, measured in alternating blocks."""
     steps: dict[str, TrainingStep] = {}
     found: Figures = {}
     for name in names:
@@ -217,10 +218,10 @@ def _in_one_line(error: Exception) -> str:
 
 
 def silence(size: Size, device: torch.device) -> Figures:
-    """Check that training steps never make the host wait for the GPU; return their number.
+    """Check that training steps never make the host wait for the GPU; return the number of steps.
 
-    At the first wait, PyTorch raises an error, and this part of the benchmark ends. Without a GPU,
-    nothing is checked.
+    At the first wait, PyTorch raises an error, and this part of the benchmark ends without a
+    number. Without a GPU, nothing is checked.
     """
     step = build(Rung(), size, device)
     step()
@@ -258,7 +259,7 @@ def checkpoint(size: Size, device: torch.device) -> Figures:
 
 
 def precisions(size: Size, device: torch.device) -> Figures:
-    """Return the test errors with bfloat16 and float32, and their differences, for each seed."""
+    """Return test errors of runs in bfloat16 and float32, and their difference, for each seed."""
     data, kind = images_of(size, size.data[0])
     errors: dict[Precision, list[float]] = {"bfloat16": [], "float32": []}
     for seed in range(size.seeds):
@@ -296,7 +297,7 @@ def determinism(size: Size, device: torch.device) -> Figures:
 
 
 def hours(size: Size, device: torch.device) -> Figures:
-    """Return the seconds per epoch on each dataset, and the total hours of one study, by precision.
+    """Return, for each precision, seconds per epoch on each dataset and hours of a study on all.
 
     The study has 15 runs of 100 epochs on each dataset, as the bundled study `table1` has. A timed
     epoch is complete: all training images with the smaller last batch, and the evaluation on test

@@ -1,10 +1,10 @@
 """Reference: a conventional training loop for mixup, with which mixsweep's own loop is compared.
 
-It is written from the description of mixup in papers. As in arXiv:2210.13512, each training image
-is concatenated with a second image, of a paired class, before training starts. A `DataLoader`
-without workers fetches one image at a time and scales both of its images by random factors. The
-partners are fetched as a second batch and mixed in. The optimizer is PyTorch's default Adam, in
-float32.
+It is written from published descriptions of mixup. As in arXiv:2210.13512, the classes are paired
+at random, and before training each image is concatenated with an image of the class paired with its
+own. A `DataLoader` without workers fetches one such double image at a time and scales its halves
+by random factors. A second batch of double images, the partners, is mixed in. The optimizer is
+PyTorch's default Adam, in float32.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,10 @@ class ConcatenatedViews(Dataset[tuple[Tensor, int]]):
 def batches(
     data: ConcatenatedViews, batch_size: int, law: Law
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, float]]:
-    """Yield (mixed images, labels, labels of the partners, lam) for each batch of an epoch."""
+    """Yield (mixed images, labels, labels of the partners, lam) for each batch of an epoch.
+
+    Each batch has one lam, drawn from `law`.
+    """
     for images, labels in DataLoader(data, batch_size=batch_size, shuffle=True):
         lam = _weight(law)
         if not law.mixes:

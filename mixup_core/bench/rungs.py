@@ -1,4 +1,4 @@
-"""Rungs: variants of the same training step, from plain PyTorch to a CUDA graph."""
+"""Rungs: ways to compute a training step, from plain PyTorch to a CUDA graph."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ TrainingStep = Callable[[], object]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rung:
-    """Settings of one variant of the training step, such as precision and memory layout."""
+    """Settings of one way to compute a training step, such as precision and memory layout."""
 
     precision: Precision = "bfloat16"
     channels_last: bool = True
@@ -70,12 +70,12 @@ precision that the study sets.
 
 
 def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
-    """Return a function that performs one training step of a variant at each call.
+    """Return a function that computes one training step, as `rung` says, at each call.
 
     Each step uses the next full batch of an endless sequence of epochs.
 
     Raises:
-        RuntimeError: If the variant needs a GPU and the device is the CPU.
+        RuntimeError: If the rung needs a GPU and the device is the CPU.
     """
     if rung.graphed and device.type != "cuda":
         raise RuntimeError("a CUDA graph needs a GPU, got (device=cpu).")

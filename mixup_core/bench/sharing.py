@@ -49,7 +49,7 @@ def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
 def together(count: int, window: float, variables: Mapping[str, str]) -> dict[str, float]:
     """Return the total images per second of several processes that train at once.
 
-    The keys of the result are the two networks, `large` and `small`.
+    All train a large network, and then a small one; the keys of the result are `large` and `small`.
 
     Args:
         count: Number of processes.

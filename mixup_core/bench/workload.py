@@ -1,4 +1,4 @@
-"""Workload: number of steps, datasets and configurations of the device benchmark."""
+"""Workload: numbers of steps, datasets and configurations of the GPU benchmark."""
 
 from dataclasses import dataclass, replace
 
@@ -70,10 +70,10 @@ REHEARSAL = Size(
 
 
 def images_of(size: Size, name: str) -> tuple[Splits, str]:
-    """Return a dataset and a description of its images: the published images, or noise.
+    """Return a dataset, and a text that says if its images are the published ones or noise.
 
-    Noise replaces the images of a dataset that is not on this machine, in the same number, so that
-    the last batch has the same size.
+    A dataset that is not on this machine is replaced by as many images of noise, so that the last
+    batch has the same size. At most `size.limit` training and a fifth as many test images are kept.
     """
     try:
         data, kind = load(DataConfig(name=name)), "published images"

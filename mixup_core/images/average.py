@@ -9,7 +9,8 @@ class Average(AveragedModel):
     """Exponential moving average of a network's weights; its update does not wait for the device.
 
     PyTorch's AveragedModel copies its step counter to the device in each update, and the host waits
-    for the copy. An exponential average does not use the counter, so this class does not copy it.
+    for the copy. An exponential average needs only to know whether an update is the first one; this
+    class remembers it.
     """
 
     def __init__(self, network: nn.Module, decay: float) -> None:

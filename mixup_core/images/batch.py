@@ -1,4 +1,4 @@
-"""Batch: the mixed images of one training step, with their labels and weights."""
+"""Batch: the mixed images of one training step, with their labels and the labels' weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,8 +45,8 @@ class Batch:
         Args:
             network: Forward pass of a network. If the batch is mixed at a hidden layer (`hidden`),
                 the network must have that layer.
-            after: Images to put in front of the mixed ones in the same forward pass; their logits
-                come first in the result. None: no such images.
+            after: Further images for the same forward pass: the mixed images come after them, and
+                so do the logits in the result. None: no further images.
         """
         images = self.mixed if after is None else torch.cat([after, self.mixed])
         return network(images) if self.hidden is None else network(images, self.hidden)

@@ -76,7 +76,10 @@ class Draws:
     def for_training(
         cls, config: RunSettings, epoch: int, how: Epoch, images: TrainingImages
     ) -> "Draws":
-        """Draw the random values of a training epoch, on the device of the images.
+        """Draw the random values of a training epoch, such as order and partners of the images.
+
+        They are drawn ahead for the whole epoch, and moved to the device of the images, except
+        those of an augmentation with `chooses_on_host`.
 
         Args:
             config: Configuration of the run.
@@ -154,7 +157,11 @@ class Draws:
         return replace(self, **moved)
 
     def of_partners(self) -> "Draws":
-        """Return the random values of this pass after exchange of each image and its partner."""
+        """Return the random values of this pass with each image and its partner exchanged.
+
+        From the result, training prepares (augments, normalises) the partners of a batch apart from
+        its images, as operations that are not linear need it. The mixing weights do not change.
+        """
         augmentation = None if self.augmentation is None else self.augmentation.flip(0)
         return replace(
             self,
@@ -194,7 +201,8 @@ def batches(
         images: Training images.
         draws: Random values of the pass, drawn for the settings `how`.
         how: Settings of the epoch. If they mix nothing, no partner is prepared.
-        saliency: Function that measures the saliency of pixels, for operations that need it.
+        saliency: Function that measures how strongly the loss depends on each pixel; called only
+            for mixing operations that need it.
     """
     start = 0
     beside = None

@@ -22,7 +22,7 @@ def images_of_classes(config: TrainConfig) -> Indices | None:
     images.
 
     Raises:
-        ValueError: If the subset cannot be drawn.
+        ValueError: If the run's training subset cannot be drawn, for example for lack of images.
     """
     data, info = config.data, described(config.data)
     labels = _labels(data, data_root())

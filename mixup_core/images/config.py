@@ -272,7 +272,7 @@ class TrainConfig(Checked):
     def law_at(self, epoch: int) -> Law:
         """Return the law of the mixing weight that `mix` sets for a 0-based epoch.
 
-        The objective can replace the law.
+        Training uses the law of `in_epoch`, where the objective can replace this one.
 
         Args:
             epoch: The epoch, in [0, epochs).
@@ -292,7 +292,8 @@ class TrainConfig(Checked):
         """Seed of the run's random streams.
 
         There are two seeds (`Seeds`) if `vary` or `redraw` names a single source of randomness,
-        such as `order`: one for this source, one for all others.
+        such as `order`. With `vary`, this source uses `seed` and all others 0; with `redraw`, this
+        source uses a second seed, computed from `seed`, and all others `seed`.
 
         Example:
             >>> from mixup_core.images.config import TrainConfig

@@ -11,7 +11,7 @@ from mixup_core.rules import printable
 
 
 def data_remarks(data: DataConfig) -> Iterator[str]:
-    """Yield remarks on the images of a configuration, for plans and captions of tables."""
+    """Yield remarks on a run's images, such as copies in two classes, for plans and captions."""
     yield from of_test_folder(data)
     yield from shared_images(data)
     yield from in_two_classes(data)

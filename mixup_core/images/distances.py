@@ -36,10 +36,10 @@ def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> Arr
 
 
 def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) -> dict[str, float]:
-    """Measure the distance of each image to its nearest mixed image of two other classes.
+    """Measure the distance of each image to the nearest mixed image without a part of its class.
 
-    Training images are mixed. Distances are Euclidean, in normalised pixels. An image is left out
-    if every mixed image involves its class (two classes, or few images).
+    Training images are mixed; both parts may have the same class. Distances are Euclidean, in
+    normalised pixels. An image is left out if every mixed image has a part of its class.
 
     Returns:
         The smallest and the mean distance over the training and the test images, by metric name.
@@ -64,7 +64,7 @@ def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) 
 
 
 def nearest(images: Tensor, labels: Tensor, mixed: Tensor, classes: Tensor) -> Tensor:
-    """Return the distance of each image to the nearest mixed image of two other classes.
+    """Return the distance of each image to the nearest mixed image without a part of its class.
 
     Args:
         images: Flattened images, (images, pixels), float32.

@@ -60,12 +60,12 @@ class Epoch:
     def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
         """Return the infimum over all classifiers of the mean loss on mixed images, or None.
 
-        The infimum is unknown (None) for operations that are not linear, for labels with a law
-        of their own (`mix.label_law`), for partners that depend on the images, and for losses with
-        smoothed labels or class weights.
+        The infimum is unknown (None) for operations that are not linear, for a second operation,
+        for labels with a law of their own (`mix.label_law`), for partners that depend on the
+        images, and for losses with smoothed labels or class weights.
 
         Args:
-            loss: Loss of an image.
+            loss: Loss function of single images, such as cross entropy.
             labels: Labels of all training images, (images,), int64.
             batch_size: Images per batch.
         """

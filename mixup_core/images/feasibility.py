@@ -26,14 +26,14 @@ _SPLIT = (
 
 
 def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
-    """Return a configuration at a seed, with the fold that this seed holds out for validation."""
+    """Return a configuration at a seed; of `data.folds` folds, it holds out number seed % folds."""
     folds = config.data.folds
     data = config.data if folds is None else replace(config.data, fold=seed % folds)
     return replace(config, seed=seed, data=data)
 
 
 def infeasible(config: TrainConfig) -> Iterator[RuleError]:
-    """Yield each reason why a run of this configuration would fail on its data."""
+    """Yield each reason why a run would fail on its data, such as too few images for a batch."""
     data, batch_size, info = config.data, config.batch_size, described(config.data)
     if config.epochs > MAX_EPOCHS:
         yield RuleError(f"epochs <= {MAX_EPOCHS}", {"epochs": config.epochs})
@@ -97,9 +97,11 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
 
 
 def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleError]:
-    """Yield the first reason, if any, why the images drawn at one of the seeds make its run fail.
+    """Yield the reason why a run would fail on the images drawn at one of the seeds, if any.
 
-    Validation images, subset and label noise are drawn exactly as the run draws them.
+    An example is a subset without images of a class, if two views need each class. Only the first
+    reason is given. Validation images, subset and label noise are drawn exactly as the run draws
+    them.
     """
     data = config.data
     if data.folds is not None and not any(infeasible(config)):
@@ -144,8 +146,9 @@ def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
 
     In a sample of n of N images, a class of m images is missing with probability at most
     (1 - n / N)^m, or (1 - (n / N) (1 - rate))^m with label noise, which changes a label with
-    probability `rate`. A sum over the classes below 1e-12 counts as impossible. A balanced subset
-    needs equally many images of each class; the result is also true if a class can have too few.
+    probability `rate`. The result is false if this bound for the smallest class, times the number
+    of classes, is below 1e-12. A balanced subset needs equally many images of each class; the
+    result is also true if a class can have too few.
     """
     held_out = data.num_held_out(info.num_train)
     drawn = data.size_of_subset(info.num_train - held_out)
@@ -218,7 +221,7 @@ def _unfit_weights(config: TrainConfig, info: DatasetInfo) -> Iterator[RuleError
 
 
 def transparent(data: DataConfig) -> Iterator[RuleError]:
-    """Yield the reason why an image-folder with transparent images needs a `data.background`."""
+    """Yield an error if an image-folder has transparent images and `data.background` is not set."""
     facts = facts_of(data)
     if facts is not None and facts.transparent and data.background is None:
         yield RuleError(

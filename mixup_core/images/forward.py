@@ -15,8 +15,8 @@ from mixup_core.images.precision import DTYPES, Precision, arithmetic
 class HiddenMix:
     """Mixing of images with their partners at a hidden layer of the network.
 
-    The last rows of the network's input are the images, followed by their partners; rows
-    before them stay unmixed.
+    The last rows of the network's input are the images, followed by their partners. Rows before
+    them stay unmixed: further images that an objective needs (`after` in `Batch.logits`).
     """
 
     layer: int
@@ -61,7 +61,7 @@ def forward(
         network: The network, in training or evaluation mode.
         images: (batch, channels, height, width), float32.
         hidden: Mixing at a hidden layer; None: the network mixes nothing.
-        precision: Arithmetic of the network.
+        precision: Arithmetic of the network: `float32`, `tf32` or `bfloat16`.
         layout: Memory format of the images; None: channels last if the first layer is a
             convolution, else contiguous.
     """

@@ -41,7 +41,7 @@ def most_bytes(config: TrainConfig) -> int:
 
 
 def peak_bytes(config: TrainConfig, device: str) -> int:
-    """Train two steps and evaluate once; return this process's peak memory, in bytes.
+    """Train a run for two steps and evaluate it; return this process's peak memory, in bytes.
 
     The steps use random images. On a CPU the dataset is not counted, because all runs of a machine
     share it. Probes and the teacher are left out.

@@ -49,7 +49,7 @@ class MixConfig(Checked):
     """
 
     def check(self) -> None:
-        """Check the rules that involve several fields of the mixing.
+        """Check the rules that involve several fields, such as `law` and `schedule`.
 
         Raises:
             RuleError: If `switch_epoch` and `switch_fraction` are both given, `law_after` is given

@@ -39,9 +39,9 @@ class Mixer:
                 only if the operation needs it.
 
         Returns:
-            The mixed images, the weights of the images' labels, (batch,), and None. If this batch
-            is mixed at a hidden layer: the images followed by their partners, `lam`, and a
-            `HiddenMix`, by which the network mixes them at that layer.
+            Input of the network, weights of the images' labels, (batch,), and mixing that is left
+            to the network: usually the mixed images, the weights, and None. If a
+            hidden layer is mixed: the images followed by their partners, `lam`, and a `HiddenMix`.
         """
         if self.layer:
             return torch.cat([own, beside]), lam, HiddenMix(layer=self.layer, lam=lam)
@@ -54,7 +54,7 @@ class Mixer:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Drawn:
-    """Random values of mixing in one epoch: weights and operations, without the partners."""
+    """Mixing weights and operations of one epoch; `Draws` adds order, partners and augmentation."""
 
     lam: Tensor
     """Weight of each image, (images,), float32."""
@@ -74,9 +74,9 @@ def draw_mixing(
 ) -> Drawn:
     """Draw the mixing weights of an epoch and the operation of each batch.
 
-    Whether a batch is mixed, and by which operation, is drawn per batch, as in timm. Boxes and
-    masks are drawn once per mixing weight. Each kind of draw has its own random stream, so that
-    more draws of one kind do not change those of another.
+    Whether a batch is mixed, and by which operation, is drawn per batch, as in timm. Mixing weights
+    and their boxes or masks are drawn per batch or per image (`mix.lam_scope`). Each kind of
+    draw has its own random stream, so that more draws of one kind do not change those of another.
 
     Args:
         how: Settings of the epoch.

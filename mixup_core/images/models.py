@@ -29,7 +29,7 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return feature maps of the block, (batch, channels, height / stride, width / stride)."""
+        """Return the block's feature maps, (batch, channels, height / stride, width / stride)."""
         hidden = torch.relu(self.bn1(self.conv1(images)))
         return torch.relu(self.bn2(self.conv2(hidden)) + self.shortcut(images))
 
@@ -62,7 +62,7 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(stages[-1][0], num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits, (batch, classes)."""
+        """Return the logits of images, (batch, classes)."""
         hidden = torch.relu(self.bn1(self.conv1(images)))
         logits: Tensor = self.fc(self.blocks(hidden).mean(dim=(2, 3)))
         return logits
@@ -86,7 +86,7 @@ class PreActBlock(nn.Module):
             self.shortcut = _Projection(in_channels, channels, 1, stride=stride, bias=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return feature maps of the block, (batch, channels, height / stride, width / stride)."""
+        """Return the block's feature maps, (batch, channels, height / stride, width / stride)."""
         ready = torch.relu(self.bn1(images))
         hidden = self.conv2(torch.relu(self.bn2(self.conv1(ready))))
         total: Tensor = hidden + (images if self.shortcut is None else self.shortcut(ready))
@@ -110,7 +110,7 @@ class PreActResNet(nn.Module):
         self.fc = nn.Linear(stages[-1][0], num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits, (batch, classes)."""
+        """Return the logits of images, (batch, classes)."""
         hidden = torch.relu(self.bn(self.blocks(self.conv1(images))))
         logits: Tensor = self.fc(hidden.mean(dim=(2, 3)))
         return logits
@@ -199,10 +199,10 @@ def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]
 
 
 def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
-    """Build a network on the CPU; draw its initial weights for a seed, as PyTorch does by default.
+    """Build a network on the CPU; draw its weights from PyTorch's default uniform distributions.
 
-    The weights are drawn from the random stream `initial weights`, not from a global generator.
-    Runs with the same network and seed start with the same weights.
+    This function, not the network's constructor, draws them, from the random stream `initial
+    weights` and no global generator. Runs with the same network and seed start with equal weights.
 
     Args:
         build: Builds the network.
@@ -254,7 +254,10 @@ class _Projection(nn.Conv2d):
     """
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the projected feature maps, (batch, channels, height / stride, width / stride)."""
+        """Return feature maps after this 1x1 convolution with a stride.
+
+        The result has the shape (batch, channels, height / stride, width / stride).
+        """
         if self.in_channels >= _FEWEST_SAFE_CHANNELS:
             return super().forward(images)
         rows, columns = self.stride

@@ -52,9 +52,9 @@ class ImageData:
         return data_root()
 
     def sets(self) -> tuple[DataSet, ...]:
-        """Return all datasets that `fetch` can download or that come with a package.
+        """Return name, place, size and presence on this machine of each known dataset.
 
-        Each is a `DataSet`, which also says whether the dataset is on this machine.
+        Known are those that `fetch` can download or that come with a package.
         """
         return statuses(data_root())
 
@@ -67,9 +67,13 @@ class ImageData:
 
         Each image-folder is read once.
 
+        Args:
+            config: Configuration of a run.
+            folder: Folder of the study file, to which relative paths refer.
+
         Raises:
-            DataError: If the folder cannot be read. A later call with the same data raises the
-                same error without reading.
+            DataError: If the image-folder cannot be read. A later call with the same data raises
+                the same error without reading.
         """
         data = config.data
         model = _model(config)
@@ -94,7 +98,8 @@ class ImageData:
 
         Args:
             known: Reads the facts from the store.
-            only: True: use these facts even for image-folders that are on this machine.
+            only: False: scan image-folders that are on this machine instead. True: use the store's
+                facts for these, too.
         """
         self._known, self._looks_here = known, not only
 
@@ -173,10 +178,10 @@ class ImageData:
             yield spell_unused(names)
 
     def open(self, config: TrainConfig) -> None:
-        """Decode an image-folder before runs start, into a file that all runs of a machine share.
+        """Check an image-folder and, before runs start, decode it into a file that they share.
 
-        With `data.folds`, each fold has its own file. If the configuration sets no fold, the first
-        one's is written here, and those of other folds by the runs that need them.
+        With `data.folds`, each fold has its own file. If the configuration sets no fold, the file
+        of the first fold is written here; runs that need other folds write theirs.
 
         Raises:
             DataError: If a file cannot be used as an image; the message names it.
@@ -210,7 +215,8 @@ def _model(config: Any) -> Model | None:
 def described(data: DataConfig) -> DatasetInfo:
     """Return the sizes, classes and other facts about the dataset of a configuration.
 
-    A process scans an image-folder only once if the configuration contains its digest.
+    The facts about an image-folder are kept by its digest. If the configuration lacks the digest,
+    each call scans the folder.
     """
     if data.digest is None:
         return describe(data)
@@ -334,8 +340,8 @@ def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
 def num_available(data: DataConfig, info: DatasetInfo) -> int:
     """Return the number of images from which a run's training subset is drawn.
 
-    Test images count if the run trains on them (`data.oracle`). The result is below 1 if all images
-    are held out.
+    Test images count if the run trains on them (`data.oracle`). The result can be 0, or negative if
+    `data.val_size` is greater than the number of training images.
     """
     held_out = data.num_held_out(info.num_train)
     return info.num_train - held_out + (info.num_test if data.oracle else 0)

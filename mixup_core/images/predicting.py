@@ -30,7 +30,12 @@ def predict(
         data: Images of the run.
         networks: Networks by the suffix of their metrics: "", or "_averaged" for averaged weights.
         device: Device of the networks.
-        known: Logits computed before, by split (`TrainingState.logits`); they are not recomputed.
+        known: Logits computed before, (images, classes), by split and by suffix; they are not
+            recomputed.
+
+    Returns:
+        For each split, `val` and `test`, if the run has it: labels, logits by suffix, and a digest
+        of images and labels.
     """
     splits = {}
     for name, images in data.held_out(config.data).items():

@@ -44,7 +44,7 @@ RATE_IN_FORCE = "The settings that determine the learning rates of each epoch en
 
 
 def hidden(config: TrainConfig) -> TrainConfig:
-    """Return the configuration that a search trains: without test images, measured on `val/*`.
+    """Return a configuration without test images, as a search trains it; validation images stay.
 
     Raises:
         RuleError: If no images are held out, or training uses test images.
@@ -71,8 +71,8 @@ def revealed(config: TrainConfig) -> TrainConfig:
 def measures(config: TrainConfig, metric: str) -> bool:
     """Return whether each evaluation of a run measures a metric.
 
-    For `test/*` the run needs test images, for `val/*` held-out images, and for the metric of a
-    probe this probe, with measurements at each evaluation.
+    For `test/*` the run needs test images, for `val/*` held-out images. For the metric of a probe,
+    the configuration must name this probe, measured at each evaluation.
     """
     if any(metric in kind.metrics for kind in members(Probe)):
         probes = [probe for probe in config.probes if metric in type(probe).metrics]
@@ -83,7 +83,7 @@ def measures(config: TrainConfig, metric: str) -> bool:
 
 
 def setting(config: TrainConfig, metric: str) -> str:
-    """Describe the images of a metric for captions: `Fashion-MNIST, 10 000 test images`."""
+    """Return a caption's words on the images of a metric: `Fashion-MNIST, 10 000 test images`."""
     data, info = config.data, described(config.data)
     views = _VIEWS.get(data.views, "")
     is_val = metric.startswith("val/")
@@ -170,7 +170,10 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield remarks on the images of runs, for plans and captions of tables."""
+    """Yield remarks on runs' images, for plans and captions of tables.
+
+    An example is a warning that names classes without training images at some of the seeds.
+    """
     yield from data_remarks(config.data)
     yield from lacking_classes(config, seeds)
 

@@ -1,4 +1,4 @@
-"""lacks, observed: tell if a run records a metric, and leave out settings that do not change it."""
+"""lacks, observed: tell if a run records a metric; drop settings that do not change its value."""
 
 from dataclasses import replace
 

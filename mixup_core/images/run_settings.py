@@ -1,4 +1,4 @@
-"""RunSettings: the settings of a run on which its batches and its probes depend."""
+"""RunSettings: interface of the settings of a run on which its batches and probes depend."""
 
 from typing import Literal, Protocol
 
@@ -8,26 +8,27 @@ from mixup_core.seeding import Seeds
 
 
 class RunSettings(Protocol):
-    """Part of `TrainConfig`, so that batches and probes need not import that class.
+    """Interface of the settings of a run that its batches and probes use.
 
-    `TrainConfig` has probes, and probes use batches.
+    `TrainConfig`, the whole configuration, has all of them. Probes cannot import that class,
+    because it imports the probes.
     """
 
     @property
     def data(self) -> DataConfig:
-        """Dataset, its split and its augmentation."""
+        """Settings of the dataset, its validation images and its augmentation."""
 
     @property
     def batch_size(self) -> int:
-        """Number of images per step."""
+        """Number of images per training step."""
 
     @property
     def precision(self) -> Literal["float32", "tf32", "bfloat16"]:
-        """Arithmetic of the network."""
+        """Number format in which the network computes."""
 
     @property
     def seeds(self) -> int | Seeds:
-        """Seed of the run's random streams."""
+        """Seed of the run's random streams; `Seeds` if one of them has a seed of its own."""
 
     def in_epoch(self, epoch: int) -> Epoch:
         """Return the settings of a 0-based epoch, such as its mixing law and its objective."""

@@ -16,7 +16,9 @@ the saliency of each pixel, (batch, height, width).
 
 
 def unmeasured(*parts: Tensor) -> Tensor:
-    """Placeholder for a `Saliency` function where no operation needs one; a call is an error.
+    """Placeholder for a function that measures saliency, where no operation needs one.
+
+    Saliency says how strongly an image's loss depends on each pixel.
 
     Raises:
         AssertionError: Always.
@@ -35,13 +37,13 @@ def gradient_norms(
 
     Args:
         network: The network in training.
-        loss: Loss of an image.
-        precision: Arithmetic of the network.
+        loss: Loss function of single images, such as cross entropy.
+        precision: Arithmetic of the network: `float32`, `tf32` or `bfloat16`.
         images: (batch, channels, height, width), float32.
         labels: (batch,), int64.
 
     Returns:
-        (batch, height, width).
+        One value per pixel, (batch, height, width).
     """
     is_training = network.training
     network.eval()

@@ -31,10 +31,11 @@ from mixup_core.tree.checked import Checked
 class SufficiencyConfig(Checked):
     """Configuration of one run that measures distances from images to mixed images.
 
-    Theorem 2.10 of the source, informally: if no image lies on a line segment between two other
-    images of which one has another class, then the minimiser of the mixup loss also classifies the
-    original images. The measurement replaces segments by mixed images: as many as there are images,
-    each mixed from two images drawn uniformly.
+    Theorem 2.10 of the source below, informally: if no image lies on a line segment between two
+    other images of which one has another class, then the minimiser of the mixup loss also
+    classifies the original images. The measurement replaces segments by mixed images: as many as
+    there are images, each mixed from two images drawn uniformly. For an image it uses only those of
+    which neither part has its class; the theorem asks for one part of another class.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.4, and its code.
     """
@@ -81,7 +82,7 @@ def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
 
 
 def setting(config: SufficiencyConfig, metric: str) -> str:
-    """Describe the images whose distances are measured, for captions."""
+    """Describe the images whose distances are measured, for captions of tables and figures."""
     del metric
     info = described(config.data)
     count = f"{config.data.size_of_subset(info.num_train):,}".replace(",", " ")

@@ -9,7 +9,7 @@ from mixup_core.tree.building import with_values
 
 
 def oracles(config: TrainConfig) -> dict[str, bool]:
-    """Return the fields that say whether test images are used for training, by dotted path.
+    """Return, by dotted path, the values of the fields that let test images into training.
 
     `data.oracle` is True if the run trains on test images, `objective.oracle` if its teacher does.
     """
@@ -38,7 +38,7 @@ def taught(config: TrainConfig, key: str) -> TrainConfig:
 
 
 def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
-    """Yield the reasons why a run cannot learn from a given teacher."""
+    """Yield the reasons why a run cannot learn from a given teacher, such as another dataset."""
     oracle = oracles(config).get("objective.oracle", False)
     if oracle != ("oracle" in tags(teacher)):
         yield RuleError(

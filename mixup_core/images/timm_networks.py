@@ -53,7 +53,7 @@ def timm_network(
 def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
     """Load pretrained weights into a network.
 
-    A classifier with another number of classes keeps its present weights.
+    If the file has another number of classes, the last layer keeps its present weights.
 
     Args:
         network: A network of timm, which is changed.

@@ -58,7 +58,7 @@ class TrainingState:
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
-        """Return the state before the first epoch, which depends on the configuration alone."""
+        """Return the state before the first epoch, which only the configuration decides."""
         data = config.data
         network = config.model.initialised(
             in_channels=info.channels * data.num_stacked,
@@ -74,7 +74,7 @@ class TrainingState:
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
-        """Return weights, buffers and optimizer state as bytes, which `load_bytes` reads.
+        """Return this state (weights, average, optimizer state) as bytes, for `load_bytes`.
 
         On a CPU, equal states give equal bytes.
         """
@@ -84,7 +84,7 @@ class TrainingState:
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned, with the records of the epochs before it.
+        """Load a state that `to_bytes` returned; take the records of its epochs from `records`.
 
         Only tensors and plain values are read (`weights_only=True`): no code in the bytes runs.
 
@@ -159,7 +159,7 @@ class Training:
         return (item for item in self.gradually() if isinstance(item, EpochRecord))
 
     def gradually(self) -> Iterator[EpochRecord | float]:
-        """Train the missing epochs; yield the record of each, and its progress after each step.
+        """Train the remaining epochs of this run; yield records, and progress after each step.
 
         The progress is the finished fraction of the epoch (see `fit_gradually`).
         """
@@ -168,11 +168,11 @@ class Training:
         )
 
     def to_bytes(self) -> bytes:
-        """Return weights, buffers and optimizer state of this run as bytes."""
+        """Return the state of this run (weights, optimizer state) as bytes, for `load_bytes`."""
         return self.state.to_bytes()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned, with the records of the epochs before it.
+        """Load a state that `to_bytes` returned; take the records of its epochs from `records`.
 
         Raises:
             StateError: If the bytes are not a state of this run. Do not use this object afterwards.
@@ -180,7 +180,7 @@ class Training:
         self.state.load_bytes(content, records)
 
     def predictions(self) -> bytes:
-        """Return the logits of validation and test images after the last epoch, as bytes."""
+        """Return the final logits of validation and test images, as the bytes of an NPZ file."""
         networks = self.state.networks()
         predictions = predict(self.config, self.data, networks, self.device, self.state.logits)
         return predictions.to_bytes()
@@ -256,13 +256,13 @@ def fit_gradually(
 ) -> Iterator[EpochRecord | float]:
     """Train a run; yield the finished fraction of the epoch after each step, and each record.
 
-    The state may be stored only after a record. Arguments and errors are those of `fit`.
+    The state may be stored only after a record. The arguments are those of `fit`.
 
     Yields:
         For each epoch, one number per step, increasing to 1, and then the record.
 
     Raises:
-        DivergedError: As for `fit`.
+        DivergedError: If a training loss or another metric is not finite.
     """
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)

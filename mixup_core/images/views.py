@@ -3,7 +3,7 @@
 The multi-view benchmark of Chidambaram et al. 2023 (arXiv:2210.13512, section 5) pairs the classes
 and concatenates each training image with a fixed image of the paired class, so that a network can
 learn either. The second view of validation and test images is zero in normalised space. As
-controls, the second view is added instead, or is one random image per class.
+controls, views are added pixel by pixel, or the second view is one random image per class.
 """
 
 import torch
@@ -26,8 +26,8 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
         seed: Seed of the run; the pairing is drawn once per run.
 
     Returns:
-        Paired class by class, (classes,), int64. If class a is paired with b, then b is paired with
-        a.
+        Class that each class is paired with, (classes,), int64. If class a is paired with b, then b
+        is paired with a.
 
     Raises:
         ValueError: If the number of classes is odd.
@@ -44,11 +44,11 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
 def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Tensor:
     """Draw the second view of each training image: a fixed image of the paired class.
 
-    The images are drawn uniformly, once per run.
+    The images are drawn uniformly, once per run. They are not the partners for mixing.
 
     Args:
         labels: (images,), int64.
-        paired: (classes,), int64, from `pair_classes`.
+        paired: Class that each class is paired with, (classes,), int64; see `pair_classes`.
         seed: Seed of the run.
 
     Returns:
@@ -226,7 +226,7 @@ class TrainingImages:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Channels (of all stacked views), height and width."""
+        """Channels (of both views, if two are stacked), height and width of the network's input."""
         channels, height, width = self.pixels.shape
         return (channels * self._stacked, height, width)
 
@@ -252,14 +252,14 @@ class TrainingImages:
         """Return images as the network gets them: normalised, augmented, with their second views.
 
         With concatenated views the result is `concat([gamma x, (1 - gamma) x'])` over channels,
-        with x' the second view of the image x. gamma scales normalised pixels, so that gamma = 0
-        gives the mean pixel.
+        with x' the second view of the image x; with added views it is gamma x + (1 - gamma) x'.
+        gamma scales normalised pixels, so that gamma = 0 gives the mean pixel.
 
         Args:
             indices: Indices of the images, (batch,), int64.
-            scaling: gamma of each image, (batch,), in [0, 1); not used for single views.
-            augmentation: Values of `Augmentation.draw` for each image, (batch, numbers), the same
-                for both views; None: no augmentation.
+            scaling: gamma of each image, (batch,), in [0, 1]; not used for single views.
+            augmentation: Random values that `Augmentation.draw` returned, (batch, numbers); both
+                views use the same, except random images of classes. None: no augmentation.
             out: Tensor that receives the result; None allocates one.
 
         Returns:
@@ -295,7 +295,10 @@ class TrainingImages:
 
 
 class EvaluationImages:
-    """Validation or test images of one run on a device; a stacked second view is zero."""
+    """Validation or test images of one run on a device.
+
+    If the network gets two stacked views of an image, the second one is zero.
+    """
 
     def __init__(
         self, images: Images, info: DatasetInfo, data: DataConfig, device: torch.device

@@ -75,9 +75,9 @@ class Beta(Law):
 
     @property
     def method(self) -> str | None:
-        """Name of the method that this law defines: `uniform` if alpha is 1, else None.
+        """Name of the training method that this law defines: `uniform` if alpha is 1, else None.
 
-        A method has the same colour in all figures.
+        Figures reserve a colour for `uniform`; arms without a method take other colours.
         """
         return "uniform" if self.alpha == 1 else None
 

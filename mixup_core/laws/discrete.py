@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Discrete(Law):
-    """Random weight with a few possible values, written `{0.5: 0.7, 1.0: 0.3}` in a study file.
+    """Random weight with a few possible values: 1/2 with probability 0.75 or 1 with 0.25, say.
 
-    In this example, lam is 1/2 with probability 0.7 and 1 with probability 0.3.
+    A study file gives each value with its probability.
 
     Example:
         In a study file: `mix.law: {0.5: 0.75, 1.0: 0.25}`.
@@ -61,9 +61,9 @@ class Discrete(Law):
         return np.asarray(self.values)[np.searchsorted(steps, levels, side="left")]
 
     def has_nodes(self, count: int) -> bool:
-        """Return whether `count` equally weighted values of lam represent the law exactly.
+        """Return whether `count` equally weighted values of lam (from `nodes`) give this law.
 
-        They do if each probability is a multiple of 1 / count. The values are those of `nodes`.
+        They do if the probability of each value is a multiple of 1 / count.
         """
         return all(abs(share * count - round(share * count)) < 1e-9 for share in self.shares)
 

@@ -86,7 +86,7 @@ class Law(Checked, ABC):
         return self.quantiles(rng.random(shape))
 
     def nodes(self, count: int) -> "Floats":
-        """Return values of lam with which the mean over the law is computed: (count,).
+        """Return values of lam whose plain mean replaces the mean over the law: (count,).
 
         The values are the quantiles at (i + 1/2) / count (midpoint rule). The mean of f over them
         approximates E[f(lam)] with an error of O(1 / count^2), if f is smooth in the quantile
@@ -110,12 +110,13 @@ class Law(Checked, ABC):
     def nodes_of_pairs(self, count: int) -> "Floats":
         """Return values of lam that represent the law in a mean over all ordered pairs of examples.
 
-        Mixing a pair with weight 1 - lam equals mixing the reversed pair with lam. A symmetric law
-        with an even count therefore needs only the `nodes` of at least 1/2: (count / 2,). Other
-        laws need all `nodes`.
+        The method `nodes` returns `count` equally weighted values of lam. Mixing a pair with
+        weight 1 - lam equals mixing the reversed pair with lam, so for a symmetric law and an even
+        count the larger half of the values is enough: (count / 2,). Otherwise all values are
+        needed. For a constant law, the shape is (1,).
 
         Args:
-            count: Number of values, as for `nodes`.
+            count: Number of values that `nodes` returns, at least 1.
 
         Example:
             >>> from mixup_core.laws import Beta
@@ -123,7 +124,8 @@ class Law(Checked, ABC):
             array([0.625, 0.875])
         """
         nodes = self.nodes(count)
-        return nodes[nodes >= 0.5] if self.is_symmetric else nodes
+        is_halved = self.is_symmetric and len(nodes) % 2 == 0
+        return nodes[len(nodes) // 2 :] if is_halved else nodes
 
     @property
     def mean(self) -> float:
@@ -172,9 +174,9 @@ class Law(Checked, ABC):
 
     @property
     def method(self) -> str | None:
-        """Name of the method that this law defines (erm, midpoint, uniform), or None.
+        """Name of the training method that this law defines: erm, midpoint, uniform, or None.
 
-        A method has the same colour in all figures.
+        Figures reserve a colour for each of the three methods; other arms take other colours.
 
         Example:
             >>> from mixup_core.laws import Beta, Midpoint
@@ -203,7 +205,7 @@ class Law(Checked, ABC):
 
         Args:
             digamma: Digamma function for closed forms; None means SciPy's. Image runs pass
-                PyTorch's, whose last bits differ, because it computed their stored records.
+                PyTorch's, which differs in the last bits, so that they reproduce stored records.
 
         Example:
             >>> from mixup_core.laws import Beta, Midpoint
@@ -217,7 +219,9 @@ class Law(Checked, ABC):
         return float((entr(nodes) + entr(1 - nodes)).mean())
 
     def has_nodes(self, count: int) -> bool:
-        """Return whether `count` equally weighted values of lam (see `nodes`) represent the law.
+        """Return whether `count` equally weighted values of lam (from `nodes`) represent the law.
+
+        The result is False if the law is discrete and a probability is not a multiple of 1 / count.
 
         Args:
             count: Number of values, at least 1.
@@ -235,7 +239,7 @@ class Law(Checked, ABC):
         """Check that `config.nodes` equally weighted values of lam can represent this law.
 
         Args:
-            config: Configuration of a run, with the fields `law` and `nodes`.
+            config: Configuration of a run under this law. The error shows its `law` and `nodes`.
 
         Raises:
             RuleError: If they cannot: the law is discrete, and a probability is not a multiple of
@@ -290,7 +294,7 @@ class ConstantLaw(Law):
 
     @property
     def mean(self) -> float:
-        """The mean of the mixing weight lam: the constant."""
+        """The mean of the mixing weight lam: its constant value."""
         return self.constant
 
     @property
@@ -313,5 +317,5 @@ class ConstantLaw(Law):
 
     @property
     def method(self) -> str | None:
-        """Name of the method that this law defines: the tag of the law, for example `midpoint`."""
+        """Name of the training method that this law defines: its tag, for example `midpoint`."""
         return self.tag

@@ -2,7 +2,8 @@
 
 Each schedule has a class variable `tag`, its name in study files, and
 
-    last_change              first epoch (0-based) of the last law; 0 if a formula gives the laws
+    last_change              first epoch (0-based) of the last law, which must be below `epochs`;
+                             0 for a formula, which suits any number of epochs
     law_at(epoch, epochs)    law of a 0-based epoch in a run of `epochs` epochs
 """
 
@@ -137,11 +138,11 @@ class _PowerRamp(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Easy(_PowerRamp):
-    """Schedule from hard to easy examples: alpha falls from base ** high towards base ** low.
+    """Schedule that ends with easy examples: alpha falls from base ** high towards base ** low.
 
     The law of each epoch is Beta(alpha, alpha); small alpha mixes little, which is easy. With the
-    defaults, alpha falls from 10 towards 0.1: after a fraction u of the epochs it is
-    10^(1 - 2 u).
+    defaults, base 10 and exponents -1 to 1, alpha falls from 10 towards 0.1: after a fraction u of
+    the epochs it is 10^(1 - 2 u).
 
     Example:
         In a study file: `mix.schedule: easy`.
@@ -160,11 +161,11 @@ class Easy(_PowerRamp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hard(_PowerRamp):
-    """Schedule from easy to hard examples: alpha grows from base ** low towards base ** high.
+    """Schedule that ends with hard examples: alpha grows from base ** low towards base ** high.
 
     The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With the
-    defaults, alpha grows from 0.1 towards 10: after a fraction u of the epochs it is
-    10^(2 u - 1).
+    defaults, base 10 and exponents -1 to 1, alpha grows from 0.1 towards 10: after a fraction u of
+    the epochs it is 10^(2 u - 1).
 
     Example:
         In a study file: `mix.schedule: hard`.
@@ -186,8 +187,8 @@ class EasyHardEasy(_PowerRamp):
     """Schedule in which alpha grows until half of the epochs and falls again.
 
     The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With the
-    defaults, alpha grows from 0.1 to 10 and falls back towards 0.1: after a fraction u of the
-    epochs it is 10^(1 - 4 |u - 1/2|).
+    defaults, base 10 and exponents -1 to 1, alpha grows from 0.1 to 10 and falls back towards 0.1:
+    after a fraction u of the epochs it is 10^(1 - 4 |u - 1/2|).
 
     Example:
         In a study file: `mix.schedule: easy-hard-easy`.
@@ -206,7 +207,7 @@ class EasyHardEasy(_PowerRamp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _LogRamp(Checked):
-    """Base class of schedules of Beta(alpha, alpha) whose log alpha goes from `start` to `end`."""
+    """Base class of schedules of Beta(alpha, alpha), log alpha going from `start` towards `end`."""
 
     last_change: ClassVar = 0
 
@@ -222,7 +223,7 @@ class _LogRamp(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinearRamp(_LogRamp):
-    """Schedule of Beta(alpha, alpha) with alpha from `start` to `end`, linear in log alpha.
+    """Schedule of Beta(alpha, alpha) with alpha from `start` towards `end`, linear in log alpha.
 
     Example:
         In a study file: `mix.schedule: {linear: {start: 0.1, end: 10}}`.
@@ -241,7 +242,7 @@ class LinearRamp(_LogRamp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CosineRamp(_LogRamp):
-    """Schedule of Beta(alpha, alpha) whose log alpha follows half a cosine from `start` to `end`.
+    """Schedule of Beta(alpha, alpha), log alpha along half a cosine from `start` towards `end`.
 
     Alpha changes slowly at first, then fast, then slowly again.
 

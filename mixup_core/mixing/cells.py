@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 
 def draw_kept(lam: NDArray[np.float64], parts: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Draw which parts of images are kept; each part is kept with probability lam, independently.
+    """Draw which parts each image keeps when it is mixed: each with probability lam, independently.
 
     Args:
         lam: Mixing weights, one per image, of any shape, in [0, 1].

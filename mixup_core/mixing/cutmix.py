@@ -17,7 +17,7 @@ class CutMix(Operation):
 
     The sides of the box are sqrt(1 - lam) times those of the image. The centre of the box is a
     uniformly random pixel, and the box is clipped at the borders. No formula for the infimum of the
-    expected loss is known.
+    expected loss is known, so runs do not record how far their loss is above it.
 
     Source: Yun et al. 2019, arXiv:1905.04899, section 3 and algorithm A1.
 
@@ -51,7 +51,7 @@ class CutMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and as label weight the share of its pixels that each keeps."""
+        """Return the mixed images and their label weights: each image's share of pixels kept."""
         from mixup_core.mixing.boxes import outside
         from mixup_core.mixing.masks import masked
 

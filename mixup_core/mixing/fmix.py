@@ -21,9 +21,9 @@ class FMix(Operation):
 
     A random surface is drawn: Gaussian noise whose Fourier coefficients are divided by
     frequency^decay. The image itself is shown at the fraction lam of pixels where the surface is
-    highest, the partner at all others. The label weight is lam. The authors' code confuses the axes
-    of the coefficients, so that its surfaces have only the frequencies 0 and 1 along one side;
-    surfaces of this class are isotropic.
+    highest, the partner at all others. The label weight is lam. The surface varies equally in all
+    directions. The authors' code confuses the axes of the coefficients, and its surfaces hardly
+    vary along one side: they have only the frequencies 0 and 1 there.
 
     Source: Harris et al. 2020, arXiv:2002.12047, section 4.
 

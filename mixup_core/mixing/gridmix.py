@@ -52,7 +52,7 @@ class GridMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and as label weight the share of its pixels that each keeps."""
+        """Return the mixed images and their label weights: each image's share of pixels kept."""
         import torch
 
         from mixup_core.mixing.masks import masked

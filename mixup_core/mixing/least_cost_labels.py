@@ -12,13 +12,13 @@ _NEVER = 2**30
 def least_cost_labels(
     costs: NDArray[np.float64], below: NDArray[np.float64], beside: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return the labels of a grid's cells that minimise the total cost: (rows, columns).
+    """Label each cell of a grid 0, 1, ..., so that the total cost is minimal: (rows, columns).
 
         sum of costs[cell, label] + sum of weight ((label - label') / (labels - 1))^2
 
     The first sum runs over cells, the second over pairs of neighbouring cells with the labels
-    `label` and `label'`; `labels` is the number of labels. The minimum is exact up to the rounding
-    of costs. Among labellings of equal cost, the one with the lowest labels is returned.
+    `label` and `label'`; `labels` is the number of possible labels. The minimum is exact up to the
+    rounding of costs. Among labellings of equal cost, the one with the lowest labels is returned.
 
     Source: Ishikawa 2003, IEEE TPAMI 25(10), the cut for convex functions of ordered labels.
 

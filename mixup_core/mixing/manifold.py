@@ -18,7 +18,7 @@ class Manifold(Operation):
 
     The layers before the drawn one process images and partners separately. The label weight is lam.
     No formula for the infimum of the expected loss is known, since training changes these layers
-    and so the activations that are mixed.
+    and so the activations that are mixed. Runs thus do not record how far their loss is above it.
 
     Source: Verma et al. 2019, arXiv:1806.05236, section 2.
 
@@ -50,7 +50,7 @@ class Manifold(Operation):
     ) -> "NDArray[Any]":
         """Draw a layer of the network for each mixing weight lam, (weights, 1).
 
-        A batch with several weights uses the layer of the first.
+        If each image of a batch has its own weight, the layer of the first is used for the batch.
         """
         import numpy as np
 

@@ -7,7 +7,9 @@ if TYPE_CHECKING:
 
 
 def masked(own: "Tensor", beside: "Tensor", mask: "Tensor") -> "tuple[Tensor, Tensor]":
-    """Return `mask * own + (1 - mask) * beside`, and the mean of each mask as label weight.
+    """Return mixed images, `mask * own + (1 - mask) * beside`, and their label weights.
+
+    The label weight of an image is the mean of its mask.
 
     Args:
         own: Images, (batch, channels, height, width).

@@ -19,8 +19,9 @@ class Operation(Checked, ABC):
 
     A weight lam applies to a batch or to a single image (`mix.lam_scope`). Training calls `draw`
     once per epoch with all weights, and `mix` once per batch. All randomness must come from the
-    generator that `draw` gets, so that a resumed run has the same bits. The file of an operation is
-    imported whenever a study file is read, so import torch inside the methods.
+    generator that `draw` gets, so that a resumed run gives the same bits as one that never stopped.
+    The file of an operation is imported whenever a study file is read, so import torch inside the
+    methods.
 
     Example:
         >>> from dataclasses import dataclass

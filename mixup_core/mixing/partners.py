@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochOrder:
-    """The images of an epoch, in the order in which they are used as inputs."""
+    """Training images of one epoch in the order of their use, for which a rule draws partners.
+
+    A rule that depends on pixels gets the images by calling `shown`.
+    """
 
     indices: "Tensor"
     """Index of each image in the training set, (images,), int64, on the CPU."""
@@ -90,7 +93,7 @@ class FromDataset(PartnerRule):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FromBatch(PartnerRule):
-    """Draws partners as a random permutation of the batch.
+    """Draws the partners of a batch's images as a random permutation of these images.
 
     On average, one image of each batch is paired with itself.
 
@@ -126,7 +129,8 @@ class Similar(PartnerRule, Checked):
 
     P(j | i) is the probability of partner j for image i; `~` means proportional to, over all other
     images j. m is the mean squared distance between two images of the batch. A large bandwidth
-    makes all images equally likely. No formula for the infimum of the expected loss is known.
+    makes all images equally likely. No formula for the infimum of the expected loss is known, so
+    runs do not record how far their loss is above it.
 
     Source: the kernel is that of Yao et al. 2022, arXiv:2210.05775, where it applies to labels.
 
@@ -160,7 +164,7 @@ class Similar(PartnerRule, Checked):
         return order.indices[torch.cat(found).cpu()]
 
     def chosen(self, square: "Tensor", place: "Tensor") -> "Tensor":
-        """Return the index in the batch of each image's partner, (batch,).
+        """Choose each image's partner from its batch; return the index in the batch, (batch,).
 
         If the batch has a single image, the image is its own partner.
 

@@ -22,19 +22,21 @@ _TINY = 1e-8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PuzzleMix(Operation):
-    """Combines blocks of two images: the mask keeps salient blocks, which move to visible places.
+    """Combines blocks of two images: a mask keeps salient blocks, which move to visible places.
 
-    The mask minimises a cost: the saliency that the mask hides, the differences of mask and pixels
-    between neighbouring blocks, and the distance of the mask from lam. Then the blocks of each
-    image are moved so that salient ones are visible. The label weight is the mean of the mask. The
-    saliency of a pixel is the root mean square over channels of the loss gradient, for the network
-    in evaluation mode; it needs two more passes per batch. No formula for the infimum of the
-    expected loss is known.
+    The mask has one of `levels` values from 0 to 1 in each block. It minimises a cost: the saliency
+    that it hides, the differences of mask and pixels between neighbouring blocks, and a penalty for
+    values away from lam (minus the log of their probability in a binomial law of mean lam). Then
+    the blocks of each image are moved so that salient ones are visible. The label weight is the
+    mean of the mask. The saliency of a pixel is the root mean square over channels of the loss
+    gradient, for the network in evaluation mode; it needs two more passes per batch. No formula for
+    the infimum of the expected loss is known, so runs do not record how far their loss is above it.
 
-    Differences from the authors' code: both minima are exact (theirs are approximate); pixel
-    differences count in the units of the network's input and never lower the cost; adversarial
-    noise and the loss on clean images are left out. Without a network, saliency is computed from
-    pixels (`mixup_core.mixing.saliency`). The minima are computed on the CPU, so a GPU has to wait.
+    Differences from the authors' code: mask and moves have exactly minimal cost (theirs only
+    nearly); pixel differences count in the units of the network's input and never lower the cost;
+    adversarial noise and the loss on clean images are left out. The method `mix`, which training
+    does not call, computes saliency from pixels (`mixup_core.mixing.saliency`). Mask and moves are
+    computed on the CPU, so a GPU has to wait.
 
     Source: Kim, Choo and Song 2020, arXiv:2009.06962, sections 3 and 4.
 
@@ -79,6 +81,8 @@ class PuzzleMix(Operation):
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
         """Draw the number of blocks along a side of the image for each mixing weight, (weights, 1).
+
+        It is one of those of 2, 4, 8 and 16 that divide both the height and the width.
 
         Raises:
             RuleError: If the height or the width of the images is odd.
@@ -201,11 +205,13 @@ class PuzzleMix(Operation):
     ) -> "NDArray[np.float64]":
         """Return the mask of lowest cost, (count, count): 1 shows the image itself, 0 its partner.
 
-        The image is divided into count x count blocks.
+        The image is divided into count x count blocks. The cost of a mask also contains its
+        distance from lam and, with given weights, its differences between neighbouring blocks.
 
         Args:
             lam: Weight of the image itself, ().
-            costs: Cost of showing only the image itself or only the partner, (2, count, count).
+            costs: Cost of showing only the image itself, and of showing only the partner, in each
+                block: (2, count, count).
             below: Weight of the mask difference to the block below, (count - 1, count).
             beside: Weight of the mask difference to the block on the right, (count, count - 1).
         """

@@ -17,7 +17,7 @@ Scale = Annotated[float, Range(0, 1, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResizeMix(Operation):
-    """Scales the partner down into a box of the image; the label weight is the share outside it.
+    """Scales the partner down into a box of the image; the label weight is the area outside it.
 
     The sides of the box are `smallest + (largest - smallest) (1 - lam)` times those of the image.
     With the uniform law this factor is uniform in [smallest, largest], as in the source. The centre
@@ -68,7 +68,7 @@ class ResizeMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and as label weight the share of its pixels that each keeps."""
+        """Return the mixed images and their label weights: each image's share of pixels kept."""
         import torch
 
         from mixup_core.mixing.boxes import outside

@@ -11,14 +11,15 @@ REACHES = (12, 24, 28, 48, 56, 112)
 def fine_grained(images: Tensor) -> Tensor:
     """Return the saliency of each pixel, at most 1: (batch, height, width).
 
-    The intensity of a pixel is the mean over channels, smoothed twice by [1 2 1] / 4 along both
-    sides. It is compared with the mean intensity of the other pixels in each square around the
-    pixel; squares are clipped at the borders. Positive differences are summed over the squares and
-    divided by their maximum over the image, and so are negative ones. The two results are added and
-    divided by the maximum of the sum.
+    The intensity of a pixel is the mean over channels, smoothed twice by [1 2 1] / 4 along rows and
+    columns. It is compared with the mean intensity of the other pixels in each of six squares
+    around the pixel, whose half sides are `REACHES`, clipped at the borders. Each pixel's positive
+    differences are summed over the squares, and the sum is divided by the largest such sum in the
+    image; the absolute values of its negative differences likewise. The two results are added, and
+    divided by the largest value in the image.
 
-    Source: Montabone and Soto 2010, Image and Vision Computing 28(3), with the constants of OpenCV,
-    which rounds every step to 8 bits.
+    Source: Montabone and Soto 2010, Image and Vision Computing 28(3), with the squares of OpenCV,
+    whose code also rounds every step to 8 bits; this function does not round.
 
     Args:
         images: (batch, channels, height, width), in any unit; sides of at least 2 pixels.

@@ -22,7 +22,7 @@ class SmoothMix(Operation):
     image's own pixels.
 
     Source: Lee et al. 2020, CVPR workshops, SmoothMix with circles. The range of sigma is that of
-    OpenMixup's code, which however gives the mean weight to the partner's label.
+    OpenMixup's code, which however swaps the weights of the two labels.
 
     Example:
         In a study file: `mix.operation: smoothmix`.
@@ -67,7 +67,7 @@ class SmoothMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and each image's mean weight over its pixels as label weight."""
+        """Return the mixed images and their label weights: the mean weight of own pixels."""
         import torch
 
         from mixup_core.mixing.masks import masked

@@ -96,7 +96,7 @@ def _checks_of(noun: str, entry: Any) -> Checks:
 def checks_of_member(
     noun: str, kind: Any, *, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
 ) -> Checks:
-    """Yield the checks of a class, such as a probe, that configurations of image runs can use.
+    """Yield the checks of a registered class, such as a probe, that image runs can use.
 
     A check is a pair: a statement, such as `it trains`, and a function that checks the statement.
 
@@ -104,7 +104,8 @@ def checks_of_member(
         noun: Noun of the registry of the class, for example `probe`.
         kind: The class, built in or of a plugin.
         spelling: An instance of the class as written in a study file; None for the shortest one.
-        values: Values of other fields that the class needs in a configuration, by dotted path.
+        values: Values to set in the checked configuration because the class needs them, by dotted
+            path: `{"data.label_noise": 0.5}` for a probe of wrong labels.
     """
     config, path, member = _usual(kind, spelling)
     config = with_values(config, values)

@@ -13,7 +13,7 @@ from mixup_core.plugins.findings import BrokenError, Checks
 
 
 def checks_of_dataset(config: TrainConfig) -> Checks:
-    """Yield the checks of a dataset: pairs of a statement and a function that checks it.
+    """Yield the checks of a plugin's dataset: pairs of a statement and a function that checks it.
 
     Args:
         config: Configuration of a run of one epoch on the dataset.
@@ -32,7 +32,7 @@ def checks_of_dataset(config: TrainConfig) -> Checks:
 
 
 def pixels_of(dataset: Dataset) -> bytes | None:
-    """Return the pixels of a dataset's training images as bytes; None if not on this machine."""
+    """Return the pixels of a dataset's training images as bytes; None if the dataset is absent."""
     if not is_present(dataset.name, data_root()):
         return None
     return load(DataConfig(name=dataset.name)).train.pixels.numpy().tobytes()

@@ -11,9 +11,9 @@ _MODULE = "<module>"
 
 
 def what_happened(error: BaseException, place: str | Path) -> str:
-    """Return place and text of an error in a plugin: ` in line 60 (read): RuntimeError: no images`.
+    """Return line and text of an error in a plugin: ` in line 60 (read): RuntimeError: no images`.
 
-    The place is left out if the traceback does not pass through the plugin.
+    The line is left out if the traceback does not pass through the plugin.
 
     Args:
         error: The error. Its `str` may fail.

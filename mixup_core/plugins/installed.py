@@ -5,8 +5,9 @@ A package registers each of its entries in the group `mixsweep` under `NOUN.NAME
     [project.entry-points.mixsweep]
     "model.tiny" = "package.networks:Tiny"
 
-Names, distributions and files are read without importing the package. A built-in name always means
-the built-in entry. A package that cannot be loaded breaks only the studies that name its entries.
+The names of its entries and its files are read without importing the package. A built-in name
+always means the built-in entry. A package that cannot be loaded breaks only the studies that name
+its entries.
 """
 
 from collections.abc import Collection
@@ -41,7 +42,7 @@ def load_installed(names: Collection[str]) -> None:
 
 
 def load_distribution(name: str) -> Plugin:
-    """Load every plugin entry (model, law, ...) of an installed distribution.
+    """Load every plugin entry (model, law, ...) of an installed distribution; return the plugin.
 
     Raises:
         PluginError: If the distribution is not installed, has no entry, or cannot be loaded.

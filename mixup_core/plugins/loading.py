@@ -37,7 +37,7 @@ from mixup_core.tree.catalogue import (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plugin:
-    """A loaded plugin: its source and its entries: the models, laws, datasets, ... that it adds."""
+    """A loaded plugin: its source, and its entries (the models, laws, ... that it adds)."""
 
     source: Source
     entries: tuple[tuple[Register[Any], Any], ...]
@@ -57,9 +57,9 @@ _loaded: dict[str, Plugin] = {}
 
 
 def use(path: str | Path) -> Plugin:
-    """Load a plugin file and register its entries: the models, laws, ... that it adds.
+    """Load a plugin file, register the models, laws, ... that it adds, and return the plugin.
 
-    They replace the entries of an earlier load of the file.
+    They replace the models, laws, ... of an earlier load of the file.
 
     Raises:
         PluginError: If the file cannot be loaded; then nothing is registered.
@@ -68,7 +68,7 @@ def use(path: str | Path) -> Plugin:
 
 
 def load(source: Source) -> Plugin:
-    """Load a plugin from its source, unless the same source is loaded already.
+    """Load a plugin from its source, unless the same source is loaded already, and return it.
 
     Raises:
         PluginError: If the plugin cannot be loaded; then nothing is registered.
@@ -103,13 +103,13 @@ def load(source: Source) -> Plugin:
 
 
 def loaded_again(plugin: Plugin) -> Plugin:
-    """Unregister a plugin, load it again as a second process would, and return the new one."""
+    """Unregister a plugin, load it again, and return the new one, to compare the two loads."""
     _take_out(_loaded.pop(plugin.source.place))
     return load(plugin.source)
 
 
 def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
-    """Return the sources of those loaded plugins whose digests the given origins contain.
+    """Return the sources of the loaded plugins from which the given origins come.
 
     An origin is the name, digest and version of a plugin, as stored with its models, laws, ...
     """
@@ -124,11 +124,14 @@ def loaded_files() -> frozenset[str]:
 
 
 def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
-    """Return the message of an error that a loaded plugin caused; None if no plugin caused it.
+    """Return a message about an error that a loaded plugin caused; None if no plugin caused it.
+
+    This is `failure_of_plugin` for all plugins that this process has loaded.
 
     Args:
         error: The error, with its traceback.
-        used: Names of the plugins that the run uses.
+        used: Names of the plugins that the run uses; the message names them if the traceback does
+            not pass through a plugin.
     """
     return failure_of_plugin(error, (plugin.source for plugin in _loaded.values()), used)
 

@@ -1,4 +1,8 @@
-"""Member contracts: an additional check for models, laws and operations of a plugin."""
+"""Member contracts: statements that a plugin's models, laws and operations (members) must satisfy.
+
+They are about a model's logits and `has_batch_norm`, a law's quantiles and draws, an operation's
+images and label weights. They are checked in addition to the statements about all classes.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any

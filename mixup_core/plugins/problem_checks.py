@@ -28,7 +28,7 @@ Stages = list[tuple[EpochRecord, bytes]]
 
 
 def checks_of_problem(problem: Problem) -> Checks:
-    """Yield the checks of a problem: pairs of a statement and a function that checks it."""
+    """Yield the checks of a plugin's problem: pairs of a statement and a function that tests it."""
     config = smallest(problem)
     if problem.data is not None:
         needs = problem.data()
@@ -57,7 +57,8 @@ def checks_of_problem(problem: Problem) -> Checks:
 def smallest(problem: Problem) -> Any:
     """Return a valid configuration of a problem, with few epochs if possible.
 
-    Three epochs are tried first, then two, then the class's own default or example.
+    Three epochs are tried first, then two, then the number of epochs that the configuration has by
+    default or in its class variable `example`.
 
     Raises:
         BrokenError: If none of the configurations that are tried is valid.

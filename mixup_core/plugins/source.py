@@ -53,7 +53,7 @@ class Source:
         return Origin(plugin=self.name, digest=self.digest, version=self.version)
 
     def holds(self, file: str) -> Path | None:
-        """Return the plugin's file, or its package's folder, if `file` belongs to it; else None."""
+        """Return this plugin's file or package folder if it is or contains `file`; else None."""
         if self.content is not None:
             return Path(file) if file == self.place else None
         top = getattr(sys.modules.get(self.place), "__file__", None)
@@ -91,7 +91,7 @@ def read_source(path: str | Path) -> Source:
 
 
 def package_source(entry: EntryPoint) -> Source:
-    """Return the source of an entry point's installed package, without running its code.
+    """Return the source of the package that an entry point names, without running its code.
 
     Raises:
         PluginError: If the package is not installed or its files cannot be read.

@@ -1,4 +1,4 @@
-"""Trial runs: runs of a few epochs on tiny made-up images, with which plugins are checked."""
+"""Trial runs: runs of a few epochs on tiny made-up images to check plugins; no trials of Ray."""
 
 import time
 from collections.abc import Mapping
@@ -33,7 +33,10 @@ INFO = DatasetInfo(
 
 
 def followed(config: TrainConfig) -> list[tuple[bytes, EpochRecord, object]]:
-    """Train a configuration; return the state, record and stored logits after each epoch."""
+    """Train a configuration on made-up images; return (state, record, logits) of each epoch.
+
+    `trained` returns no logits, but can use other images and resume a run.
+    """
     state = TrainingState.initial(config, INFO, torch.device("cpu"))
     teacher = made_up_teacher() if isinstance(config.objective, Guided) else None
     return [
@@ -47,7 +50,7 @@ def followed(config: TrainConfig) -> list[tuple[bytes, EpochRecord, object]]:
 
 
 def seconds_per_epoch(config: TrainConfig) -> float:
-    """Train a configuration; return the median of the seconds that its epochs take."""
+    """Train a configuration on made-up images; return the median seconds of an epoch."""
     splits, times = made_up_images(), []
     started = time.perf_counter()
     teacher = made_up_teacher() if isinstance(config.objective, Guided) else None
@@ -60,7 +63,13 @@ def seconds_per_epoch(config: TrainConfig) -> float:
 def trained(
     config: TrainConfig, *, splits: Splits | None = None, resume: TrainingState | None = None
 ) -> list[tuple[bytes, list[EpochRecord]]]:
-    """Train a configuration; return the state and all records so far after each epoch."""
+    """Train a configuration; return (state after the epoch, records so far) for each epoch.
+
+    Args:
+        config: The configuration.
+        splits: Images to train and evaluate on; None: those of `made_up_images`.
+        resume: State of a stopped run that continues; None: a run begins.
+    """
     state = resume or TrainingState.initial(config, INFO, torch.device("cpu"))
     teacher = made_up_teacher() if isinstance(config.objective, Guided) else None
     records = fit(config, splits or made_up_images(), state, teacher=teacher)
@@ -69,7 +78,7 @@ def trained(
 
 @cache
 def made_up_teacher() -> Teacher:
-    """Return a finished run that serves as teacher of objectives that need one."""
+    """Return a finished run on made-up images, as the teacher of runs whose objective needs one."""
     config = built(TrainConfig, BASE)
     state = TrainingState.initial(config, INFO, torch.device("cpu"))
     for _ in fit(config, made_up_images(), state):

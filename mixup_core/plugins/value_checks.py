@@ -1,4 +1,4 @@
-"""Value checks: recorded values are in their possible range, and a probe changes no run."""
+"""Value checks: tests that values are in their possible range, and that a probe changes no run."""
 
 import math
 from collections.abc import Iterable, Mapping

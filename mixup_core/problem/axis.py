@@ -28,7 +28,7 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """Metrics of one kind for several features or places, named `HEAD/PART` (`boundary/at/0.5`).
+    """Metrics of one kind that one figure shows, named `HEAD/PART`: `norm/layer/1`, and so on.
 
     Example:
         >>> from mixsweep.plugins import Metric, Series

@@ -1,4 +1,4 @@
-"""Comparing: rules that say which runs may be compared, by data and settings."""
+"""Comparing: rules that say which runs may be compared, such as those with equal test images."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -7,7 +7,11 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparing:
-    """Functions that say which runs may be compared: those with equal data and settings.
+    """Functions that say which runs may be compared: those for which `population` is equal.
+
+    The population is what the results are measured on, such as the test images; other settings may
+    differ. In a table of several studies, arms of one name may differ only in the fields that
+    `data_paths` names.
 
     Example:
         >>> from types import SimpleNamespace

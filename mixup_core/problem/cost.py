@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """Functions that estimate the time, memory and disk that a run of a problem needs.
+    """Functions that estimate a run's work, which decides its time, and its memory and disk space.
 
     Example:
         >>> from types import SimpleNamespace

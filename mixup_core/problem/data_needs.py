@@ -38,7 +38,7 @@ class DataNeeds(Protocol):
         """Return the folder that contains the datasets on this machine."""
 
     def sets(self) -> Sequence[DataSet]:
-        """Return the datasets that `fetch` can download; no file is opened."""
+        """Return the datasets that `fetch` can download; this method opens no file."""
 
     def fetch(self, name: str) -> str:
         """Download a dataset unless it is on this machine; return a text that names the source.
@@ -65,7 +65,9 @@ class DataNeeds(Protocol):
         """
 
     def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
-        """Let `prepare` use a store's facts on data, such as class names, if the data are missing.
+        """Let `prepare` use facts from a store to fill in a configuration whose data are missing.
+
+        The facts describe data that other machines have, for example their class names.
 
         Args:
             known: Reads the facts from the store; `prepare` calls it only when it needs them.
@@ -73,10 +75,9 @@ class DataNeeds(Protocol):
         """
 
     def facts(self, config: Any) -> Mapping[str, Mapping[str, Any]]:
-        """Return facts on a configuration's data, such as class names, for the store to keep.
+        """Return facts on a configuration's data, such as class names, to be kept in a store.
 
-        `recall` gives them back to `prepare`, so that results can be read where the data are
-        missing.
+        With these facts, results can be read on machines where the data are missing (see `recall`).
 
         Args:
             config: A configuration returned by `prepare`.
@@ -106,7 +107,9 @@ class DataNeeds(Protocol):
         """
 
     def open(self, config: Any) -> None:
-        """Open the data of a configuration, so that errors appear before the first run starts.
+        """Open a configuration's data as a run does, so that errors appear before the first run.
+
+        Unlike `check`, this method may be slow and may write files that runs then load.
 
         Raises:
             DataError: If the data cannot be used.

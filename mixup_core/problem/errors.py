@@ -30,6 +30,8 @@ class DivergedError(ArithmeticError):
 class DataError(Exception):
     """Error: data are missing, damaged or unexpected. The message names them and the remedy.
 
+    `fields` contains the configuration fields that named the data.
+
     Example:
         >>> from mixsweep.plugins import DataError
         >>> error = DataError("photos: no folder of this name", fields=("data.folder",))

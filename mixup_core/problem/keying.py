@@ -9,8 +9,9 @@ from typing import Any
 class Keying:
     """Rules that say which fields of a configuration enter its run key and its stage keys.
 
-    Keys are hashes that name stored results; `mixup_core.keys` computes them. A path is the dotted
-    name of a field, such as `mix.law`.
+    Keys are hashes that name stored results; `mixup_core.keys` computes them. Fields are listed by
+    path, the dotted name: `never` lists those that enter no key, `stands_for` those that another
+    field replaces, `by_epoch` those whose value in each epoch enters stage keys.
 
     Example:
         >>> from mixsweep.plugins import Keying
@@ -27,6 +28,11 @@ class Keying:
     """Version of this problem's computations. Increase it when the same configuration gives other
     numbers than before: the keys then change, and old results are not reused. Version 0 does not
     enter keys. `NUMERICS_VERSION` is the version of the computations that all problems share.
+    """
+    corrected: Callable[[Any], int] = lambda config: 0
+    """Takes a configuration; returns the number of corrections of this problem that have changed
+    its results. Used instead of `numerics` if a correction changes the results of few
+    configurations. 0 does not enter keys.
     """
 
     first: Mapping[str, Any] = field(default_factory=dict)
@@ -77,8 +83,8 @@ class Keying:
     def left_out(self) -> Iterator[tuple[str, str, str]]:
         """Yield (path, keys, reason) for each field that run keys or stage keys leave out.
 
-        `path` is the field's dotted name, and `keys` a text that names the keys without the field,
-        such as `all keys`, for the documentation.
+        `path` is the field's dotted name. `keys` says, for the documentation, which keys omit the
+        field, such as `all keys`.
 
         Example:
             >>> from mixsweep.plugins import Keying
@@ -93,10 +99,10 @@ class Keying:
             yield path, "stage keys, except those of epochs that the field affects", reason
 
     def covers(self, path: str) -> bool:
-        """Return True if a field enters stage keys by its values in each epoch (see `of_epoch`).
+        """Return True if `by_epoch` covers a field, so that stage keys leave out the field itself.
 
-        Either `by_epoch` lists the field's path, or it lists a group above the path and no single
-        field of this group.
+        If `by_epoch` lists a group, such as `mix`, all fields of the group are covered (`mix.law`);
+        if it also lists some of them, only these are covered. Values of `of_epoch` enter instead.
 
         Args:
             path: Dotted name of the field.
@@ -116,6 +122,8 @@ class Keying:
 
     def names_below(self, path: str) -> bool:
         """Return True if `by_epoch` contains a field below a path, such as `a.b` for `a`.
+
+        The mapping `by_epoch` lists fields whose value in each epoch enters stage keys.
 
         Args:
             path: Dotted name of the group.

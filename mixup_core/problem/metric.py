@@ -31,6 +31,8 @@ class Metric:
     def bounds(self) -> tuple[float, float]:
         """Smallest and largest possible value of this metric; infinite where there is no limit.
 
+        If the unit is `%`, the value is a fraction: 1 means 100 %.
+
         Example:
             >>> from mixsweep.plugins import Metric
             >>> Metric(label="error", unit="%").bounds, Metric(label="loss", least=0.0).bounds
@@ -76,7 +78,7 @@ class Metric:
 
     @property
     def digits(self) -> int:
-        """Number of digits after the decimal point of this metric's values in tables.
+        """Number of digits after the decimal point in tables: 2 if the unit is `%`, else 3.
 
         Example:
             >>> from mixsweep.plugins import Metric

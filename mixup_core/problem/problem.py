@@ -44,7 +44,7 @@ class _Problems(Register["str | Problem"]):
             )
 
     def put(self, entry: "str | Problem", origin: Origin | None) -> None:
-        """Register a problem; `check` must have passed."""
+        """Register a problem that `check` has accepted, and note which plugin it comes from."""
         super().put(entry, origin)
         if isinstance(entry, Problem) and origin is not None:
             note_origin(entry.config, origin)
@@ -145,7 +145,7 @@ class Problem:
     randomness: Randomness = field(default_factory=Randomness)
     """Sources of randomness that differ between seeds. Default: all of them."""
     comparing: Comparing = field(default_factory=Comparing)
-    """Data and settings in which compared runs must agree. Default: none."""
+    """Functions that say which runs may be compared. Default: all runs of the problem."""
     presentation: Presentation = field(default_factory=Presentation)
     """Further columns, curves and captions of reports."""
     cost: Cost = field(default_factory=Cost)
@@ -167,7 +167,9 @@ class Problem:
             )
 
     def metric(self, name: str) -> Metric:
-        """Return this problem's description of a metric; if it has none, the label is the name.
+        """Return label, unit and range of a metric that runs of this problem measure, by its name.
+
+        A metric that the problem does not describe has its name as label.
 
         Example:
             >>> from mixup_core.problem import problem_named
@@ -246,10 +248,10 @@ def _of_ours(place: str) -> Problem:
 
 
 def all_data_needs() -> Mapping[str, DataNeeds]:
-    """Return the objects that find and fetch datasets, by the name of the problem that uses them.
+    """Return new objects that find and fetch datasets, by the name of the problem that uses them.
 
-    Each is a new `DataNeeds`. If several problems use the same datasets, they have one object,
-    under the name of the first problem. Problems without datasets have none.
+    Problems that use the same datasets share one object, under the name of the first of them.
+    Problems without datasets have none.
     """
     first: dict[Callable[[], DataNeeds], str] = {}
     for problem in map(problem_named, PROBLEMS):
@@ -264,12 +266,12 @@ def problem_of(config: Config) -> Problem:
 
 
 def with_named_teacher(config: Config) -> Config:
-    """Return a configuration that names its teacher by arm, not by the key of the teacher's run.
+    """Return a copy of a configuration that names its teacher by arm (`arm wide`), not by key.
 
-    The teacher is a run of another arm, from which the run learns; without one, the configuration
-    is returned unchanged. The keys computed from the result tell the configurations of one study
-    apart, even if the teacher's key is not known yet. If there is a teacher, results are stored
-    under other keys, which depend on the teacher's key.
+    The teacher is a run of another arm, from whose network the run learns. Its key may not be known
+    while a study file is read. Keys of the copy only tell the configurations of one study apart;
+    the keys under which results are stored are computed with the teacher's key. A configuration
+    without a teacher is returned unchanged.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

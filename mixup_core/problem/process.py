@@ -36,7 +36,7 @@ class Config(Protocol):
 
     @property
     def epochs(self) -> int:
-        """Number of records of a finished run, at least 1."""
+        """Number of epochs of the run, each of which yields one record; at least 1."""
 
     @property
     def seed(self) -> int:
@@ -47,9 +47,9 @@ class Process(Protocol):
     """A run in progress: an iterator of records, one per epoch, that can be stopped and resumed.
 
     Between two records the state is consistent: the caller may store it, or stop by not requesting
-    the next record. Every random draw depends only on (seed, purpose, epoch), so that a
-    process that loads a state yields the same records as one that never stopped, bit for bit on the
-    same machine.
+    the next record. Every random draw depends only on the seed, the kind of draw and the epoch,
+    so that a process that loads a state yields the same records as one that never stopped, bit for
+    bit on the same machine.
     """
 
     @property
@@ -70,7 +70,7 @@ class Process(Protocol):
         """
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned, and the records of the epochs before it.
+        """Load a state that `to_bytes` returned; take the records of its epochs from `records`.
 
         Raises:
             StateError: If the bytes are not a state of this run. Do not use this object after the
@@ -85,7 +85,10 @@ class Predicting(Process, Protocol):
     """
 
     def predictions(self) -> bytes:
-        """Return the network's logits in its current state as bytes (`Predictions.to_bytes`)."""
+        """Return the current network's logits on validation and test images, as bytes.
+
+        The bytes are those of `mixup_core.predictions.Predictions.to_bytes`.
+        """
 
 
 @runtime_checkable
@@ -93,8 +96,8 @@ class Gradual(Protocol):
     """Interface of a process that reports progress within an epoch, for long epochs."""
 
     def gradually(self) -> Iterator[EpochRecord | float]:
-        """Yield the record of each remaining epoch, and before it numbers that increase to 1.
+        """Yield the progress within each remaining epoch, and at its end the record of the epoch.
 
-        Each number is the fraction of the epoch that is finished. The state may be stored only
-        after a record, not after a fraction.
+        Progress is the finished fraction of the epoch: numbers that increase to 1. The caller may
+        store the state only after a record, not after a fraction.
         """

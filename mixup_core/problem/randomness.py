@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Randomness:
-    """Functions that say which random draws, such as initial weights, differ between seeds.
+    """Functions that set the seed of a run, and say which random draws differ between seeds.
 
     Example:
         >>> from mixup_core.images.config import TrainConfig

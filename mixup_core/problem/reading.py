@@ -9,7 +9,10 @@ from mixup_core.rules import RuleError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Rules for reading a problem's study files: default baseline, reserved fields, more checks.
+    """Rules for reading study files: default baseline, fields they must not set, further checks.
+
+    `other_names` maps the names of settings in other programs to this problem's, for hints in
+    error messages.
 
     Example:
         >>> from mixsweep.plugins import Reading

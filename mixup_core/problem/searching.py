@@ -21,7 +21,7 @@ class HeldOut:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Searching:
-    """Rules of a search: metrics to minimise, fields not to vary, and results not to read.
+    """Rules of a search: metrics it can minimise, fields it must not vary, results it must not see.
 
     Example:
         >>> from mixsweep.plugins import Searching

@@ -29,6 +29,9 @@ class Teacher:
 class Teaching:
     """Rules by which a run learns from the run of another arm with the same seed.
 
+    `arm` returns the arm that a configuration names as teacher. `taught` fills in the stage key of
+    the teacher's run, so that the keys of the run depend on it.
+
     Example:
         >>> from dataclasses import replace
         >>> from mixsweep.plugins import Teaching

@@ -20,10 +20,10 @@ _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFu
 
 
 class Bucket:
-    """Objects in cloud storage, addressed by their names relative to a root URL.
+    """Reads and writes objects in cloud storage, named relative to a root URL.
 
-    One request writes a whole object. Every failure except a missing object is raised as a
-    `StoreError` with a message of one line.
+    One request writes a whole object. Reading, renaming or asking for the age of a missing object
+    raises `FileNotFoundError`; every other failure raises a `StoreError` with a one-line message.
     """
 
     def __init__(self, files: fsspec.AbstractFileSystem, root: str, url: str) -> None:
@@ -33,7 +33,7 @@ class Bucket:
         self._shown = store_address(url)
 
     def names(self, folder: str) -> Iterator[str]:
-        """Yield the names of all objects below a folder; a missing folder yields nothing.
+        """Yield the names of all objects of this bucket below a folder; none if there is no folder.
 
         Raises:
             StoreError: If the server cannot be reached, or the bucket does not exist.
@@ -47,7 +47,7 @@ class Bucket:
             yield path[len(self._root) + 1 :]
 
     def read(self, name: str) -> bytes:
-        """Return an object's content.
+        """Return the content of an object of this bucket as bytes.
 
         Raises:
             FileNotFoundError: If the object does not exist.
@@ -58,7 +58,9 @@ class Bucket:
         return content
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
-        """Yield name and content of each named object that exists: one request each, in parallel.
+        """Yield (name, content) for each of the given objects that exists in this bucket.
+
+        The objects are read in parallel, with one request each.
 
         Raises:
             StoreError: If the server cannot be reached.
@@ -79,7 +81,7 @@ class Bucket:
                         raise answer
 
     def has(self, name: str) -> bool:
-        """Return whether an object exists.
+        """Return whether this bucket has an object of this name.
 
         Raises:
             StoreError: If the server cannot be reached.
@@ -87,7 +89,7 @@ class Bucket:
         return self.size(name) is not None
 
     def size(self, name: str) -> int | None:
-        """Return the size of an object in bytes; None if it does not exist.
+        """Return the size in bytes of an object of this bucket; None if it does not exist.
 
         Raises:
             StoreError: If the server cannot be reached.
@@ -101,7 +103,7 @@ class Bucket:
         return int(found["size"]) if found["type"] == "file" else None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write an object, replacing one of the same name.
+        """Write an object of this bucket, replacing one of the same name.
 
         Raises:
             StoreError: If the server cannot be reached or refuses the object.
@@ -114,15 +116,17 @@ class Bucket:
 
     @property
     def creates_atomically(self) -> bool:
-        """True if one request can both test that an object does not exist yet and create it."""
+        """True if one request to this bucket can test that an object is missing and create it."""
         protocol = self._files.protocol
         return bool(_ATOMIC_CREATE & ({protocol} if isinstance(protocol, str) else set(protocol)))
 
     def create(self, name: str, data: bytes) -> bool:
-        """Create an object; return False if one with other content exists.
+        """Create an object of this bucket and return True; return False if another has its name.
 
-        If `creates_atomically` is False, the test for an existing object and the upload are two
-        requests, between which another process can create the object.
+        If `creates_atomically` is True, an existing object with the same content counts as created
+        by this call: an earlier try of the same upload may have written it. If it is False, the
+        test for an existing object and the upload are two requests, between which another process
+        can create the object.
 
         Raises:
             StoreError: If the server cannot be reached or refuses the object.
@@ -152,13 +156,13 @@ class Bucket:
             raise refusal from refusal.__cause__
 
     def move(self, name: str, new_name: str) -> None:
-        """Move an object: copy it, then remove the original."""
+        """Rename an object (copy it, then remove the original); replace one of the new name."""
         with self._told():
             self._files.cp_file(self._path(name), self._path(new_name))
         self.remove(name)
 
     def remove(self, name: str) -> None:
-        """Remove an object if it exists."""
+        """Remove an object of this bucket if it exists."""
         try:
             with self._told():
                 self._files.rm_file(self._path(name))
@@ -166,12 +170,12 @@ class Bucket:
             return
 
     def is_being_written(self, name: str) -> bool:
-        """Return False: a bucket shows an object only once it is complete."""
+        """Return False: a bucket shows an object only once it is completely written."""
         del name
         return False
 
     def age(self, name: str) -> float:
-        """Return an object's age in seconds: this machine's time minus the server's timestamp."""
+        """Return an object's age in seconds: the time here minus the server's time of writing."""
         with self._told():
             return time.time() - float(self._files.modified(self._path(name)).timestamp())
 

@@ -1,7 +1,7 @@
-"""Store: trained results, by stage key, on a disk or in a bucket.
+"""Store: all trained results, not only checkpoints, on a disk or in a bucket.
 
     stages/         records of the first epochs of runs: see manifest_store
-    states/         model and optimizer after these epochs: see state_store
+    states/         checkpoints: model and optimizer after these epochs: see state_store
     predictions/    logits of finished runs: see prediction_store
     failures/       why runs ended early: see failure_store
     quarantine/     damaged files: see sealed_files
@@ -41,15 +41,15 @@ _logger = logging.getLogger(__name__)
 
 
 class Store:
-    """Stages, states, predictions and failures of runs, in files below one URL.
+    """Store of results: stages, states, predictions and failures of runs, in files below one URL.
 
     The object itself is stateless, so threads may share it. A write is durable when the method
     returns. If a process or machine stops during a write, either the old file or the new one
-    exists. Each stage is written once: if two processes write it, the first result is kept.
+    exists. The records of a stage never change: if two processes write them, the first are kept.
 
     A damaged file is moved to `quarantine/` and logged, and then counts as missing: its epochs are
-    trained again, with the same numbers. Fields that a later version added to a manifest (the JSON
-    file of a stage) are kept.
+    trained again, with the same numbers. In a manifest (the JSON file of a stage), methods replace
+    only the environment and the reference to the state; fields of later versions are kept.
     """
 
     url: str
@@ -92,15 +92,15 @@ class Store:
     def keys(
         self, *, proven: Collection[str] = (), proven_states: Collection[str] = ()
     ) -> Mapping[str, bool]:
-        """Return the stored stage keys, each with True if a state (model and optimizer) is stored.
+        """Return stored stage keys, each mapped to True if a state (model and optimizer) is stored.
 
-        File names are listed, but files are not validated. To validate some of them, pass their
-        keys in `proven` or `proven_states`.
+        File names are listed; only files of keys in `proven` or `proven_states` are validated.
 
         Args:
-            proven: Keys whose manifests (the JSON files of stages) are read; a damaged manifest is
-                quarantined, and its key left out.
-            proven_states: Keys whose states are read too; a missing or damaged one gives False.
+            proven: Keys whose manifests (the JSON files of stages) this method validates; a damaged
+                manifest is quarantined, and its key left out.
+            proven_states: Keys whose manifests and states this method validates; a missing or
+                damaged state gives False.
 
         Raises:
             FormatError: If a newer version of this program wrote one of the manifests checked.
@@ -115,7 +115,7 @@ class Store:
         return listed
 
     def read(self, key: str) -> Stage | None:
-        """Return the stage stored under a key; None if there is none or its file is damaged.
+        """Return the stage stored under a stage key; None if it is missing or its file is damaged.
 
         Raises:
             FormatError: If a newer version of this program wrote it.
@@ -123,9 +123,10 @@ class Store:
         return self._manifests.read(key)
 
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
-        """Return the stored, undamaged stages by key, in the order of `keys`.
+        """Return the stages stored under given stage keys; leave out missing and damaged ones.
 
-        From a bucket, all are read in parallel.
+        The result maps keys to stages, in the order of `keys`. From a bucket, all are read in
+        parallel.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -151,7 +152,7 @@ class Store:
             key: The stage key (`mixup_core.keys.stage_key`).
             records: One per epoch, epoch 0 first, all metrics finite.
             facts: Time and date of each epoch's training.
-            environment: Description of machine and versions, which can change the last bits.
+            environment: Machine and versions, which can change the last bits of the records.
             state: Model and optimizer after the last epoch, serialised; None keeps records only.
 
         Raises:
@@ -197,11 +198,12 @@ class Store:
         return stored
 
     def forget(self, key: str, fact: str) -> None:
-        """Remove one entry from the environment (machine and versions) recorded for a stage.
+        """Remove one entry, such as the host, from the environment stored with a stage.
 
         Args:
             key: The stage key.
-            fact: Name of the entry; nothing happens if it does not exist.
+            fact: Name of the entry (not a time, as in the `facts` of `write`). Nothing happens if
+                the environment does not have it.
 
         Raises:
             FormatError: If a newer version of this program wrote the stage.
@@ -223,9 +225,10 @@ class Store:
         self.states.remove(key)
 
     def delete(self, *keys: str) -> None:
-        """Remove stages and their states, and temporary files of ended processes; keep predictions.
+        """Remove the stages of the given keys, with their states and temporary files.
 
-        A stage that another process stores at the same moment may remain.
+        Predictions are kept, and so are files that a process is still writing. A stage that
+        another process stores at the same moment may remain.
         """
         for top in ("stages", "states"):
             for shard in sorted({checked(key)[:2] for key in keys}):
@@ -236,7 +239,8 @@ class Store:
     def clear_torn(self, *keys: str) -> None:
         """Remove files that processes left when they ended while they wrote a stage.
 
-        These are temporary files and states.
+        These are temporary files, and states, also those renamed to `.torn`, of stages without a
+        manifest (JSON file).
 
         Args:
             *keys: Stage keys to clear. Keys under which a stage is stored are skipped.
@@ -249,7 +253,7 @@ class Store:
                         self._clear(name)
 
     def stages(self) -> Iterator[Stage]:
-        """Yield every readable stage, in the order of the keys.
+        """Yield every undamaged stage of this store, sorted by stage key.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -260,11 +264,11 @@ class Store:
                 yield stage
 
     def quarantined(self) -> tuple[str, ...]:
-        """Return the names of the files in `quarantine/`, sorted."""
+        """Return the names of the damaged files, which the store keeps in `quarantine/`, sorted."""
         return self._sealed.quarantined()
 
     def verify(self, *, stale_after: float = 3600.0) -> tuple[str, ...]:
-        """Read every file, quarantine damaged ones, and remove temporary files of ended processes.
+        """Read all results, quarantine damaged files, and remove what ended processes left.
 
         Args:
             stale_after: Age in seconds after which temporary files, and states to which no stored
@@ -272,7 +276,8 @@ class Store:
                 written.
 
         Returns:
-            One line per damaged or missing file; empty if there is none.
+            One line per damaged file, and per missing state that a manifest (the JSON file of a
+            stage) names; empty if there is none.
 
         Raises:
             FormatError: If a newer version of this program wrote a manifest.

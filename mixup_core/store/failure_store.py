@@ -17,7 +17,7 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class FailureStore:
-    """Failures of runs in a store, by run key. The object is stateless."""
+    """Reads and writes the stored failures of runs, by run key. The object is stateless."""
 
     def __init__(self, files: Files) -> None:
         """Open the failures among the files of a store (`Store.files`)."""
@@ -25,7 +25,7 @@ class FailureStore:
         self._sealed = SealedFiles(files)
 
     def write(self, failure: Failure) -> None:
-        """Store the failure of a run, replacing an earlier one.
+        """Store the failure of a run, replacing an earlier failure of this run.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -33,7 +33,7 @@ class FailureStore:
         self._sealed.write(failure_name(failure.run_key), seal(dataclasses.asdict(failure)))
 
     def read_all(self) -> Mapping[str, Failure]:
-        """Return the stored failures by run key.
+        """Return all stored failures of runs by run key; damaged files are moved to quarantine.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -46,11 +46,11 @@ class FailureStore:
         return found
 
     def remove(self, run_key: str) -> None:
-        """Delete the stored record that a run has failed, if there is one."""
+        """Remove the stored failure of a run, if there is one."""
         self._sealed.remove(failure_name(run_key))
 
     def verify(self) -> tuple[str, ...]:
-        """Read all failures and quarantine damaged ones.
+        """Read the files of all failures of runs, and move damaged ones to `quarantine/`.
 
         Returns:
             One line per damaged file; empty if there is none.

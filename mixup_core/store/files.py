@@ -14,7 +14,7 @@ Files = Folder | Bucket
 
 
 def open_files(url: str) -> Files:
-    """Return an object that reads and writes the files below a path or fsspec URL.
+    """Return a `Folder` or `Bucket` that reads and writes the files below a path or fsspec URL.
 
     Nothing is created or requested yet.
 

@@ -15,16 +15,16 @@ from mixup_core.store.local_files import (
 
 
 class Folder:
-    """Files on a local disk, addressed by their paths relative to a root folder."""
+    """Reads and writes files on a local disk, named by their paths relative to a root folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def names(self, folder: str) -> Iterator[str]:
-        """Yield the names of all files below a folder; a missing folder yields nothing.
+        """Yield the names of all files below a folder; none if the folder is missing.
 
-        A folder with a dot in its name (`x.json`) is yielded like a file, since it has the name
-        of a file of the store; reading it fails.
+        A folder with a dot in its name, such as `x.json`, stands where the store expects a file.
+        Its own name is yielded, not those of files in it; reading it raises `UnreadableError`.
 
         Raises:
             OSError: If a folder cannot be listed, or is a file.
@@ -37,13 +37,20 @@ class Folder:
             folders[:] = [other for other in folders if "." not in other]
 
     def read(self, name: str) -> bytes:
-        """Return the content of a regular file; `read_regular` lists the errors."""
+        """Return the content of a file as bytes.
+
+        Raises:
+            FileNotFoundError: If the file does not exist.
+            UnreadableError: If it is a folder, a FIFO, a device or a broken link, or if this user
+                owns it without permission to read it. A store counts these as damage.
+            OSError: If the disk fails, or another user owns it and forbids reading (no damage).
+        """
         return read_regular(self.root / name)
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
-        """Yield name and content of each named file that exists.
+        """Yield (name, content) for each of the given files that exists.
 
-        For a file that cannot be read, the error takes the place of the content.
+        If a file cannot be read, the `UnreadableError` is yielded instead of the content.
         """
         for name in names:
             try:
@@ -54,7 +61,7 @@ class Folder:
                 yield name, error
 
     def has(self, name: str) -> bool:
-        """Return whether a file, or a link to one, exists."""
+        """Return whether a file of this name, or a link to a file, exists."""
         return (self.root / name).is_file()
 
     def size(self, name: str) -> int | None:
@@ -71,13 +78,14 @@ class Folder:
         write_durably(self.root / name, data)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Create a file; return False if one of this name exists."""
+        """Create a file and return True; return False if a file of this name exists already."""
         return write_durably(self.root / name, data, overwrite=False)
 
     def move(self, name: str, new_name: str) -> None:
-        """Rename a file. If the file is a link, rename the link itself.
+        """Rename a file or folder. If it is a link, rename the link itself.
 
-        An existing file is replaced; if a folder has the new name, a number is appended.
+        A file replaces a file that has the new name already. If a folder has the new name, or a
+        folder is to be renamed and the new name is in use, the new name gets a number: `x.json.1`.
         """
         source, target = self.root / name, self.root / new_name
         make_private_folder(target.parent)
@@ -93,7 +101,7 @@ class Folder:
         (self.root / name).unlink(missing_ok=True)
 
     def is_being_written(self, name: str) -> bool:
-        """Return True if a `.tmp` file is locked, that is, if the writing process is alive."""
+        """Return True if a `.tmp` file is locked, that is, if the process writing it is alive."""
         return is_locked(self.root / name)
 
     def age(self, name: str) -> float:

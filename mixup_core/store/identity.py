@@ -1,4 +1,4 @@
-"""Identity of a store: a random ID that marks its entries in other services, such as MLflow."""
+"""Identity of a store: a random ID that marks the store's entries in MLflow and Optuna."""
 
 import re
 import secrets
@@ -11,10 +11,11 @@ _FORM = re.compile(r"[0-9a-f]{32}")
 
 
 def identity_of(store: Store) -> str:
-    """Return the random ID that marks a store's entries elsewhere; create one if it has none.
+    """Return the random ID that marks a store's entries in MLflow and Optuna; create a missing ID.
 
     Raises:
-        StoreError: If the store cannot be written.
+        StoreError: If the disk is full, or the bucket cannot be reached or written.
+        OSError: If the folder cannot be written.
     """
     if (found := known_identity(store)) is not None:
         return found
@@ -27,7 +28,7 @@ def identity_of(store: Store) -> str:
 
 
 def known_identity(store: Store) -> str | None:
-    """Return the random ID that marks a store's entries elsewhere; None if it has none yet."""
+    """Return the random ID that marks a store's entries in MLflow and Optuna; None if absent."""
     try:
         found = store.files.read(_FILE).decode("ascii", errors="replace")
     except (FileNotFoundError, NotADirectoryError, UnreadableError):

@@ -56,34 +56,35 @@ def read_regular(path: Path, limit: int = -1) -> bytes:
 
     Raises:
         FileNotFoundError: If the path does not exist.
-        UnreadableError: If the path is a folder, a FIFO, a device or a broken link, or a file of
-            this user without read permission.
-        OSError: If the disk fails, or the file belongs to another user who does not permit reading.
+        UnreadableError: If the path is a folder, a FIFO, a device or a broken link, or if this user
+            owns the file without permission to read it. A store counts these as damage.
+        OSError: If the disk fails, or another user owns the file and forbids reading (no damage).
     """
     with open_regular(path) as file:
         return file.read(limit)
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular local file for reading.
+    """Open a regular local file for reading, as a binary stream.
 
     Raises:
         FileNotFoundError: If the path does not exist.
-        UnreadableError: If the path is a folder, a FIFO, a device or a broken link, or a file of
-            this user without read permission.
-        OSError: If the disk fails, or the file belongs to another user who does not permit reading.
+        UnreadableError: If the path is a folder, a FIFO, a device or a broken link, or if this user
+            owns the file without permission to read it. A store counts these as damage.
+        OSError: If the disk fails, or another user owns the file and forbids reading (no damage).
     """
     return os.fdopen(_opened(path, os.O_RDONLY), "rb")
 
 
 def open_lock(path: Path) -> int:
-    """Return the descriptor of a lock file; create it, for this user alone, if it is missing.
+    """Return the file descriptor of a lock file; create a missing file, for this user alone.
+
+    If this user owns the file without permission to read and write it, the permission is added.
 
     Raises:
-        UnreadableError: If the path is a folder, a FIFO, a device or a link. (If only a permission
-            of this user is missing, it is added.)
+        UnreadableError: If the path is a folder, a FIFO, a device or a link.
         StoreFullError: If the disk or the quota is full.
-        OSError: If the disk fails, or the file belongs to another user who does not permit access.
+        OSError: If the disk fails, or another user owns the file and forbids access.
     """
     try:
         make_private_folder(path.parent)
@@ -100,7 +101,7 @@ def open_lock(path: Path) -> int:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a local file is locked; False if it is missing or not a file."""
+    """Return whether a process holds the lock of a local file; False if it is not a file."""
     try:
         descriptor = _opened(path, os.O_RDONLY)
     except (FileNotFoundError, UnreadableError):

@@ -25,7 +25,7 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class ManifestStore:
-    """Manifests, the JSON files that describe stages, by stage key. The object is stateless."""
+    """Reads and replaces the manifests (JSON files) of stages, by stage key. It is stateless."""
 
     def __init__(self, files: Files) -> None:
         """Open the manifests among the files of a store (`Store.files`)."""
@@ -33,12 +33,12 @@ class ManifestStore:
         self._sealed = SealedFiles(files)
 
     def keys(self) -> list[str]:
-        """Return the keys of all manifests; the files are listed, not validated."""
+        """Return the keys of all stages that have a manifest (JSON file); no file is validated."""
         found = map(MANIFEST_NAME.fullmatch, self._files.names("stages"))
         return [match["key"] for match in found if match]
 
     def read(self, key: str) -> Stage | None:
-        """Return the stage stored under a key; None if there is none or its file is damaged.
+        """Return the stage stored under a stage key; None if it is missing or its file is damaged.
 
         Raises:
             FormatError: If a newer version of this program wrote it.
@@ -46,7 +46,9 @@ class ManifestStore:
         return next(iter(self.read_all([key]).values()), None)
 
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
-        """Return the stored, undamaged stages by key, in the order of `keys`.
+        """Return the stages stored under given stage keys; leave out missing and damaged ones.
+
+        The result maps keys to stages, in the order of `keys`.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -60,9 +62,10 @@ class ManifestStore:
         return {key: found[key] for key in names.values() if key in found}
 
     def damaged(self, keys: Iterable[str]) -> list[str]:
-        """Return those of the given stage keys whose manifest (JSON file) is missing or damaged.
+        """Return those of the given stage keys whose manifest (JSON file) is damaged, or missing.
 
-        This is cheaper than reading the stages with `read`.
+        Damaged ones are moved to quarantine. This is cheaper than `read`, because manifests that
+        match their sha256 are not parsed.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -77,7 +80,7 @@ class ManifestStore:
         return [key for key in names.values() if key not in good]
 
     def replace(self, stage: Stage) -> None:
-        """Replace state and environment in the manifest (JSON file) of a stage; keep other fields.
+        """Replace environment and state checksum in a stage's manifest (JSON file); keep the rest.
 
         Raises:
             FormatError: If a newer version of this program wrote the stored manifest.

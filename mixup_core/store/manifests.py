@@ -23,7 +23,7 @@ version can be distinguished from a damaged one.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochFacts:
-    """Training time and storage date of an epoch, which do not enter keys."""
+    """Duration of an epoch and the time at which it was stored; no key depends on them."""
 
     seconds: float
     """Wall-clock seconds of training and evaluating the epoch."""
@@ -33,7 +33,7 @@ class EpochFacts:
 
 
 class Facts(Packed[EpochFacts]):
-    """Times and dates of all epochs of a stage, packed into 16 bytes per epoch."""
+    """Sequence of the `EpochFacts` (times) of a stage's epochs, packed in 16 bytes per epoch."""
 
     __slots__ = ("seconds", "stored_at_ms")
 
@@ -126,7 +126,7 @@ class FormatError(StoreError):
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    """Check that each epoch has one record and one `EpochFacts` (time, date), with finite numbers.
+    """Check that each epoch has one record and one `EpochFacts` (time, date), all of them finite.
 
     Raises:
         ValueError: If records or facts are not one per epoch, or a number is not finite.
@@ -158,7 +158,7 @@ def state_ref(blob: bytes) -> StateRef:
 
 
 def stage_content(stage: Stage) -> dict[str, Any]:
-    """Return the content of a stage's manifest, its JSON file, before `seal` adds the checksum."""
+    """Return what a stage's manifest contains, as a mapping; `seal` turns it into JSON."""
     return {
         "key": stage.key,
         "records": [record.to_plain() for record in stage.records],
@@ -177,7 +177,7 @@ def seal(content: Mapping[str, Any]) -> bytes:
 
 
 def unseal(sealed: bytes) -> dict[str, Any] | None:
-    """Return the mapping in JSON that `seal` wrote; None if the sha256 in the JSON is wrong."""
+    """Return the mapping in JSON that `seal` wrote; None if the JSON does not match its sha256."""
     if not _is_sealed(sealed):
         return None
     try:
@@ -194,8 +194,9 @@ def _is_sealed(sealed: bytes) -> bool:
 def is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
     """Return True if bytes are a stage's undamaged manifest (JSON file); they are not parsed.
 
-    The test looks for key and format side by side, as this version writes them. If a later version
-    puts a field between them, the result is False although the manifest may be undamaged.
+    Their sha256 must be right, and the fields `format` and `key` must be side by side, as this
+    program writes them. If a later version puts a field between them, the result is False for an
+    undamaged manifest, too.
     """
     fields = b'"format":%d,"key":"%s",' % (FORMAT, key.encode())
     return isinstance(sealed, bytes) and fields in sealed and _is_sealed(sealed)
@@ -209,7 +210,7 @@ _Built = TypeVar("_Built", EpochFacts, StateRef, Failure)
 
 
 def built(kind: type[_Built], plain: Mapping[str, Any]) -> _Built:
-    """Build a dataclass of the store from parsed JSON; ignore fields that a later version added."""
+    """Build a dataclass (`Failure`, ...) from unchecked JSON; ignore keys that are no fields."""
     names = (
         field.name
         for field in dataclasses.fields(kind)

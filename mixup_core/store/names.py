@@ -26,7 +26,7 @@ def manifest_name(key: str) -> str:
 
 
 def key_in(name: str) -> str:
-    """Return the stage key that begins the name of a manifest, state or temporary file."""
+    """Return the stage key with which the name of a manifest, state or temporary file begins."""
     return re.split(r"[-.]", Path(name).name)[0]
 
 

@@ -1,6 +1,6 @@
 """Notes: small JSON files on which no computed number depends.
 
-Records of leases, the ledger, the provenance of a report and caches are notes. Other programs may
+Leases, the ledger, the provenance of a report and caches are notes. Other programs may
 change them, so a note that is not a regular file, too large or malformed counts as missing, and
 is written again.
 """
@@ -36,7 +36,7 @@ def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
     """Return the mapping in a JSON text; None if it is malformed, no mapping or not valid Unicode.
 
     Args:
-        content: Content of a file, or the error that reading it raised.
+        content: Content of a file, or the error that reading it raised, which gives None.
     """
     if isinstance(content, UnreadableError):
         return None
@@ -50,7 +50,7 @@ def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
 
 
 def filled(kind: type[_Kind], plain: object) -> _Kind | None:
-    """Build a dataclass from parsed JSON; ignore fields that a later version added.
+    """Build a dataclass from parsed JSON, whose types are checked; ignore fields of later versions.
 
     A missing field takes its default, or None. Lists become tuples.
 

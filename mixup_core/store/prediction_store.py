@@ -2,9 +2,9 @@
 
     predictions/<2 hex>/<stage key>.bin    header line, then the predictions
 
-The header has the stage key, the sha256 of the predictions, and the sha256 of the last record, so a
-file can be validated alone; no other file refers to it. A run can count as finished without
-predictions.
+The header has the stage key and the sha256 of the predictions, which suffice to validate the file,
+and the sha256 of the run's last record, for which alone the predictions are valid. No other file
+refers to a prediction file. A run can count as finished without predictions.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class PredictionStore:
-    """Predictions of finished runs, by the key of their last stage. The object is stateless."""
+    """Reads and writes predictions of finished runs, by the key of the last stage of a run."""
 
     def __init__(self, files: Files) -> None:
         """Open the predictions among the files of a store (`Store.files`)."""
@@ -27,11 +27,11 @@ class PredictionStore:
         self._sealed = SealedFiles(files)
 
     def write(self, key: str, record: EpochRecord, content: bytes) -> None:
-        """Store the predictions of a stage, unless undamaged ones for this record exist.
+        """Store the predictions of a finished run, unless undamaged ones for its last record exist.
 
         Args:
-            key: Key of the stage after the last epoch.
-            record: Record of that epoch; the predictions are valid for this record only.
+            key: Key of the run's last stage.
+            record: Record of the last epoch; the predictions are valid for this record only.
             content: The predictions, as bytes.
 
         Raises:
@@ -44,20 +44,24 @@ class PredictionStore:
             self._files.write(prediction_name(key), data)
 
     def read(self, key: str, record: EpochRecord) -> bytes | None:
-        """Return a stage's predictions; None if none are stored for this record of its last epoch.
+        """Return the stored predictions of a finished run as bytes; None if it has none.
 
         Damaged predictions are moved to quarantine and count as missing.
+
+        Args:
+            key: Key of the run's last stage.
+            record: Record of the last epoch; predictions stored for another record do not count.
         """
         return self.read_all({key: record}).get(key)
 
     def read_all(self, records: Mapping[str, EpochRecord]) -> Mapping[str, bytes]:
-        """Return the undamaged predictions of stages by stage key; stages without any are left out.
+        """Return predictions of finished runs as bytes, by stage key; leave out missing ones.
 
-        Predictions of another record than the given one count as missing. From a bucket, all are
-        read in parallel.
+        Damaged predictions, and those stored for another record than the given one, count as
+        missing. From a bucket, all are read in parallel.
 
         Args:
-            records: Record of the last epoch by stage key.
+            records: Record of the last epoch of each run, by the key of its last stage.
         """
         names = {prediction_name(key): key for key in records}
         found = {}
@@ -74,24 +78,24 @@ class PredictionStore:
         return found
 
     def keys(self) -> frozenset[str]:
-        """Return the stage keys of all predictions; the files are listed, not validated."""
+        """Return the stage keys under which predictions are stored; no file is validated."""
         found = map(PREDICTION_NAME.fullmatch, self._files.names("predictions"))
         return frozenset(match["key"] for match in found if match)
 
     def remove(self, keys: Iterable[str]) -> int:
-        """Remove the predictions of some stages and return the number of bytes freed."""
+        """Remove the predictions under the given stage keys; return the number of bytes freed."""
         sizes = self.sizes(keys)
         for key in sizes:
             self._files.remove(prediction_name(key))
         return sum(sizes.values())
 
     def sizes(self, keys: Iterable[str]) -> Mapping[str, int]:
-        """Return the size in bytes of the predictions of each stage that has any."""
+        """Return the size in bytes of the predictions under each given stage key that has any."""
         names = {prediction_name(key): key for key in keys}
         return {names[name]: size for name in names if (size := self._files.size(name)) is not None}
 
     def verify(self) -> tuple[str, ...]:
-        """Read all predictions and quarantine damaged ones.
+        """Read the files of all predictions, and move damaged ones to `quarantine/`.
 
         Returns:
             One line per damaged file; empty if there is none.

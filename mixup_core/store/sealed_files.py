@@ -17,7 +17,7 @@ _logger = logging.getLogger(__name__)
 
 
 class SealedFiles:
-    """Files of a store that are validated when they are read. The object is stateless.
+    """Reads, validates, writes and removes files of a store; moves damaged files to quarantine.
 
     Anything that is not a regular file (a folder, a FIFO, a broken link) counts as damaged and is
     moved without being opened.
@@ -28,9 +28,10 @@ class SealedFiles:
         self._files = files
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of a file, unchecked; None if it is missing or not a readable file.
+        """Return the bytes of a file of the store, without validation; None if it is missing.
 
-        Anything that is not a readable file, such as a folder, is moved to quarantine.
+        Anything else of this name that cannot be read, such as a folder, is moved to quarantine
+        and counts as missing.
         """
         try:
             return self._files.read(name)
@@ -66,7 +67,7 @@ class SealedFiles:
         return content
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, replacing a file of the same name; quarantine a folder of that name.
+        """Write a file of the store, replacing a file; move a folder of this name to quarantine.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -78,19 +79,19 @@ class SealedFiles:
             self._files.write(name, data)
 
     def remove(self, name: str) -> None:
-        """Remove a file; quarantine a folder of that name, which may contain files of others."""
+        """Remove a file of the store; move a folder of this name, with its files, to quarantine."""
         try:
             self._files.remove(name)
         except IsADirectoryError:
             self.quarantine(name, "is no file")
 
     def clear(self, name: str) -> None:
-        """Remove a file, unless a process is still writing it."""
+        """Remove a file of the store, unless it is temporary and a process is still writing it."""
         if not (name.endswith(".tmp") and self._files.is_being_written(name)):
             self.remove(name)
 
     def quarantine(self, name: str, reason: str, content: bytes | None = None) -> None:
-        """Move a damaged file to quarantine and log it.
+        """Move a damaged file of the store to `quarantine/` and log its name and the reason.
 
         Args:
             name: Name of the file in the store.
@@ -110,7 +111,7 @@ class SealedFiles:
         _logger.warning("%s %s; moved to quarantine", name, reason)
 
     def quarantined(self) -> tuple[str, ...]:
-        """Return the names of the files in quarantine, sorted."""
+        """Return the names of the damaged files, which the store keeps in `quarantine/`, sorted."""
         return tuple(sorted(self._files.names("quarantine")))
 
     def _read_aside(self, name: str) -> bytes | None:

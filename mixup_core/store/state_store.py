@@ -1,7 +1,7 @@
 """StateStore: states of model and optimizer in a store.
 
     states/<2 hex>/<key>-<sha256>.bin    state of model and optimizer, named by its own sha256
-    states/<...>.bin.<8 hex>.torn        state that a process has renamed to remove it
+    states/<...>.bin.<8 hex>.torn        state that a process has begun to remove, by renaming it
 
 States are handled as bytes, so that reading a store loads neither torch nor numpy.
 """
@@ -21,12 +21,12 @@ _ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
 
 
 class StateStore:
-    """States of model and optimizer, by stage key. The object is stateless.
+    """Reads, writes and removes states of model and optimizer, by stage key; caches nothing.
 
     A stage's manifest, the JSON file that describes it, names its state. If one process stores a
-    stage while another removes it, the state is not lost. The first writes the manifest, and then
-    checks that the state still exists. The second renames the state, and then checks that no
-    manifest names it. So one of the two notices the other and restores the state.
+    stage while another removes it, the state is not lost. The storing process writes the manifest,
+    and then writes the state again if it is gone. The removing process renames the state, and then
+    renames it back if a manifest names it. So one of the two notices the other.
     """
 
     def __init__(self, files: Files, manifests: ManifestStore) -> None:
@@ -36,7 +36,7 @@ class StateStore:
         self._manifests = manifests
 
     def keys(self) -> frozenset[str]:
-        """Return the stage keys of all states; the files are listed, not validated."""
+        """Return the stage keys under which states are stored; no file is validated."""
         return frozenset(STATE_NAME.sub(r"\g<key>", name) for name in self._files.names("states"))
 
     def read(self, stage: Stage) -> bytes | None:
@@ -57,12 +57,21 @@ class StateStore:
         return blob.removeprefix(header)
 
     def refuse(self, stage: Stage, reason: str) -> None:
-        """Move a stage's state, which cannot be loaded, to quarantine; keep the stage's records."""
+        """Move a stage's state, which cannot be loaded, to quarantine; keep the stage's records.
+
+        Args:
+            stage: The stage.
+            reason: Words that follow the name of the state's file in the log.
+        """
         if (name := name_of_state(stage)) is not None:
             self._sealed.quarantine(name, reason)
 
     def write(self, stage: Stage, blob: bytes | None) -> None:
-        """Write the state file of a stage that has a state; call this before writing its manifest.
+        """Write the state file of a stage; call this before the stage's manifest is written.
+
+        Args:
+            stage: The stage, whose `state` has the checksum of `blob`.
+            blob: Content of the file: `state_header`, then the state. None writes nothing.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -74,6 +83,10 @@ class StateStore:
     def write_if_removed(self, stage: Stage, blob: bytes | None) -> None:
         """Write a stage's state again if another process removed it while the stage was stored.
 
+        Args:
+            stage: The stage, whose manifest has just been written.
+            blob: Content of the state's file, as given to `write`.
+
         Raises:
             StoreFullError: If the disk is full.
         """
@@ -82,13 +95,13 @@ class StateStore:
             self.write(stage, blob)
 
     def remove(self, key: str) -> None:
-        """Remove the states under a stage key, except the one that the stored stage refers to."""
+        """Remove the states stored under a stage key, except one named by the stage's manifest."""
         for name in list(self._files.names(states_folder(key))):
             if Path(name).name.startswith(f"{key}-"):
                 self.clear(name)
 
     def clear(self, name: str) -> None:
-        """Remove a file, unless a process is still writing it or a stored stage refers to it."""
+        """Remove a file of `states/` unless a process is writing it or a manifest names it."""
         if not STATE_NAME.fullmatch(_ASIDE.sub("", name)):
             self._sealed.clear(name)
             return

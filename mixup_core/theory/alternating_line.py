@@ -68,22 +68,23 @@ class AlternatingLineConfig(Checked):
 
 
 def optimal_probability(config: AlternatingLineConfig) -> float:
-    """Return how probable the optimal classifier finds the right label of the middle point.
+    """Return the probability of the middle point's label under the optimal classifier.
 
     The training points are p integers on a line, whose labels alternate. The optimal classifier has
-    the lowest loss on mixed points. Its probability of a label at the middle point x is the
-    fraction of this label among the labels of all mixed points within the radius r of x. The sums
-    run over the p^2 ordered pairs of points (i, j), mixed to z = lam i + (1 - lam) j:
+    the lowest loss on mixed points. Its probability of the label y_x at the middle point x is the
+    fraction of this label among the labels of all mixed points within r (`config.radius`) of x. The
+    sums run over the p^2 ordered pairs of points (i, j), mixed to z = lam i + (1 - lam) j; 1(A) is
+    1 if A holds, else 0:
 
-        sum P(|z - x| <= r) E[lam [y_i = y_x] + (1 - lam) [y_j = y_x] | |z - x| <= r]
-        / sum P(|z - x| <= r)
+        sum E[(lam 1(y_i = y_x) + (1 - lam) 1(y_j = y_x)) 1(|z - x| <= r)] / sum P(|z - x| <= r)
 
-    For Beta(a, a), P(lam <= t) = I_t(a, a) and E[lam; lam <= t] = I_t(a + 1, a) / 2, I the
-    regularised incomplete beta function. For midpoint mixing of 0, 1, 2 the result is 1/3 at any
-    radius below 1/2: the classifier with the lowest mixed loss misclassifies the middle point.
+    For lam ~ Beta(a, a), both sums follow from P(lam <= t) = I_t(a, a) and
+    E[lam 1(lam <= t)] = I_t(a + 1, a) / 2, with I the regularised incomplete beta function. For
+    midpoint mixing of 0, 1, 2 the result is 1/3 at any radius below 1/2: the optimal classifier
+    misclassifies the middle point.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3, for midpoint. The radius is an
-    addition of this project: without it, a continuous law has no effect at a single point.
+    addition of this project: under a continuous law, z = x has probability 0 unless i = j = x.
     """
     middle, own, all_labels = config.middle, 0.0, 0.0
     labels = [point % config.classes for point in range(config.points)]

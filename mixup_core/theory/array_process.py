@@ -19,7 +19,9 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(kw_only=True, slots=True)
 class ArrayProcess:
-    """A run in progress whose state consists of NumPy arrays (see `mixup_core.problem.Process`).
+    """A run in progress whose state consists of NumPy arrays; an iterator of its records.
+
+    In each epoch, the function `advance` updates the arrays and returns the metrics.
 
     Example:
         >>> import numpy as np
@@ -80,7 +82,7 @@ class ArrayProcess:
             yield record
 
     def to_bytes(self) -> bytes:
-        """Return the state of this run as bytes of an NPZ archive; equal states give equal ones.
+        """Return the arrays of this run's state as an NPZ archive; equal arrays give equal bytes.
 
         Example:
             >>> import numpy as np
@@ -96,7 +98,7 @@ class ArrayProcess:
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Continue this run from a state that `to_bytes` returned, and from the records up to it.
+        """Restore a state that `to_bytes` returned, and its records; the run then continues there.
 
         Raises:
             StateError: If the bytes are not an archive of arrays with the names, shapes and types

@@ -66,7 +66,7 @@ def entropy_floor(law: Law, classes: int) -> float:
 
 
 def sampled_entropies(config: EntropyFloorConfig) -> Floats:
-    """Draw pairs of labels and weights; return each mixed label's entropy: (draws,), nats."""
+    """Draw label pairs and weights lam; return each mixed label's entropy in nats: (draws,)."""
     from scipy.special import entr
 
     rng = stream(config.seed, "mixing")

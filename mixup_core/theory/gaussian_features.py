@@ -1,11 +1,12 @@
-"""GAUSSIAN_FEATURES: risk of a linear model trained on noisy labels, by features per label d / m.
+"""GAUSSIAN_FEATURES: risk of a linear model with d features that is trained on m noisy labels.
 
 The data are m labels y = theta*^T phi + Z with Gaussian features phi ~ N(0, I_d) and the true
 weights theta* ~ N(0, I_d / d). The noise Z = lam (1 - lam) ||x - x'||^2, with x, x' ~
-U[-1, 1]^{d0}, is the one that mixing causes; it is independent of the features. Gradient flow of
+U[-1, 1]^{d0}, is the one that mixing causes; it is independent of the features. The m vectors phi
+are the columns of Phi, and y and Z are now rows of all m values. Gradient flow of
 ||theta^T Phi - y||^2 / (2 m) starts at theta = 0. At time t, along an eigenvector of Phi Phi^T / m
 with eigenvalue mu, the fraction e^{-mu t} of theta* is not yet learned, and the fraction 1 -
-e^{-mu t} of Phi^+ Z is fitted (Phi^+ is the pseudo-inverse). With gamma = d / m fixed and d,
+e^{-mu t} of Z Phi^+ is fitted (Phi^+ is the pseudo-inverse). With gamma = d / m fixed and d,
 m -> infinity, the eigenvalues mu have the Marchenko-Pastur distribution F, and the expected excess
 risk E ||theta_t - theta*||^2 is
 
@@ -84,7 +85,9 @@ def noise_square(law: Law, inputs: int) -> float:
 def expected_excess(ratio: float, time: float, noise: float) -> float:
     """Return the expected excess risk of gradient flow at a time, in the limit of large d and m.
 
-    The docstring of `mixup_core.theory.gaussian_features` has the formula.
+    A linear model with d features learns from m noisy labels; its excess risk is the squared
+    distance from the true weights. The docstring of `mixup_core.theory.gaussian_features` has the
+    formula.
 
     Args:
         ratio: Number of features per label, gamma = d / m.

@@ -2,10 +2,11 @@
 
 A point x has label 1 with probability f(x) = sigmoid(s sin 2x), x ~ U[-2, 2]. When x is mixed with
 x' by lam, the mixed label Y~ is the label of x with probability lam, else the label of x'. The
-mixed input X~ = lam x + (1 - lam) x' has its own label Y*. With q = lam f(x) + (1 - lam) f(x'), the
-probability of Y~ = 1, and an index j for the two labels:
+mixed input X~ = lam x + (1 - lam) x' has a true label Y* of its own. Given x, x' and lam, Y~ is 1
+with probability q = lam f(x) + (1 - lam) f(x'). Let q_j be the probability that Y~ is j, f_j(X~)
+that of the label j at X~, and TV the total variation distance between the two. Then
 
-    P(Y~ != Y*) >= TV(P(Y~ | pair), P(Y | X = X~)) = |f(X~) - q| >= sup_j |f_j(X~) - q_j| / 2.
+    P(Y~ != Y*) >= TV = |f(X~) - q| >= sup_j |f_j(X~) - q_j| / 2,   j = 0, 1.
 
 Source: Liu et al. 2023, arXiv:2303.01475, theorem 1 (label noise of mixup). The bound holds if Y*
 is drawn with the probability f(X~), which is the default of this problem, or if f is 0 or 1. If Y*

@@ -15,18 +15,19 @@ BETA_RANGE = (0.1, 0.9)
 def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
     """Return the cross entropy on a mixed label minus the entropy of this label, in nats.
 
-    The formula avoids cancellation between the two. With q the label weight of the point itself,
-    z and z' the logits of its label and of its partner's, and L the log of the summed exponentials
-    of all other logits,
+    The formula avoids cancellation between the two. With q (`share`) the label weight of the point
+    itself, z (`own`) and z' (`partner`) the logits of its label and of its partner's, and L
+    (`log_others`) the log of the summed exponentials of all other logits,
 
         KL = log(q e^d + 1 - q) - q d  +  log(1 + e^L / (e^z + e^z')),   d = z - z' - logit(q).
 
-    For q = 1, z' counts among the other logits if the partner has another label.
+    For q = 1, KL = log(1 + e^{L - z}): `partner` is not used, and L includes z' if the partner has
+    another label.
 
     Args:
         own: Logit z of the point's own label; the shapes of all arguments must broadcast.
         partner: Logit z' of the partner's label; ignored where `share` is 1.
-        log_others: L, -inf if there are no other labels; includes z' where `share` is 1.
+        log_others: L, -inf if there are no other labels.
         share: Weight q of the point's own label, in (0, 1].
     """
     from scipy.special import logit
@@ -46,7 +47,7 @@ def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
 
 
 def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
-    """Return, for each mixed pair of points, the loss minus the entropy of its label: (N, N), nats.
+    """Return each mixed pair's cross entropy minus the entropy of its label, in nats: (N, N).
 
     The model is linear, so the logits of a mixed point are the mixed logits.
 
@@ -72,16 +73,16 @@ def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
 
 
 def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
-    """Return the loss above its infimum on a point mixed from two classes, in nats.
+    """Return the cross entropy above its infimum on a point mixed from two classes, in nats.
 
-    In a model where the weights of every class have the same correlation C with each of its
-    features, the logits of such a point are lam C, (1 - lam) C and k - 2 zeros. At lam = 1/2 the
-    result is log(2 + (k - 2) e^{-C / 2}) - log 2.
+    In the linear model, the weights of every class have the same correlation C with each feature of
+    the class. The logits of the mixed point are then lam C and (1 - lam) C for its two classes, and
+    0 for the k - 2 others. At lam = 1/2 the result is log(2 + (k - 2) e^{-C / 2}) - log 2.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, the proof of lemma 3.2.
 
     Args:
-        correlation: Correlation C.
+        correlation: Correlation C of every class's weights with each of its features.
         lam: Mixing weights in [0, 1], any shape.
         classes: Number of classes k.
     """
@@ -116,9 +117,10 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
 def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
     """Return the smallest mean excess of the loss over its infimum, and the correlation C there.
 
-    The excess is `equal_gap`, on points mixed from two classes if all correlations equal C. Its
-    mean over lam is convex in C, so its derivative has one root. If lam is always 0, 1/2 or 1,
-    there is no root: the mean tends to 0 as C grows, and (0, infinity) is returned.
+    The excess (`equal_gap`) is that of a linear model on points mixed from two classes; C is the
+    correlation of every class's weights with each of its features. The mean over lam is convex in
+    C, so its derivative has one root. If each value of lam is one of 0, 1/2 and 1, there is no
+    root: the mean tends to 0 as C grows, and (0, infinity) is returned.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, proposition 3.3.
 
@@ -174,18 +176,18 @@ def gradient_correlations(
 ) -> tuple[float, float]:
     """Return the negative gradient of the mixed loss J along the features of a class.
 
-    The two results are <-grad_{w_y} J, v_{y,2}> and <-grad_{w_y} J, v_{y,1} - v_{y,2}> for the
-    model w_y = delta v_{y,1}; a point of class y is beta v_{y,1} + (1 - beta) v_{y,2}. They say how
-    fast gradient descent learns the second feature, and how much faster it learns the first.
-    Expectations run over all ordered pairs:
+    Each class y has two features, v_{y,1} and v_{y,2}; a point of class y is
+    beta v_{y,1} + (1 - beta) v_{y,2} with a random beta. A linear model has learned only the first:
+    its weights are w_y = delta v_{y,1}. Let phi, phi', phi'' be the softmax of class y at a mixed
+    pair if only the first, only the second, or both points are of class y. Let u be 1 - beta in the
+    first result and 2 beta - 1 in the second, for the beta of the point of class y; if both are of
+    class y, u belongs to the first point and u' (with its beta') to the second. Each result is an
+    expectation over all ordered pairs:
 
         (k-1)/k^2 E[(lam - phi) lam u + (1 - lam - phi') (1 - lam) u]
-            + 1/k^2 E[(1 - phi'') (lam u + (1 - lam) u')],
+            + 1/k^2 E[(1 - phi'') (lam u + (1 - lam) u')].
 
-    with u = 1 - beta in the first result and u = 2 beta - 1 in the second, for the beta of the
-    point of class y; if both points are of class y, u' belongs to the second. phi, phi', phi'' are
-    the softmax of class y if only the first, only the second, or both points are of class y. For
-    midpoint and ERM the first result is
+    For midpoint and ERM the first result is
 
         (k-1)/k^2 E[(1 - 2 phi)(1 - beta)/2] + 1/k^2 E[(1 - phi'')(1 - (beta + beta')/2)]   and
         (1/k) E[(1 - phi)(1 - beta)],   phi = e^{beta delta} / (e^{beta delta} + k - 1).
@@ -200,6 +202,10 @@ def gradient_correlations(
         delta: Correlation of each class's weights with its first feature.
         nodes: Number of quantiles of lam. Integrals over beta and beta' use Gauss-Legendre
             quadrature with 128 nodes each.
+
+    Returns:
+        <-grad_{w_y} J, v_{y,2}>, the speed at which gradient descent learns the second feature, and
+        <-grad_{w_y} J, v_{y,1} - v_{y,2}>, by how much faster it learns the first.
     """
     places, weights = np.polynomial.legendre.leggauss(128)
     low, high = BETA_RANGE
@@ -222,7 +228,9 @@ def sampled_correlations(
 ) -> tuple[float, float]:
     """Estimate the negative gradient of the mixed loss along the features of a class, by sampling.
 
-    The two results estimate those of `gradient_correlations`; they are averaged over the classes.
+    The first result is along the second feature of a class, the second along its first feature
+    minus its second. `gradient_correlations` computes the exact values and defines the model. Both
+    results are averaged over the classes.
 
     Args:
         law: Law of lam.

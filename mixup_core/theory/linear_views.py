@@ -96,8 +96,9 @@ class Gradients(Checked):
 class LinearViewsConfig(Checked):
     """Configuration of a run: the quantity to compute, and the law of the mixing weight lam.
 
-    The quantity is computed at a scale, such as a factor of the model's weights (see
-    `first_scale`), which doubles with each record.
+    The quantity is computed at a scale that doubles with each record: a factor gamma of the weights
+    (`excess`), their correlation C with the features (`gap`), or c, their correlation with the
+    first feature divided by log k (`gradients`).
     """
 
     problem: ClassVar = "linear-views"
@@ -120,7 +121,7 @@ class LinearViewsConfig(Checked):
     """Seed of the points and of sampled values."""
 
     def check(self) -> None:
-        """Check that `nodes` equally likely values of lam can represent its law.
+        """Check that `nodes` equally likely values of lam can represent the law.
 
         Raises:
             RuleError: If they cannot: the law is discrete, and a probability is not a multiple of
@@ -129,7 +130,7 @@ class LinearViewsConfig(Checked):
         self.law.require_nodes(self)
 
     def scale_at(self, epoch: int) -> float:
-        """Return the scale at a record, such as a factor of the model's weights (`first_scale`).
+        """Return the scale at a record, first_scale * 2^epoch: gamma, C or c (see the class).
 
         Args:
             epoch: Number of the record, from 0.
@@ -205,13 +206,13 @@ def _gradients(config: LinearViewsConfig, quantity: Gradients, c: float) -> dict
 
 
 def measures(config: LinearViewsConfig, metric: str) -> bool:
-    """Return whether a run measures a metric, that is, whether `config.quantity` contains it."""
+    """Return whether a run measures a metric: whether the metric belongs to `config.quantity`."""
     heads = {Excess: "excess", Gap: "gap", Gradients: "gradient"}
     return metric.partition("/")[0] == heads[type(config.quantity)]
 
 
 def lacks(config: LinearViewsConfig, metric: str, records: int) -> str | None:
-    """Return which `quantity` to set so that a run measures a metric; None if it does already."""
+    """Return None if a run measures a metric, else how to measure it: `set quantity to gap`."""
     del records
     quantity = {"excess": "excess", "gap": "gap"}.get(metric.partition("/")[0], "gradients")
     return None if measures(config, metric) else f"set quantity to {quantity}"

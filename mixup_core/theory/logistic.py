@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.laws import Beta, BetaAb, Truncated
 from mixup_core.rules import require
 
 _NEWTON_STEPS = 200
@@ -13,7 +14,7 @@ _SMALLEST_GAIN = 1e-12
 
 
 def require_pairs_of_nodes(config: Any) -> None:
-    """Check that `config.nodes` is even, and that this number of nodes can represent its law.
+    """Check that `config.nodes` is even, and that so many nodes can represent the law of lam.
 
     Nodes are equally weighted values of lam whose mean replaces the mean over the law. Mixing
     (i, j) with lam equals mixing (j, i) with 1 - lam, so for a symmetric law half of an even number
@@ -27,8 +28,21 @@ def require_pairs_of_nodes(config: Any) -> None:
     config.law.require_nodes(config)
 
 
+def corrections_of(config: Any) -> int:
+    """Return 1 if the law is symmetric and 1/2 is one of several possible values; else 0.
+
+    Until a correction, `Law.nodes_of_pairs` gave 1/2 a wrong weight for such laws. If the law is
+    continuous, or 1/2 its only value, results were right.
+    """
+    law = config.law
+    if law.constant is not None or isinstance(law, Beta | BetaAb | Truncated):
+        return 0
+    is_half = abs(law.nodes(config.nodes) - 0.5) < 1e-9
+    return int(law.is_symmetric and is_half.any())
+
+
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
-    """Return the mean mixed logistic loss, in nats, and its gradient by the scores, (n,).
+    """Return the mean mixed logistic loss, in nats, and its derivatives by the scores, (n,).
 
     The mean runs over all ordered pairs (i, j) and all values of lam, with the logit
     lam s_i + (1 - lam) s_j and the target lam [y_i = 1] + (1 - lam) [y_j = 1].

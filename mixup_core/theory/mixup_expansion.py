@@ -10,9 +10,10 @@ the partner,
               + v / 2 mean_i h''(s_i) mean_j (s_j - s_i)^2 + ...,
 
 where L is the loss of the unmixed points. The second term shrinks the scores, the third their
-spread w^T Sigma w, with Sigma the covariance of the points. The class {w: w^T Sigma w <= B^2} has a
-Rademacher complexity of at most B sqrt(rank(Sigma) / n). The gap between test and training loss is
-thus at most twice this value, up to a term that does not depend on the rank.
+spread w^T Sigma w, with Sigma the covariance of the points. The set of models
+{w: w^T Sigma w <= B^2} has a Rademacher complexity of at most B sqrt(rank(Sigma) / n). The gap
+between test and training loss is thus at most twice this value, up to a term that does not depend
+on the rank. Runs record the gap and twice this value, as its bound.
 
 Source: Zhang et al. 2021, arXiv:2010.04819, lemma 3.1 and the section on generalisation. This
 project chose the sizes of the data. It takes as B^2 the mean squared score of the trained model.
@@ -28,10 +29,19 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Keying,
+    Metric,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+)
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.logistic import minimiser, require_pairs_of_nodes, slopes
+from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes, slopes
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
@@ -65,7 +75,7 @@ class MixupExpansionConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes` is even, and that so many values of lam can represent its law.
+        """Check that `nodes` is even, and that so many values of lam can represent the law.
 
         Raises:
             RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
@@ -94,8 +104,8 @@ class Expansion:
 def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
     """Return the mixed loss of a linear model and the terms of its second-order expansion.
 
-    The mixed loss is the mean over all ordered pairs; it is expanded in the distance of the
-    partner.
+    The mixed loss is the logistic loss, averaged over all ordered pairs; it is expanded in the
+    distance between a point and the partner that is mixed in.
 
     Args:
         scores: Scores <w, x_i> of the points, (n,).
@@ -119,7 +129,7 @@ def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
 def draw_points(
     config: MixupExpansionConfig, points: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Draw random points, (points, r), and return them with alternating labels +-1, (points,)."""
+    """Draw Gaussian points of two classes, (points, r); return them with labels +-1, (points,)."""
     labels = np.where(np.arange(points) % 2, 1.0, -1.0)
     inputs = rng.normal(size=(points, config.rank))
     inputs[:, 0] += config.separation * labels
@@ -200,6 +210,7 @@ MIXUP_EXPANSION = Problem(
     },
     headline=("loss/test",),
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
+    keying=Keying(corrected=corrections_of),
     searching=Searching(
         objectives=("loss/test",),
         unsearchable=("rank", "separation", "first_points", "test_points"),

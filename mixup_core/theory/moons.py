@@ -95,18 +95,18 @@ class MoonsConfig(Checked):
 
     @property
     def network(self) -> ReluNetwork:
-        """The network that a run trains: the numbers of its inputs, hidden units and classes."""
+        """The network that a run trains: 2 inputs, `hidden` hidden ReLU units and 2 classes."""
         return ReluNetwork(inputs=2, hidden=self.hidden, classes=2)
 
 
 def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
     """Draw the points, (points, 2), and return them with labels 0 or 1, (points,).
 
-    The first half of the points has the label 0. The classes are the half circles (cos t, sin t)
-    and (1 - cos t, 1/2 - sin t), t evenly spaced over [0, pi], with noise. They are shifted by -1/2
-    along the first axis, and by -.3 s along the second, with s = -1 for label 0 and s = 1 for label
-    1. The second coordinate is then centred, mirrored to the side -s and moved away from 0 by
-    `separation`. Finally the axes are swapped.
+    The first half of the points has the label 0. Points (a, b) of the labels 0 and 1 are drawn on
+    the half circles (cos t, sin t) and (1 - cos t, 1/2 - sin t), t evenly spaced over [0, pi], with
+    noise. Then b is increased by 0.3 for label 0 and decreased by 0.3 for label 1. With h the
+    distance of b from its mean over all points, plus `separation`, the result is (h, a - 1/2) for
+    label 0 and (-h, a - 1/2) for label 1.
     """
     half = config.points // 2
     turn = np.linspace(0, np.pi, half)
@@ -121,7 +121,7 @@ def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
 
 
 def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
-    """Return the largest possible margin: half the smallest distance between the two classes.
+    """Return the largest margin that a boundary can have: half the gap between the classes.
 
     A decision boundary that separates the classes crosses the segment between the two nearest
     points of different classes, so one of them is at most this far from the boundary.
@@ -131,7 +131,7 @@ def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
 
 
 def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
-    """Evaluate a network on a grid of the plane, to find its decision boundary.
+    """Evaluate a network on a grid in the square [-2, 2]^2, to find its decision boundary.
 
     Args:
         config: Configuration of the run.
@@ -184,11 +184,11 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
-    """Return the position x_1 of the decision boundary on some lines of constant x_2, by x_2.
+    """Return the decision boundary's position x_1 in each row of constant x_2, as {x_2: x_1}.
 
-    If the boundary crosses a line once, with class 1 on the left, the result is the crossing, to
-    0.01. In general, the part of the line to the left of the result is as long as all parts that
-    the network assigns to class 1.
+    The rows are x_2 = -1.6, -1.4, ..., 1.6 and run from x_1 = -2 to 2. If the boundary crosses a
+    row once, with class 1 on the left, the position is the crossing, to 0.01. In general, it is -2
+    plus the total length of the parts that the network assigns to class 1.
 
     Args:
         config: Configuration of the run.

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchLinear:
-    """Mixup: lam x + (1 - lam) x' for each patch x and its partner x'; the label weight is lam."""
+    """Mixup: lam x + (1 - lam) x' for a point x and its partner x'; the label weight is lam."""
 
     tag: ClassVar = "linear"
 
@@ -23,7 +23,7 @@ class PatchCutMix:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchMask:
-    """Keeps each patch with probability lam, sets the others to 0, and keeps the label."""
+    """Keeps each patch of a point with probability lam, sets others to 0, and keeps the label."""
 
     tag: ClassVar = "mask"
 

@@ -27,7 +27,7 @@ class Mixing:
     """Index of each point's partner, a permutation, (points,)."""
 
     def targets(self, labels: NDArray[Any]) -> Floats:
-        """Return the weights of both classes in the mixed labels: (points, 2).
+        """Return the mixed labels, each as the weights of the two classes: (points, 2).
 
         Args:
             labels: Labels of the unmixed points, 0 or 1, (points,).
@@ -67,6 +67,9 @@ class FeatureTeacher:
 
     def kept(self, mixing: Mixing, targets: Floats, losses: Floats) -> NDArray[np.bool_]:
         """Return True for each mixed point that is used for training: (points,).
+
+        `keep` decides: `low` keeps points on which the teacher's loss is at most the network's,
+        `high` the others.
 
         Args:
             mixing: Mixing of the training step.

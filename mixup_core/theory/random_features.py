@@ -1,4 +1,4 @@
-"""RANDOM_FEATURES: gradient descent on mixed data beside its closed form; risk falls, then rises.
+"""RANDOM_FEATURES: gradient descent on mixed data, with its closed form; risk falls, then rises.
 
 n points x ~ U[-1, 1]^{d0} with labels f(x) = ||x||^2 are mixed into m = n^2 examples (x~, Y~), with
 one lam for each ordered pair. Mixing adds noise to the label:
@@ -7,8 +7,10 @@ one lam for each ordered pair. Mixing adds noise to the label:
 
 For a rho-strongly convex f, Z >= (rho/2) lam (1 - lam) ||x - x'||^2; for this f, rho = 2 and both
 sides are equal. A linear model theta on random features phi(x) = tanh(2 (W x + b)) / sqrt(d) is
-trained by gradient descent on ||theta^T Phi - Y~||^2 / (2 m) with a constant step eta. In the
-eigenbasis of Phi Phi^T / m, with eigenvalues mu_k, theta* = Phi^+ f(x~) and theta_noise = Phi^+ Z,
+trained by gradient descent on ||theta^T Phi - Y~||^2 / (2 m) with a constant step eta; the columns
+of Phi are the m vectors phi(x~). Let theta* and theta_noise be the least-squares weights for the
+labels f(x~) and Z. After t steps, the coordinate along an eigenvector of Phi Phi^T / m with the
+eigenvalue mu is
 
     theta_t - theta* = (1 - eta mu)^t (theta_0 - theta*) + (1 - (1 - eta mu)^t) theta_noise.
 
@@ -16,8 +18,8 @@ Gradient descent thus reaches theta* in some directions before it fits the noise
 population risk falls, then rises. Gradient flow has e^{-eta mu t} in place of (1 - eta mu)^t.
 
 Source: Liu et al. 2023, arXiv:2303.01475, section 4, lemma 2, equation (2) and theorem 2. Sizes are
-choices of this project. Slides on this topic give (1 +- gamma)^2 as limits of the
-eigenvalues of Gaussian features; correct are (1 +- sqrt(gamma))^2 (Marchenko & Pastur 1967).
+choices of this project. Slides on this paper give (1 +- gamma)^2 as limits of the eigenvalues of
+Gaussian features, gamma = d / m; correct are (1 +- sqrt(gamma))^2 (Marchenko & Pastur 1967).
 """
 
 import math
@@ -71,7 +73,7 @@ class Regression:
     """Least-squares problem of a run: its matrices and vectors, with closed forms of its solution.
 
     The features of the m mixed examples are the columns of Phi, (d, m); Y~ are their labels.
-    "In the eigenbasis" means in coordinates along the eigenvectors of `gram`.
+    "In the eigenbasis" means in coordinates along the eigenvectors of `gram` = Phi Phi^T / m.
     """
 
     gram: Floats
@@ -139,15 +141,13 @@ class Regression:
         return float(((self.test_features @ theta - self.test_labels) ** 2).mean())
 
     def expected_risk(self, decayed: Floats) -> float:
-        """Return the mean test error of gradient flow over random initial weights theta_0.
+        """Return the mean squared test error of gradient flow over random initial weights theta_0.
 
-        The error is squared. Its mean is the error of the mean weights plus the variance of the
-        predictions.
+        The mean is the error of the mean weights plus the variance of the predictions.
 
         Args:
-            decayed: Time that has passed, as log(w / theta_0) <= 0 for each of the d weights, (d,),
-                where w is what remains of the initial weight theta_0. It is -eta mu t after t
-                steps of size eta along an eigenvector of eigenvalue mu.
+            decayed: Logarithm of the fraction of theta_0 that remains after the time t, along each
+                eigenvector: -eta mu t for the step size eta and the eigenvalue mu, (d,).
         """
         spread = INITIAL_SD**2 * ((self.test_features * np.exp(decayed)) ** 2).sum(axis=1).mean()
         return self.risk(self.after(decayed, np.zeros_like(decayed))) + float(spread)
@@ -181,7 +181,10 @@ class Regression:
 
 
 def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
-    """Mix all ordered pairs of points: inputs (n^2, d0), labels (n^2,) and label noise Z (n^2,)."""
+    """Draw a run's n points and mix all ordered pairs; return inputs, labels and label noise Z.
+
+    The shapes are (n^2, d0), (n^2,) and (n^2,).
+    """
     shape = config.points, config.inputs
     points = stream(config.seed, "training points").uniform(-1, 1, size=shape)
     lam = config.law.draw((config.points, config.points), stream(config.seed, "mixing"))
@@ -248,7 +251,7 @@ def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
 
     Returns:
         Largest distance of the extreme eigenvalues of X X^T / n^2 from (1 -+ sqrt(gamma))^2, which
-        is correct, and from (1 -+ gamma)^2, which is printed on slides; gamma = d / n^2.
+        is correct, and from (1 -+ gamma)^2, as on slides on arXiv:2303.01475; gamma = d / n^2.
     """
     shape = config.features, config.points**2
     drawn = stream(config.seed, "test points", 1).normal(size=shape)

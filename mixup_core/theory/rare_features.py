@@ -85,10 +85,11 @@ def draw_patches(
     """Draw random labelled points made of patches.
 
     Args:
-        config: Configuration, which determines the distribution of the points.
+        config: Configuration, which determines the distribution of the points, except `rarity`.
         rng: Random generator.
         points: Number of points.
-        rarity: Probability that a point has the rare feature of its class, not the common one.
+        rarity: Probability that a point has the rare feature of its class, not the common one; 0 or
+            1 for test points.
     """
     labels = rng.integers(2, size=points)
     is_rare = rng.random(points) < rarity
@@ -107,7 +108,10 @@ def draw_patches(
 def draw_mixings(
     config: RareFeaturesConfig, law: Law, rng: np.random.Generator, steps: int
 ) -> list[Mixing]:
-    """Draw the mixing of each training step: a permutation as partners, and a weight per point."""
+    """Draw for each training step how points are mixed: a partner and a weight for each point.
+
+    The partners of a step are a permutation of the points.
+    """
     shape = steps, config.points
     orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
     lam = law.draw(shape, rng)
@@ -135,7 +139,7 @@ def score_gradient(
     mixing: Mixing,
     teacher: FeatureTeacher | None = None,
 ) -> tuple[float, Floats]:
-    """Return the mean cross entropy of mixed points, in nats, and its gradient by their scores.
+    """Return the mean cross entropy of mixed points, in nats, and its gradient by unmixed scores.
 
     The score of a patch x_p at neuron r of class k is <w_{k,r}, x_p>. It is linear in the patch, so
     the score of a mixed patch is the mixed score. The logit of a class is the sum of squared scores
@@ -247,7 +251,7 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 
 
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
-    """Return the values that enter stage keys for an epoch: law, operation, selection of points.
+    """Return the settings of an epoch that enter stage keys: law, operation, selection of points.
 
     Under ERM only the law is returned, since nothing is mixed.
     """

@@ -113,7 +113,7 @@ def adam_step(state: Arrays, gradient: Floats, lr: float) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MixedSteps:
-    """Adam steps on all points, mixed with random partners; each step draws one weight lam."""
+    """Training by steps of Adam on all points, mixed with random partners by one lam per step."""
 
     network: ReluNetwork
     inputs: Floats
@@ -129,7 +129,7 @@ class MixedSteps:
         """Make `num` training steps and return the mean of their losses, in nats.
 
         Args:
-            state: Arrays for `adam_step`, updated in place.
+            state: The weights and the arrays of Adam (see `adam_step`), updated in place.
             rng: Random generator of the partners, drawn uniformly with replacement, and of lam.
         """
         points = len(self.inputs)

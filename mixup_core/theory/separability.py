@@ -22,11 +22,20 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Keying,
+    Metric,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+)
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.logistic import minimiser, require_pairs_of_nodes
+from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes
 from mixup_core.theory.support_vectors import max_margin_direction
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Positive, Range
@@ -78,9 +87,9 @@ class SeparabilityConfig(Checked):
 
     @property
     def variances(self) -> Floats:
-        """Diagonal of Sigma: (d,), evenly spaced in the logarithm, around 1.
+        """Diagonal of Sigma, where Sigma / kappa is the covariance of each class: (d,).
 
-        Sigma / kappa is the covariance of each class.
+        The values are evenly spaced in the logarithm, around 1.
         """
         root = math.sqrt(self.condition)
         return np.geomspace(1 / root, root, self.dimension)
@@ -118,9 +127,9 @@ def error(config: SeparabilityConfig, direction: Floats) -> float:
 
 
 def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple[Floats, float]:
-    """Return the weights to which training converges, (d,), and the remaining slope of the loss.
+    """Return the weights to which training converges, (d,), and the slope of the loss there.
 
-    The slope is the largest absolute component of the loss's gradient at these weights.
+    The slope is the largest absolute component of the gradient; only rounding leaves it above 0.
 
     If the points are separable, the loss of ERM has no minimum, and gradient descent converges to
     the direction of the largest margin (Soudry et al. 2018, arXiv:1710.10345); the slope is then 0.
@@ -177,6 +186,7 @@ SEPARABILITY = Problem(
     },
     headline=("direction/angle",),
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
+    keying=Keying(corrected=corrections_of),
     searching=Searching(
         objectives=("direction/angle", "test/error"),
         unsearchable=("separability", "dimension", "condition", "first_points"),

@@ -23,10 +23,19 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Keying,
+    Metric,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+)
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.logistic import minimiser, require_pairs_of_nodes
+from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Positive, Range
 
@@ -62,7 +71,7 @@ class SpuriousFeatureConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes` is even, and that so many values of lam can represent its law.
+        """Check that `nodes` is even, and that so many values of lam can represent the law.
 
         Raises:
             RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
@@ -103,14 +112,14 @@ def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[f
 
 
 def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
-    """Return the spurious coordinate's fraction of the mean logit at the weights w = Sigma^-1 m.
+    """Return the spurious coordinate's fraction of the mean logit at weights of least variance.
 
         (m_s / s)^2 / ((m_s / s)^2 + (m_c / s_c)^2)
 
-    The mean m of class 1 has the coordinates m_c (core) and m_s (spurious), with the standard
-    deviations s_c and s. Of all weights with the same mean logit, these give the logit the least
-    variance. They are the direction of linear discriminant analysis, which training with the mixed
-    loss reaches in the limit of many points.
+    The core and the spurious coordinate of class 1 have the means m_c and m_s and the standard
+    deviations s_c and s (`sd`). Of all weights with the same mean logit, (m_c / s_c^2, m_s / s^2)
+    gives the logit the least variance. This is the direction of linear discriminant analysis, which
+    training with the mixed loss reaches in the limit of many points.
     """
     spurious, core = (config.spurious_mean / sd) ** 2, (config.core_mean / config.core_sd) ** 2
     return spurious / (spurious + core)
@@ -174,6 +183,7 @@ SPURIOUS_FEATURE = Problem(
         scale="log",
         metric="spurious_sd",
     ),
+    keying=Keying(corrected=corrections_of),
     searching=Searching(
         objectives=("test/error", "weight/spurious"),
         unsearchable=("points", "core_mean", "core_sd", "spurious_mean", "first_sd"),

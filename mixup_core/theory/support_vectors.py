@@ -87,11 +87,11 @@ def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:
 
 
 def support_fraction(inputs: Floats, labels: Floats) -> float:
-    """Return the fraction of points i with y_i (K^-1 y)_i > 0, which tests for support vectors.
+    """Return the fraction of points i with y_i (K^-1 y)_i > 0; 1 if all are support vectors.
 
-    K is X X^T for the matrix X of the points, of full rank (d >= n). If the fraction is 1, every
-    point is a support vector: the minimum-norm interpolator X^T K^-1 y has y_i <w, x_i> = 1 at
-    every point and is the maximum-margin direction.
+    K is X X^T for the matrix X of the points, (n, d), of full rank (d >= n), and y are the labels.
+    If the fraction is 1, the minimum-norm interpolator w = X^T K^-1 y, with y_i <w, x_i> = 1 at
+    every point, is the maximum-margin direction.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3, after Muthukumar et al. 2021,
     arXiv:2005.08054.
@@ -102,9 +102,9 @@ def support_fraction(inputs: Floats, labels: Floats) -> float:
 def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
     """Return the maximum-margin direction, (d,); None if the points are not separable.
 
-    The direction is the w of least norm with y_i <w, x_i> >= 1 for all points. It is found by least
-    distance programming: let Z be the matrix of rows y_i x_i, let u >= 0 minimise
-    ||Z^T u||^2 + (1 - sum u)^2, and let r = 1 - sum u; then w = Z^T u / r.
+    The direction is the w of least norm with y_i <w, x_i> >= 1 for all points x_i, labelled y_i =
+    +-1. It is found by least distance programming: let Z be the matrix of rows y_i x_i, let u >= 0
+    minimise ||Z^T u||^2 + (1 - sum u)^2, and let r = 1 - sum u; then w = Z^T u / r.
 
     Source: Lawson & Hanson 1974, Solving Least Squares Problems, chapter 23, section 4.
     """

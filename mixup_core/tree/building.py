@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def with_values(node: T, values: Mapping[str, Any]) -> T:
-    """Return a copy of a configuration with the values at some paths replaced; checks run again.
+    """Return a copy of a configuration with the values at given paths replaced; check the copy.
 
     Args:
         node: The configuration to start from; it is not modified.
@@ -38,7 +38,11 @@ def with_values(node: T, values: Mapping[str, Any]) -> T:
 
 
 def built(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Return a configuration of a type, from values by dotted path; other fields have defaults.
+    """Return a configuration, made from values by dotted path; other fields have defaults.
+
+    Args:
+        kind: The dataclass of the configuration.
+        values: Values by dotted path, as Python values or as study files write them.
 
     Raises:
         KeyError: If a path names no field.
@@ -51,7 +55,7 @@ def built(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def parsed(hint: Any, value: Any) -> Any:
-    """Convert a value in the notation of study files to a type; types are checked strictly.
+    """Convert a value of a study file to a type, such as `float | None`; check types strictly.
 
     A boolean is not a number, a fraction not an integer, text not a number. A whole number is
     converted to float where a float is needed. A value that has the type already is returned as is.

@@ -12,9 +12,9 @@ A field that plugins can extend has an abstract base class as its type, which ow
     Probe.catalogue.add(WeightNorm)
 
 A field of type `Probe` then accepts every class of the catalogue, as a field of type `A | B`
-accepts an A or a B; `mixup_core.tree.parts.members` returns the classes of both. The package of the
-base class adds its classes in its `__init__`, so that the catalogue is complete once the base class
-can be imported. A plugin adds its classes later, all of them or none.
+accepts an A or a B; `mixup_core.tree.parts.members` returns the classes in either case. The package
+of the base class adds its classes in its `__init__`, so that the catalogue is complete once the
+base class can be imported. A plugin adds its classes later, all of them or none.
 """
 
 import dataclasses
@@ -66,7 +66,7 @@ class Origin:
 
 
 class Register(Mapping[str, T]):
-    """A registry: named entries, such as models, in the order of addition; plugins can add some."""
+    """Registry: maps names to entries, such as models, to which plugins can add their own."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Register(Mapping[str, T]):
         _clear_caches()
 
     def check(self, entry: T) -> None:
-        """Check an entry of this registry, such as a model, before it is added.
+        """Check an entry, such as a model, that is to be added to this registry.
 
         Raises:
             CatalogueError: If its name is invalid or taken.
@@ -139,14 +139,19 @@ class Register(Mapping[str, T]):
             )
 
     def put(self, entry: T, origin: Origin | None) -> None:
-        """Add an entry to this registry without checks; `check` must have accepted it before."""
+        """Add an entry to this registry without checks; `check` must have accepted it before.
+
+        Args:
+            entry: The entry, such as a model.
+            origin: The plugin that defines the entry; None if it is built in.
+        """
         self._entries[kind_name(entry)] = entry
         if origin is not None:
             self.origins[kind_name(entry)] = origin
 
 
 class Catalogue(Register[type[T]], Generic[T]):
-    """Registry of the dataclasses that a field of one base class can hold, by tag or name."""
+    """Registry of dataclasses that a field whose type is a base class can hold, by tag or name."""
 
     def check(self, entry: type[T]) -> None:
         """Check that a class can be registered: a frozen, keyword-only dataclass, not abstract.
@@ -172,19 +177,26 @@ class Catalogue(Register[type[T]], Generic[T]):
             )
 
     def put(self, entry: type[T], origin: Origin | None) -> None:
-        """Register a dataclass without checking it; `check` must have accepted it before."""
+        """Add a dataclass to this registry without checks; `check` must have accepted it before.
+
+        Args:
+            entry: The dataclass.
+            origin: The plugin that defines the dataclass; None if it is built in.
+        """
         super().put(entry, origin)
         if origin is not None:
             note_origin(entry, origin)
 
 
 def note_origin(kind: type[Any], origin: Origin) -> None:
-    """Record which plugin defines a class; `origin_of` returns it."""
+    """Record the plugin that defines a class; `origin_of` returns this plugin."""
     _ORIGINS[kind] = origin
 
 
 def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None = None) -> None:
-    """Add entries, such as models, to their registries, all or none, and clear dependent caches.
+    """Add entries, such as models, to their registries: all, or none if one is not allowed.
+
+    Then the caches of `cached_until_growth` are emptied.
 
     Args:
         entries: Pairs of registry and entry.
@@ -211,7 +223,7 @@ def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None 
 def origin_of(kind: Any) -> Origin | None:
     """Return the plugin that defines a dataclass; None if it is built in.
 
-    A class keeps its origin after a newer version of its plugin has replaced it.
+    A class keeps its origin after a newer version of its plugin has replaced the class.
     """
     return _ORIGINS.get(kind)
 
@@ -229,7 +241,7 @@ def kind_name(kind: Any) -> str:
 
 
 def cached_until_growth(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorator: cache a function's results until an entry of a registry is added or removed."""
+    """Decorator: cache a function's results until any registry grows or loses entries."""
     cached = functools.cache(function)
     _CLEARING.append(cached.cache_clear)
     return cached  # type: ignore[return-value]

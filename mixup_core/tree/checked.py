@@ -18,7 +18,7 @@ class Checked:
     """Base class of frozen dataclasses that check the limits of their fields and their own rules.
 
     Limits are written as `Annotated[type, limit]`, also for the items of a list and the types in a
-    union. Several types in a union can have limits, but only one of these can be a list.
+    union. A union in which types have limits may contain only one list type.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Choices: the dataclass that a tag or name selects, and the old field values that it keeps."""
+"""Choices: the dataclass that a tag or name selects, and values to keep if it replaces another."""
 
 from typing import Any
 
@@ -14,8 +14,13 @@ _MOST_FORMS = 3
 def chosen_kind(part: Part, name: object, path: str) -> type:
     """Return the dataclass that a tag or name selects for a field.
 
+    Args:
+        part: The field.
+        name: The tag or name.
+        path: Dotted path of the tag or name, for the error.
+
     Raises:
-        SpellingError: If no dataclass has this tag or name; the error names `path`.
+        SpellingError: If no dataclass of the field has this tag or name.
     """
     if not isinstance(name, str) or name not in part.options:
         known = tuple(part.options)
@@ -24,12 +29,13 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
 
 
 def carried(old: Any, kind: type) -> dict[str, Any]:
-    """Return the values that a dataclass keeps when another dataclass replaces it in a field.
+    """Return the field values that a dataclass passes on to another one that replaces it.
 
     These are the values of fields that both have, with the same name and type, and that differ from
-    the default of the old dataclass. A field at its default gets the default of the new dataclass.
-    There are none if the new dataclass has a required field. The values are not checked, because
-    other given values may replace them.
+    the default of the old dataclass, such as a learning rate if `optimizer.name` changes. A field
+    at its default gets the default of the new dataclass. To a dataclass with a required field no
+    value is passed on: all its fields are given or have its defaults. The values are not checked,
+    because given values may replace them.
 
     Args:
         old: The dataclass to be replaced.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 
 class Limit(ABC):
-    """Base class of restrictions of a field's values."""
+    """Base class of restrictions of a field's values, such as `Range`."""
 
     __slots__ = ()
 
@@ -22,7 +22,7 @@ class Limit(ABC):
 
     @abstractmethod
     def rule(self, name: str) -> str:
-        """Return this limit of a field as a rule for messages, such as `epochs >= 1`."""
+        """Return this limit as text about a field of this name, for messages: `epochs >= 1`."""
 
     @property
     @abstractmethod
@@ -33,6 +33,8 @@ class Limit(ABC):
 @dataclass(frozen=True, slots=True)
 class Range(Limit):
     """Limit of numbers to an interval: `Annotated[float, Range(0, 1, "[)")]` means 0 <= x < 1.
+
+    By default both bounds are included, and the upper bound is infinity.
 
     Example:
         >>> from mixsweep.plugins import Range
@@ -60,7 +62,7 @@ class Range(Limit):
         return reaches and (value < high if self.ends[1] == ")" else value <= high)
 
     def rule(self, name: str) -> str:
-        """Return this range as a rule for messages: `epochs >= 1`, `0 < lr < inf`.
+        """Return this range as text about a field of this name: `epochs >= 1`, `0 < lr < inf`.
 
         Example:
             >>> from mixsweep.plugins import Range
@@ -91,7 +93,7 @@ class Range(Limit):
 
     @property
     def inside(self) -> float:
-        """Example of a number in this range: 1 if allowed, else one near a bound, or the middle.
+        """Example number: first in this range of 1, low, low + 1, high, high - 1 and the middle.
 
         Example:
             >>> from mixsweep.plugins import Range
@@ -105,6 +107,8 @@ class Range(Limit):
 @dataclass(frozen=True, slots=True)
 class Distinct(Limit):
     """Limit of lists to distinct items: `Annotated[tuple[Seed, ...], Distinct()]`.
+
+    An empty list is allowed unless `may_be_empty=False`.
 
     Example:
         >>> from typing import Annotated
@@ -149,7 +153,9 @@ class Distinct(Limit):
 
 @dataclass(frozen=True, slots=True)
 class Matching(Limit):
-    """Limit of text to a pattern: `Annotated[str, Matching("[a-z]+", "be a to z")]`.
+    """Limit of text to a regular expression: `Annotated[str, Matching("[a-z]+", "be a to z")]`.
+
+    The second argument ends the message `FIELD must ...`.
 
     Example:
         >>> from mixsweep.plugins import Matching
@@ -163,7 +169,7 @@ class Matching(Limit):
     """The limit in words that complete the sentence `FIELD must ...`."""
 
     def holds(self, value: str) -> bool:
-        """Return whether a value is allowed: the whole text must match a regular expression.
+        """Return whether a text as a whole matches the regular expression of this limit.
 
         Example:
             >>> from mixsweep.plugins import Matching

@@ -41,9 +41,9 @@ class Part:
 
     @property
     def kind_path(self) -> str:
-        """Path from this field's dataclass to the tag or name that selects the field's value.
+        """Dotted path of this field's tag or name, relative to the dataclass that has the field.
 
-        Examples are `law` for a choice by tag and `optimizer.name` for one by name.
+        A tag is set at the field itself: `law`. A name is set inside it: `optimizer.name`.
         """
         return f"{self.name}.name" if self.is_named else self.name
 
@@ -88,10 +88,10 @@ def leaves(kind: type) -> Mapping[str, Leaf]:
 
 
 def places(kind: type) -> frozenset[str]:
-    """Return all dotted paths of a configuration type, except those of plain groups of fields.
+    """Return all dotted paths of a configuration type, except groups that are no choice (`mix`).
 
-    These are the paths that accept a value (`leaves`), the paths of choices, and the fields of list
-    items (without an index).
+    These are the paths that accept a value (`leaves`), and also the groups of choices by name
+    (`optimizer`) and the fields of list items, without an index: `probes.every`.
     """
     found = set(leaves(kind))
     for path, leaf in leaves(kind).items():
@@ -116,9 +116,9 @@ def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
 
 
 def words(hint: Any) -> tuple[Any, ...]:
-    """Return the values that a type allows by listing them, with `Literal` or the limit `Among`.
+    """Return the values that a type lists, with `Literal` or the limit `Among`.
 
-    The result is empty for other types.
+    The result is empty for types that list no values.
     """
     if get_origin(hint) is Literal:
         return get_args(hint)
@@ -137,7 +137,7 @@ def unmarked(hint: Any) -> Any:
 
 
 def members(hint: Any) -> tuple[Any, ...]:
-    """Return the types in a union, or the classes in the catalogue of a base class.
+    """Return the types in a union, or the classes in the catalogue (registry) of a base class.
 
     For any other type, the result contains that type only.
     """
@@ -150,9 +150,12 @@ def members(hint: Any) -> tuple[Any, ...]:
 
 
 def noun_of(hint: Any) -> str:
-    """Return the noun for a field's values in messages, such as `model`, from the field's type.
+    """Return the noun by which messages call a field's values, such as `model`.
 
     The noun is that of the registry which contains the values; empty if there is no registry.
+
+    Args:
+        hint: Type of the field.
     """
     is_union = get_origin(hint) in {Union, types.UnionType}
     for kind in get_args(hint) if is_union else (hint,):

@@ -38,7 +38,7 @@ def values(hint: Any) -> list[Any]:
 def spellings(kind: Any) -> list[Any]:
     """Return examples of a dataclass, as a study file would write them.
 
-    The first example sets only required fields; each further one has another value of one of them.
+    The first example sets only required fields; each further one changes the value of one of these.
     A dataclass whose required fields depend on each other provides a valid example in its class
     variable `example`.
     """

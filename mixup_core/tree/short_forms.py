@@ -2,8 +2,8 @@
 
 For example, the law with the tag `beta-ab` is written `{beta: {a: 2, b: 5}}`.
 
-The class variable `short` of a dataclass is its short form. Keys and values by dotted path use the
-tag instead.
+The class variable `short` of a dataclass is its short form. Run keys and stage keys are computed
+from the tag instead, and values by dotted path use the tag: `mix.law: beta-ab`.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ class ShortForm(ABC):
 
     @abstractmethod
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return the dataclass's fields if a value has this short form; None for any other value.
+        """Return a dataclass's values, by field, from this short form; None for other notations.
 
         The parser of study files calls this method for each value of a field that can hold the
         dataclass.
@@ -34,11 +34,15 @@ class ShortForm(ABC):
 
     @abstractmethod
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a dataclass's fields in this short form, as a study file would contain them."""
+        """Return a dataclass, given as values by field, in this short form for a study file."""
 
     @abstractmethod
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of this short form for messages, such as `{beta: {a: A, b: B}}`."""
+        """Return the pattern of this short form for messages, such as `{beta: {a: A, b: B}}`.
+
+        Args:
+            names: Names of the dataclass's fields.
+        """
 
     @abstractmethod
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +55,7 @@ class ShortForm(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Under(ShortForm):
-    """Notation under another dataclass's tag: `{beta: {a: 2, b: 5}}` means the law `beta-ab`."""
+    """Short form that uses another dataclass's tag: `{beta: {a: 2, b: 5}}` is the law `beta-ab`."""
 
     tag: str
 
@@ -67,7 +71,7 @@ class Under(ShortForm):
         return content if is_ours else None
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return fields as `{TAG: FIELDS}`, where TAG is this short form's tag, such as `beta`."""
+        """Return a dataclass's fields as `{TAG: FIELDS}`, with the tag of this short form."""
         return {self.tag: dict(fields)}
 
     def shape(self, names: Sequence[str]) -> str:
@@ -81,9 +85,9 @@ class Under(ShortForm):
 
 @dataclass(frozen=True, slots=True)
 class Pairs(ShortForm):
-    """Notation of a dataclass with two lists of numbers as one mapping: `{0.5: 0.7, 1.0: 0.3}`.
+    """Short form of a dataclass with two lists of numbers: a mapping from the first to the second.
 
-    The order of the mapping does not matter.
+    `{0.5: 0.7, 1.0: 0.3}` means the lists [0.5, 1.0] and [0.7, 0.3]; its order does not matter.
     """
 
     keys: str
@@ -92,7 +96,7 @@ class Pairs(ShortForm):
     """Name of the field that holds the value of each key."""
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return, by field, the keys and values of a mapping such as `{0.5: 0.7}` as two lists.
+        """Return the keys and the values of a mapping such as `{0.5: 0.7}` as two lists, by field.
 
         The lists are in the order of the keys. The result is None unless the value is a mapping
         that is not empty and whose keys are numbers, or numbers as text.
@@ -112,12 +116,12 @@ class Pairs(ShortForm):
         return {repr(float(key)): value for key, value in pairs}
 
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of this short form for messages: `{VALUE: SHARE, ...}`."""
+        """Return the pattern for messages: `{VALUE: SHARE, ...}` for fields `values`, `shares`."""
         first, second = (name.upper().removesuffix("S") for name in names)
         return f"{{{first}: {second}, ...}}"
 
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of values in this short form: mappings from numbers."""
+        """Return the JSON Schema of values in this short form: mappings whose keys are numbers."""
         key = {"pattern": r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"}
         item = whole["properties"][self.values]["items"]
         return {"type": "object", "minProperties": 2, "propertyNames": key,

@@ -59,7 +59,7 @@ def expected(hint: Any) -> str:
 
 
 def spellings_under(options: Mapping[str, Any], tag: str) -> str:
-    """Return the notations that begin with a tag, for messages: `{beta: ALPHA}`."""
+    """Return the notations that begin with a tag: `{beta: ALPHA} or {beta: {a: A, b: B}}`."""
     forms = {kind: short_form(kind) for kind in options.values()}
     under = [kind for kind, form in forms.items() if isinstance(form, Under) and form.tag == tag]
     return " or ".join(map(spelling_of, [options[tag], *under]))
@@ -71,7 +71,7 @@ def _plural(hint: Any) -> str:
 
 
 def spelling_of(kind: Any) -> str:
-    """Return the notation of a dataclass, for messages: `erm`, `{beta: ALPHA}`."""
+    """Return the notation of a dataclass in study files, for messages: `erm`, `{beta: ALPHA}`."""
     fields = [part.name for part in parts(kind)]
     if form := short_form(kind):
         return form.shape(fields)

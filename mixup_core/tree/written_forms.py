@@ -14,7 +14,7 @@ def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
 
     Args:
         node: The configuration, or a part of one.
-        brief: True: use the notation of keys (see `spelled`).
+        brief: True: use the notation from which keys are computed (see `spelled`).
     """
     return {path: value for path, value, _ in _walked(node, "", brief)}
 
@@ -24,6 +24,10 @@ def defaults(node: Any, *, brief: bool = False) -> dict[str, Any]:
 
     The paths are those that `flatten` returns. The defaults below a choice are those of the chosen
     dataclass.
+
+    Args:
+        node: The configuration, or a part of one.
+        brief: True: use the notation from which keys are computed (see `spelled`).
     """
     return {path: default for path, _, default in _walked(node, "", brief)}
 
@@ -50,9 +54,10 @@ def spelled(value: Any, *, brief: bool = False) -> Any:
 
     Args:
         value: A value of a field.
-        brief: Use the notation of keys, which cannot always be parsed. It omits fields with default
-            values from dataclasses in lists, so that adding a field later changes no older key, and
-            appends the digest of a plugin's source to its names (`Origin.keyed`).
+        brief: True: use the notation from which keys are computed; not all of it can be parsed.
+            Dataclasses in lists are written without fields at their defaults, so that a field added
+            later changes no older key. Names that a plugin defines are followed by the digest of
+            the plugin's source (`Origin.keyed`).
     """
     match value:
         case tuple():
@@ -98,12 +103,12 @@ def _spelled_tagged(kind: Any, tag: str, fields: Mapping[str, Any]) -> Any:
 
 
 def origins_in(node: Any) -> tuple[Origin, ...]:
-    """Return the plugins whose classes or names a configuration contains, each once."""
+    """Return the `Origin` of each plugin whose classes or datasets a configuration uses."""
     return tuple(dict.fromkeys(_origins(node)))
 
 
 def plugins_of(node: Any) -> dict[str, str]:
-    """Return the plugins that a configuration uses: short digest (as in keys) by plugin name."""
+    """Return the short digest of the source of each plugin that a configuration uses, by name."""
     return {origin.plugin: origin.keyed("").removeprefix("@") for origin in origins_in(node)}
 
 

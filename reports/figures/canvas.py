@@ -85,7 +85,10 @@ Told = tuple[Axes, Mapping[float, str]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """A figure of a report. Drawn again from equal results, its files have the same bytes."""
+    """A figure of a report: its images (SVG and PNG), title, caption and numbers.
+
+    Drawn again from equal results, its files have the same bytes.
+    """
 
     name: str
     """File name without its suffix."""
@@ -147,7 +150,7 @@ def draw_axis(axes: Axes, axis: Axis) -> None:
 
 
 def tick_logarithms(axis: Scaled) -> None:
-    """Put ticks at round numbers on a logarithmic axis, as many as have room for their labels."""
+    """Put ticks at round numbers on a logarithmic axis, as many as have room with their labels."""
     axis.set_major_locator(_RoundNumbers())
     axis.set_major_formatter(_Plain())
     axis.set_minor_locator(NullLocator())
@@ -162,7 +165,7 @@ def place_of(record: EpochRecord, axis: Axis) -> float | None:
 
 
 def numbers_of(summary: Any) -> dict[str, Any]:
-    """Return a metric's n, mean and interval over seeds as cells of a CSV row, by column.
+    """Return a metric's number of seeds, mean and interval as cells of a CSV row, by column.
 
     Args:
         summary: Summary of the metric; if it is None, all cells are None.
@@ -186,7 +189,7 @@ def spell_counts(table: Table) -> str:
 
 
 def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
-    """Return an empty canvas and its panels, arranged in rows of about equally many panels.
+    """Return an empty matplotlib figure and its panels, in rows of about equally many panels.
 
     Args:
         count: Number of panels, at least 1.
@@ -255,7 +258,9 @@ def ends_of(values: Iterable[float]) -> tuple[float, ...]:
 
 
 def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
-    """Return a caption sentence on logarithmic axes of a figure; empty if no panel has one.
+    """Return a caption's sentence on how intervals are cut on a figure's logarithmic axes.
+
+    It is empty if no panel has a logarithmic axis.
 
     Args:
         panels: The panels of the figure.
@@ -276,10 +281,10 @@ def finished(  # noqa: PLR0913  what a figure is made of
     numbers: str,
     told: Sequence[Told] = (),
 ) -> Figure:
-    """Return a canvas as a `Figure`, rendered as SVG and PNG without dates inside.
+    """Return a matplotlib figure as a report's `Figure`: SVG and PNG without dates inside.
 
     Args:
-        canvas: The complete canvas; its layout is computed here.
+        canvas: The complete matplotlib figure; its layout is computed here.
         name: File name without its suffix.
         title: Title of the figure.
         caption: Text below the figure.
@@ -316,7 +321,7 @@ class _RoundNumbers(LogLocator):
     """
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
-        """Return the positions of ticks at round numbers, all between the limits of the axis."""
+        """Return the positions of an axis's ticks at round numbers, from `vmin` to `vmax`."""
         assert isinstance(self.axis, Scaled), "a locator needs an axis before it computes ticks"
         low, high = self.nonsingular(vmin, vmax)
         fewest: list[float] = []

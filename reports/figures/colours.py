@@ -19,7 +19,7 @@ _DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0
 
 
 def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
-    """Return the colour and dashes that figures use for each arm, in the order of the arms.
+    """Return the colour and dashes (here called look) of each arm in figures, in the arms' order.
 
     ERM, midpoint and uniform mixup have a fixed colour, the same in all studies. The first arm that
     trains with one of these methods gets its colour. The other arms take the remaining colours in
@@ -45,11 +45,9 @@ def line_looks(
 ) -> dict[str, Look]:
     """Return the colour and dashes of each line that connects several arms in a figure.
 
-    No two lines look alike.
-
-    A line gets the colour and dashes of the first of its arms whose colour is still unused in the
-    figure. If the colours of all its arms are used, the line gets an unused colour; if none is
-    left, a used colour with other dashes.
+    No two lines look alike. A line gets the colour and dashes of the first of its arms whose colour
+    is still unused in the figure. If the colours of all its arms are used, the line gets an unused
+    colour; if none is left, a used colour with other dashes.
 
     Args:
         lines: Arms of each line, by its label.

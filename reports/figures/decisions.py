@@ -125,14 +125,14 @@ def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up: Array) -> Array:
     """Return, for each cell of a decision map, the fraction of runs that predict class 1 there.
 
-    A run predicts class 1 to the left of its boundary. Values are in [0, 1]; the shape is (up,
-    across).
+    The inputs are x_1 (horizontal) and x_2 (vertical). A run predicts class 1 to the left of its
+    boundary. Values are in [0, 1]; the shape is (up, across).
 
     Args:
-        boundaries: For each run, the horizontal position of the boundary between its two classes,
-            by height; interpolated linearly.
-        across: Horizontal coordinates of the cells.
-        up: Heights of the cells, within the heights of the boundaries.
+        boundaries: For each run, x_1 of the boundary between its two classes, by x_2; interpolated
+            linearly.
+        across: x_1 of each column of cells.
+        up: x_2 of each row of cells, between the smallest and the largest x_2 of the boundaries.
     """
     places = [
         np.interp(up, sorted(boundary), [boundary[height] for height in sorted(boundary)])

@@ -24,8 +24,12 @@ _PANELS = (
 def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
     """Return a figure of error, NLL, Brier score and calibration error against ensemble size.
 
-    The size is the number of networks. The result is None if no arm has three runs. Only the first
-    eight arms are drawn; the CSV has all of them.
+    The size is the number of networks. The result is None if every arm has fewer than three runs.
+    Only the first eight arms are drawn; the CSV has all of them.
+
+    Args:
+        predicted: Measures of the arms' ensembles, computed from predictions.
+        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
     """
     arms = {arm: a.sizes for arm, a in predicted.arms.items() if len(a.runs) > 2}
     if not arms:

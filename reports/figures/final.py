@@ -42,8 +42,8 @@ def draw_finals(
     """Return the figure of the runs' final values by arm; None if no run is complete.
 
     Args:
-        study: The study; its arms determine the possible range of the metric, and the number of
-            images of which it is a fraction.
+        study: Study with the arms. Intervals depend on the possible range of its headline metric
+            and, if this is a fraction of images (such as the error), on their number.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
         table: The main table of the same results.
         looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).

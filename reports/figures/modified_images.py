@@ -2,10 +2,10 @@
 
     python -m reports.figures.modified_images STUDY FILE.png
 
-The figure has one row per arm, at the first seed of the study. Training subset, views, augmentation
-and mixing are exactly those of the run. The channels of an image are drawn side by side; so are two
-augmented copies (views) of an image, which a network can get as further channels. The images are
-read from this machine; no published report contains any.
+Each row shows the first images on which one arm trains at the first seed, with the training subset,
+augmentation and mixing of this run. If a network gets an image and a second view (`data.views`) as
+one input, the two are drawn side by side, and so are channels other than red, green and blue. The
+images are read from this machine; no published report contains any.
 """
 
 import argparse
@@ -34,6 +34,10 @@ _CPU = torch.device("cpu")
 def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
     """Return the first images of epoch 0, augmented and mixed, and the mixing weight lam of each.
 
+    Args:
+        config: Configuration of the run that trains on the images.
+        count: Number of images; at most one batch is returned.
+
     Returns:
         (count, channels, height, width), float32, normalised, and (count,), float32.
 
@@ -53,7 +57,11 @@ def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
 
 
 def draw_modified_images(study: Study, count: int = 6) -> Drawn:
-    """Return a figure with a row of images for each arm of an image study.
+    """Return a figure with a row of images for each arm, augmented and mixed as in training.
+
+    Args:
+        study: A study that trains on images; each row shows its first seed.
+        count: Number of images in a row.
 
     Raises:
         ValueError: If the study does not train on images.

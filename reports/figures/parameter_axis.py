@@ -24,8 +24,8 @@ Edge = Literal["low", "high"]
 def is_number(parameter: Parameter) -> bool:
     """Return True if a figure can have an axis of numbers for a search parameter.
 
-    It can if the values are numbers. A categorical parameter needs at least two values, and one of
-    them may be None.
+    It can if the values are numbers. A categorical parameter may also have the value None (not
+    set), and needs two values or more, because one value spans no axis.
     """
     if not isinstance(parameter.distribution, Categorical):
         return True
@@ -60,7 +60,7 @@ def is_log(parameter: Parameter) -> bool:
 
 
 def bound(parameter: Parameter, edge: Edge) -> float:
-    """Return the lowest or the highest value that a search may try for a numeric parameter."""
+    """Return the lowest (`low`) or highest (`high`) value of a numeric parameter of a search."""
     assert not isinstance(parameter.distribution, Categorical)
     return float(getattr(parameter.distribution, edge))
 

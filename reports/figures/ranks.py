@@ -1,4 +1,4 @@
-"""Ranks: figure of the arms ordered by mean, with the pairs that differ significantly."""
+"""Ranks: matrix of the differences between arms, which are ordered by mean, as a figure."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -28,10 +28,11 @@ _BETTER, _WORSE, _OPEN = "#0072B2", "#D55E00", "#f2f2f2"
 def draw_ranks(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Figure | None:
-    """Return the figure of the difference in mean headline metric between every two arms.
+    """Return the figure of the mean paired difference in headline metric between every two arms.
 
-    The arms are in the order of their means. The result is None if there are fewer than 6 or more
-    than 24 arms, or if their seeds differ.
+    Rows and columns are the arms, in the order of their means; significant differences are
+    coloured. The result is None if there are fewer than 6 or more than 24 arms, or if not all arms
+    have the same seeds.
 
     Args:
         study: The study with these arms.

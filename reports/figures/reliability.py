@@ -23,6 +23,10 @@ def draw_reliability(predicted: Predicted, looks: Mapping[str, Look]) -> Figure 
 
     The result is None if no predictions are stored. Only the first eight arms are drawn; the CSV
     has all of them.
+
+    Args:
+        predicted: Measures of the arms' runs, computed from predictions.
+        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
     """
     if not predicted.arms:
         return None

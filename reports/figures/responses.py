@@ -1,4 +1,4 @@
-"""Responses: figures of the result against one setting of the arms (curve), or two (map)."""
+"""Responses: figures of metrics against one setting of the arms (curve), or two (map)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -49,11 +49,11 @@ _SPAN_LETTERS = 36
 
 
 def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return figures of each arm's result against one of its settings (curve) and two (map).
+    """Return figures of the arms' metrics against one of their settings (curve) and two (map).
 
-    A figure is left out if too few settings vary, or no run is complete. Arms with the same
-    results, such as all alphas of a mixing that is switched off at epoch 0, are drawn at the place
-    of each arm's setting.
+    A figure is left out if too few settings vary, or no run is complete. Arms with equal results
+    are all drawn, each at its own setting: for example arms with different alphas that all switch
+    mixing off at epoch 0.
 
     Args:
         study: Defines the arms.

@@ -25,7 +25,8 @@ def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, 
 
     Args:
         searched: The points of the search and their results.
-        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
+        looks: Colour and dashes (`reports.figures.colours.arm_looks`) of each arm of the study
+            file, which is drawn beside the points.
     """
     points = [point for point in searched.history.points if point.state == "complete"]
     complete = [point for point in points if searched.summary(point.arm) is not None]
@@ -103,7 +104,7 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
 
 
 def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
-    """Return the figure of the objective against each parameter, one panel per parameter."""
+    """Return the figure of the metric that selects the winner against each parameter, in panels."""
     parameters = searched.search.space.parameters
     scale = searched.shown.scale
     with styled():
@@ -212,7 +213,7 @@ def _draw_seeds(searched: Searched, axes: Axes, placed: Sequence[tuple[Point, fl
 
 
 def _heights(searched: Searched, points: Sequence[Point], arms: Sequence[str] = ()) -> list[float]:
-    """Return the objective at every seed of the given points and arms, in the drawn unit."""
+    """Return the selecting metric at every seed of the given points and arms, in the drawn unit."""
     values = searched.values[searched.objective]
     return [
         searched.shown.scale * value

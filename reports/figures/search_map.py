@@ -36,8 +36,14 @@ def draw_map(
 ) -> Figure | None:
     """Return a figure of the points of a search in the plane of two of its parameters.
 
-    Colour and text show the mean of the objective at each point. The result is None if
-    fewer than two parameters have numbers as values, or no point has both.
+    Colour and text show the mean of the metric that selects the winner. The result is None if fewer
+    than two parameters have numbers as values, or no complete point has values of both parameters.
+
+    Args:
+        searched: The points of the search and their results.
+        complete: The points to draw, all of them complete.
+        looks: Colour and dashes (`reports.figures.colours.arm_looks`) of each arm of the study
+            file; the map names an arm at the edge where all points compute the same as it.
     """
     plane = _plane(searched.search.space)
     if plane is None:

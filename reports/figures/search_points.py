@@ -12,7 +12,10 @@ WINNER = "#D55E00"
 
 
 def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
-    """Return one search point as a CSV row, by column: parameters, mean, value at each seed."""
+    """Return a search point as a CSV row, by column: its parameters and results.
+
+    The metric that selects the winner has its mean, sd and interval, and its value at each seed.
+    """
     summary = searched.summary(point.arm)
     values: Mapping[int, float] = searched.values[searched.objective][point.arm]
     return (

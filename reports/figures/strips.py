@@ -31,7 +31,7 @@ class Strip:
 
 
 def strips_of(canvas: Canvas, axes: Axes, places: Mapping[float, str]) -> Iterator[Strip]:
-    """Yield a strip for each position of a panel that has a tooltip text.
+    """Yield a strip for each position of a panel that has a tooltip text, at most 60 strips.
 
     A strip reaches halfway to the next position on either side. Edges are rounded, so that machines
     with slightly different fonts produce the same page.

@@ -116,8 +116,10 @@ def mark_best(
     """Return table rows in which the best arm, and all arms not significantly worse, are marked.
 
     Two arms differ significantly if the interval of their difference, adjusted for all comparisons
-    of the table, excludes 0. Each arm but one has at least one comparison, so the marked arms
-    include the truly best one with probability 95 % (Hsu 1984, multiple comparisons with the best).
+    of the table, excludes 0. The arm with the best mean is compared with every other arm. The table
+    has at least as many comparisons, so the intervals of the truly best arm against all others are
+    right with probability 95 %, and then the marked arms include it (Hsu 1984, multiple comparisons
+    with the best).
 
     Args:
         rows: One row per arm.

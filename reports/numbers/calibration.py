@@ -37,7 +37,7 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """The expected calibration error, in [0, 1].
+        """The expected calibration error, not the error of classification, in [0, 1].
 
             sum over bins of (images in bin / images) |accuracy in bin - mean confidence in bin|
 
@@ -85,7 +85,7 @@ def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
 
 
 def reliability(chances: Array, labels: Labels) -> Reliability:
-    """Return number of images, summed confidence and correct predictions in each confidence bin.
+    """Return, by confidence bin, the number of images, summed confidence and correct predictions.
 
     Args:
         chances: Predicted probabilities, (B, C).

@@ -1,7 +1,7 @@
 """Claim looks: verdicts and numbers of seeds in a study that adds seeds at planned looks.
 
-A look tests, on the seeds so far, all claims that no earlier look decided or gave up
-(`reports.numbers.course`).
+A look tests, on the seeds so far, all claims that no earlier look decided or gave up. A claim is
+given up if the last look is unlikely to decide it, or if a run diverged or lacks the metric.
 """
 
 from collections.abc import Mapping
@@ -43,8 +43,8 @@ def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
 def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
     """Return `complete`, by arm and seed, for each run in which a claim's metric is measured.
 
-    It stands for the outcomes of runs where only values of metrics are known. Runs without a value
-    are left out.
+    If outcomes are unknown, for example because only a published `runs.csv` is there, a run with a
+    value is assumed to be complete. Runs without a value are left out.
 
     Args:
         study: Study with the claims.
@@ -63,7 +63,7 @@ def verdicts_by_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim of a study after all looks that were taken so far.
+    """Return the latest verdict of each claim of a study, after all looks taken so far.
 
     Args:
         study: Study with planned looks (`until`).
@@ -88,7 +88,7 @@ def verdicts_of_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> list[tuple[Verdict | None, ...]]:
-    """Return, for each look taken so far, the verdict of each claim of a study at this look.
+    """Return the history of verdicts: for each look taken so far, the verdict of each claim at it.
 
     A claim that was decided, or got no more seeds, after an earlier look has None instead of a
     verdict.
@@ -271,9 +271,9 @@ def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
 
 
 def reached_study(study: Study, store: Store) -> Study:
-    """Return a copy of a study with planned looks that has only the seeds needed up to now.
+    """Read a study's stored results; return a copy with only the seeds needed up to now.
 
-    A claim needs more seeds until a look at the stored results decides it or gives it up.
+    A claim needs more seeds until a look decides it or gives it up (`reached`).
 
     Args:
         study: Study with planned looks (`until`), and with every seed that it may use.
@@ -294,7 +294,7 @@ def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Stat
 
 
 def outcome_of(study: Study, claim: Claim, low: float, high: float) -> VerdictName:
-    """Return the verdict on a claim whose value has the confidence interval `low` to `high`.
+    """Return a claim's verdict, not a run's outcome, from its confidence interval `low` to `high`.
 
     An undecided claim becomes `equivalent` if it is about the headline metric, has no margin of its
     own, and the interval lies within the margin of equivalence that the study declares.

@@ -54,11 +54,11 @@ class WeightedArm:
 class Comparison:
     """A comparison of arms at equal seeds: a weighted sum of their values, minus a number.
 
-    In the simplest case, this is one arm minus the baseline.
+    In the simplest case, this is one arm minus the baseline, and the number is 0.
 
     Fields that need the spread over seeds, such as p and intervals, are None if there is one seed,
     or two seeds with equal differences. They are also None if all differences are equal up to
-    rounding and the number of test images is unknown.
+    rounding and the possible values of the metric have no finite range.
     """
 
     n: int
@@ -97,7 +97,10 @@ class Comparison:
 
     @property
     def is_constant(self) -> bool:
-        """True if the arms' differences at several seeds are all equal: no interval is known."""
+        """True if the differences at several seeds are all equal and have no interval.
+
+        Equal differences have one at three seeds or more if the metric has a finite range.
+        """
         return self.n > 1 and self.spread is None and not self.is_exact
 
     @property
@@ -147,9 +150,10 @@ class Comparison:
         return effect_interval(t, self.n, confidence)
 
     def level(self, is_decided: Callable[[float, float], bool]) -> float | None:
-        """Return the smallest error level (1 - confidence) at which the interval decides a claim.
+        """Return a claim's p value: the smallest error level at which the interval decides it.
 
-        The interval is that of the difference compared; the result is None if it has none.
+        The interval is that of the arms' mean difference, with confidence 1 - error level. The
+        result is None if it is unknown.
 
         Args:
             is_decided: Function of the two ends of an interval; returns True if the interval
@@ -181,13 +185,13 @@ def compare(
     ours: Measure = ANY,
     theirs: Measure = ANY,
 ) -> Comparison:
-    """Return the comparison of an arm with another arm at the same seeds, or with a number.
+    """Return the comparison of an arm with another arm at the same seeds, or with a fixed value.
 
     Args:
         arm: Values of the arm by seed.
-        baseline: Values of the other arm at the same seeds; or the number.
-        ours: Range of possible values of the arm's metric, and number of images of which it is a
-            fraction, if any.
+        baseline: Values of the other arm at the same seeds; or the fixed value.
+        ours: Range of possible values of the metric of `arm` and, if it is a fraction of images
+            (such as the error), the number of images.
         theirs: The same for the metric of the other arm.
 
     Raises:
@@ -212,8 +216,8 @@ def contrast(
 
     Args:
         terms: For each arm its factor, its values by seed, the range of possible values of its
-            metric, and the number of images of which the metric is a fraction. All arms have the
-            same seeds.
+            metric and, if it is a fraction of images (such as the error), the number of images. All
+            arms have the same seeds.
         number: Number to subtract.
 
     Raises:

@@ -1,9 +1,11 @@
 """Course: planned looks at the claims of a study, which adds seeds until the claims are decided.
 
 At each look, every open claim is tested on all of its seeds so far, at the error level that is
-planned for this look (`sweeps.study.bounds`). Holm's procedure shares 5 % between the claims: at a
-look with k open claims, the one with the smallest level over all looks is decided if this level is
-at most 5 % / k, the one with the next level if that is at most 5 % / (k - 1), and so on.
+planned for this look (`sweeps.study.bounds`). The p value of a claim is the smallest error
+level, over all looks together, that lets this look decide it. Holm's procedure shares 5 % between
+the claims: at a look with k claims that are not decided, the one with the smallest p value is
+decided if this is at most 5 % / k, the one with the next p value if that is at most 5 % / (k - 1),
+and so on.
 
 A claim's interval is a repeated confidence interval: the intervals of all looks together contain
 the true value with probability 1 - level, whatever the reason why no more seeds are added

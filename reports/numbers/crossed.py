@@ -55,7 +55,7 @@ def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[flo
     """Return first-order and total variance index (Sobol) of one source of randomness.
 
     Each argument has one value of the metric per context. A context is a pair of random draws, a
-    first and a second one, of every source.
+    first and a second one, of every source. A is `first`, B is `second` and M is `moved`.
 
         V = (var A + var B) / 2
         first = mean((B - m) (M - A)) / V, m the mean of A and B
@@ -63,19 +63,18 @@ def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[flo
 
     Subtracting m changes no expectation but removes noise: without it, the mean of the metric would
     inflate the variance of the estimate. Intervals are from the jackknife over contexts, with
-    quantiles of Student's t with n - 1 degrees of freedom. An index lies in [0, 1]. So an estimate
-    outside is moved to the nearer end, its interval is moved by the same amount, and the part of
-    the interval that is still outside is cut off. The interval never becomes empty, and it covers
-    the index at least as often as before.
+    quantiles of Student's t with n - 1 degrees of freedom. An index lies in [0, 1]. An estimate
+    outside is replaced by the nearer end. Its interval is shifted by the same amount and then cut
+    at 0 and 1. It never becomes empty, and it covers the index at least as often as before.
 
     Source: Saltelli et al. 2010, Computer Physics Communications 181, table 2 (b) and (f); (f) is
     of Jansen 1999. Intervals of a bounded number: Mandelkern and Schultz 2000, Journal of
     Mathematical Physics 41.
 
     Args:
-        first: A, from runs with the first draw of all sources.
-        second: B, from runs with the second draw of all sources.
-        moved: M, from runs with the second draw of this source and the first draw of all others.
+        first: Values of runs with the first draw of all sources.
+        second: Values of runs with the second draw of all sources.
+        moved: Values of runs with the second draw of this source and the first draw of all others.
 
     Raises:
         ValueError: If there are fewer than 3 contexts, or `first` and `second` have one value only.

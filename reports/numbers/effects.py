@@ -25,12 +25,12 @@ def hedges_factor(n: int) -> float:
 
 
 def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the interval of the standardised mean difference that belongs to a paired t statistic.
+    """Return the interval of the standardised mean difference (mean / sd), from a paired t.
 
-    An end of the interval is a noncentrality parameter divided by sqrt(n): the one whose noncentral
-    t distribution has `t` as its upper or lower quantile (97.5 % and 2.5 % at 95 %). The interval
-    is for the true effect, without Hedges' factor. It excludes zero exactly if the t interval of
-    the same level does.
+    The true standardised difference times sqrt(n) is the noncentrality of the t distribution. At
+    95 %, the lower end is the difference for which `t` is the 97.5 % quantile, the upper end the
+    one for which it is the 2.5 % quantile. Hedges' factor is not applied. The interval excludes
+    zero exactly if the t interval of the same level does.
 
     Args:
         t: The t statistic.

@@ -49,7 +49,10 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """One measure, such as the error, averaged over ensembles of one size, with intervals."""
+    """One measure, such as the error, averaged over ensembles of one size.
+
+    It has an interval over networks and one over test images.
+    """
 
     mean: float
     """Mean over the ensembles."""
@@ -92,15 +95,16 @@ def ensemble_sizes(
 ) -> dict[int, EnsembleSize]:
     """Return error, NLL, ... of ensembles of an arm's networks, by the number of networks.
 
-    The interval over networks is from the jackknife, which leaves out one network at a time. Its
-    variance is on average too large rather than too small (Efron and Stein 1981, The jackknife
-    estimate of variance). The interval over images leaves out one of 40 random groups of images at
-    a time.
+    Each has an interval over networks, from the jackknife, which leaves out one network at a time.
+    The jackknife estimates variances on average too large rather than too small (Efron and Stein
+    1981, The jackknife estimate of variance). A second interval, over test images, is from a
+    jackknife that leaves out one of 40 random groups of images at a time.
 
     Args:
         chances: Probabilities of the test images by seed, each (images, classes).
         labels: Labels of the test images.
-        val: Probabilities and labels of the validation images; if None, no temperature is fitted.
+        val: Probabilities and labels of the validation images, on which a temperature is fitted;
+            if None, measures after temperature scaling are left out.
     """
     seeds = list(chances)
     groups = np.random.default_rng(0).permutation(np.arange(len(labels)) % _GROUPS)
@@ -266,7 +270,7 @@ def _ends(mean: float, half: float, most: float) -> tuple[float | None, float | 
 
 
 def sizes_of(found: Mapping[str, Mapping[int, EnsembleSize]]) -> Iterator[tuple[str, EnsembleSize]]:
-    """Yield the name of each arm with its ensembles of one size, for each size, smallest first."""
+    """Yield pairs of an arm's name and its ensembles of one size: arm by arm, small sizes first."""
     for arm, by_size in found.items():
         for of_size in by_size.values():
             yield arm, of_size

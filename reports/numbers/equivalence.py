@@ -27,7 +27,8 @@ def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
 
     The differences are taken as independent and normal, with a flat prior on the mean and on the
     logarithm of the sd. The posterior of the mean is then Student t with n - 1 degrees of freedom
-    around the observed mean, scaled by spread / sqrt(n).
+    around the observed mean, scaled by sd / sqrt(n). If the sampling noise of the test images is
+    larger than the sd, it replaces the sd.
 
     Source: Benavoli et al. 2017, Time for a change, JMLR 18(77), section 4, with correlation 0,
     because seeds are independent, unlike folds.
@@ -38,7 +39,7 @@ def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
             the metric.
 
     Returns:
-        The probabilities; None at n = 1, or if the spread is unknown.
+        The probabilities; None at n = 1, or if the sd of the differences is unknown.
     """
     if comparison.spread is None:
         return None

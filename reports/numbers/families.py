@@ -15,7 +15,7 @@ BySeed = Mapping[int, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One of several comparisons that a report prints, with p and interval adjusted for all.
+    """One of several comparisons that a report prints, with p and interval adjusted for the number.
 
     p and interval are None if there is one seed only.
     """
@@ -34,7 +34,7 @@ class Member:
 
     @property
     def is_told(self) -> bool:
-        """True if the compared arms differ significantly at 5 %, adjusted for all comparisons."""
+        """True if the arms are told apart: they differ significantly, with adjusted p <= 5 %."""
         return self.p is not None and self.p <= 1 - CONFIDENCE
 
 
@@ -57,7 +57,7 @@ _UNADJUSTED = {
 
 
 def record_of(member: Member | None) -> dict[str, float | None]:
-    """Return the numbers of a comparison (difference, interval, p, ...) by CSV column.
+    """Return the numbers of a comparison (difference, interval, p, ...) as a CSV row, by column.
 
     Intervals and p are adjusted for the family, as in the printed table. Columns that end in
     `_unadjusted` are for the comparison alone. Without a comparison (None), all values are None.
@@ -94,9 +94,9 @@ class Family:
         return 1 - (1 - CONFIDENCE) / max(1, self.size)
 
     def member(self, comparison: Comparison) -> Member:
-        """Return a comparison with p and interval adjusted for the size of this family.
+        """Return a comparison as a `Member`, with p and interval adjusted for this family's size.
 
-        The comparison need not be a member of the family.
+        It may be missing from `members`, for example if it marks the best arms of a table.
         """
         interval = comparison.interval(self.confidence) or (None, None)
         effect = comparison.effect_interval(self.confidence) or (None, None)
@@ -122,11 +122,11 @@ def family_of(
     A pair that is repeated or reversed counts once, and so do pairs of arms with the same results.
 
     Args:
-        pairs: The pairs to print.
+        pairs: The pairs of arms to compare.
         values: Values by arm and seed.
         equal: For each arm, the first arm of the study that computes the same results.
-        measures: By arm, range of possible values of the metric and number of images of which it is
-            a fraction.
+        measures: By arm, range of possible values of the metric and, if it is a fraction of images
+            (such as the error), the number of images.
     """
     compared = {
         pair: comparison
@@ -148,9 +148,8 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 
     Args:
         pairs: The pairs of arms that are compared.
-        families: Families of the same comparisons under different read-outs. The key begins the
-            sentence, such as `By the last epoch`. The first family is the one that the others are
-            compared with.
+        families: The same comparisons under each read-out. Each key begins the sentences on its
+            family, such as `By the last epoch`. Every later family is compared with the first.
     """
     (_, first), *others = families.items()
     sentences = []
@@ -181,8 +180,9 @@ def compare_pair(
     Args:
         pair: The arm, and the arm or number that it is compared with.
         values: Values by arm and seed.
-        measures: By arm, range of possible values of the metric and number of images of which it is
-            a fraction. Both are unknown for an arm that is not in the mapping.
+        measures: By arm, range of possible values of the metric and, if it is a fraction of images
+            (such as the error), the number of images. Both are unknown for an arm that is not in
+            the mapping.
 
     Returns:
         The comparison; None if the arms share no seed, or the arm has no value.

@@ -88,11 +88,11 @@ def foresee(
 def draw_effects(
     until: UntilDecided, effects: Sequence[float], studies: int = STUDIES, seed: int = 0
 ) -> Floats:
-    """Sample normal values of independent claims, with given means and standard deviation 1.
+    """Draw random values of claims for simulated studies: normal, independent, with sd 1.
 
     Args:
         until: The planned looks, which determine the number of seeds.
-        effects: Mean of each claim's value.
+        effects: Mean of each claim's values.
         studies: Number of simulated studies.
         seed: Seed of the random generator.
 
@@ -106,7 +106,7 @@ def draw_effects(
 def draw_after(
     until: UntilDecided, pilot: Sequence[Mapping[int, float]], studies: int = STUDIES
 ) -> Floats:
-    """Return values of claims: those measured at the first seeds, then sampled further ones.
+    """Return values of claims in simulated studies: measured at the first seeds, then sampled.
 
     Mean and spread are sampled from their posterior under the flat prior. The simulated seeds have
     the same correlation between claims as the measured ones.

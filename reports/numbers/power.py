@@ -20,12 +20,12 @@ _STUDIES = 200
 
 
 def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) -> int | None:
-    """Return the number of seeds that decide a claim with power 0.8, the smallest such number.
+    """Return the smallest number of seeds that finds a claim's verdict with power 0.8.
 
-    The test is a two-sided paired t test at 5 %, adjusted for the number of tests (Bonferroni). If
-    the allowed values lie between two ends, two tests must succeed, one against each end. The power
-    is then taken as 1 minus the sum of the probabilities that each fails. It may really be higher,
-    so the number may be slightly too large.
+    The test is a two-sided paired t test at 5 %, adjusted for the number of tests (Bonferroni). A
+    claim with two ends of its allowed values (`is_between`) needs two successful tests, one against
+    each end. The power is then taken as 1 minus the sum of the probabilities that each fails. It
+    may really be higher, so the number may be slightly too large.
 
     Args:
         distance: Distance from the true value to the end of the values that the claim allows, in sd
@@ -34,7 +34,7 @@ def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) 
         is_between: True if the value lies in the middle between two ends, each at this distance.
 
     Returns:
-        The number; None if it exceeds `MOST_SEEDS`.
+        The number; None if it exceeds 10,000.
     """
     missed = (1 - POWER) / 2 if is_between else 1 - POWER
 

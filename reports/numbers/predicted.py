@@ -112,7 +112,7 @@ class PredictedArm:
 
     @property
     def error(self) -> float:
-        """The mean test error of the single runs of the arm, as a fraction."""
+        """The mean test error of the arm's networks, each alone (no ensemble), as a fraction."""
         return float(np.mean([run.error for run in self.runs.values()]))
 
 
@@ -143,9 +143,11 @@ class Predicted:
         }
 
     def values_together(self, metric: str, arm: str, networks: int) -> dict[int, float]:
-        """Return a measure, such as NLL, of an arm's ensembles: a jackknife pseudo-value per seed.
+        """Return a measure, such as NLL, of networks together (ensembles), as one value per seed.
 
-        The result is empty if the arm is unknown, or has too few seeds for such ensembles.
+        A seed's value is the jackknife pseudo-value: the mean over all ensembles, changed by the
+        effect of leaving out this seed's network. The mean of the values is the mean over the
+        ensembles. The result is empty if the arm is unknown, or has too few seeds.
 
         Args:
             metric: Name of the measure, one of `sweeps.study.claims.TOGETHER`.
@@ -177,8 +179,8 @@ def gather_predictions(
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        readout: Read-out of the study. If it is the averaged weights, their predictions are used,
-            otherwise those of the last weights.
+        readout: Read-out of the study. If it evaluates averaged weights, their predictions are
+            used, otherwise those of the weights after the last epoch.
         read: Function that reads the predictions of runs.
     """
     weights = AVERAGED if isinstance(readout, Averaged) else ""

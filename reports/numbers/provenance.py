@@ -60,7 +60,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
     Args:
         study: The study.
         results: One result per run of the study, in the order to be listed.
-        selection_rule: How the reported numbers were chosen.
+        selection_rule: How the arms were chosen: name of the rule, or text on a search's winner.
         data_checksums: Checksum of each file of each dataset.
         command: The command line that made the report.
         history: The points of the study's search, if it has one.

@@ -34,7 +34,7 @@ def planned_seeds(study: Study, claim: Claim) -> int:
 
 
 def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -> set[Decision]:
-    """Return the verdicts (`holds`, `fails`) that results at n seeds can lead to.
+    """Return the verdicts on a claim (`holds`, `fails`) that results at n seeds can lead to.
 
     Several made-up results are tried. In each, all seeds of an arm have nearly the same value,
     because this gives the narrowest intervals. The values are the ends of the metric's range and
@@ -44,8 +44,8 @@ def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -
 
     Args:
         that: The comparison that the claim states.
-        measures: Range of possible values of the metric, and number of images of which it is a
-            fraction, by arm.
+        measures: By arm, range of possible values of the metric and, if it is a fraction of images
+            (such as the error), the number of images.
         n: Number of seeds.
     """
     if n < 2:

@@ -57,9 +57,9 @@ class ResponsePlane:
 def response_of(study: Study, arms: Sequence[str]) -> Response | None:
     """Group arms into the lines of a figure along the numeric setting with the most values.
 
-    The arms of a line differ in this setting. They may also differ in other settings that the value
-    of this setting determines: for example the kind of law, which follows from the presence of an
-    alpha, or a length that the study varies together with it (`zip`).
+    The arms of a line differ in this setting. They may also differ in settings that follow from it:
+    for example the kind of law, which follows from the presence of an alpha, or the number of
+    epochs, if the study file varies both in step (its key `zip`).
 
     Args:
         study: Study with the configurations.

@@ -79,15 +79,19 @@ def values_of(
 
 
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
-    """Return a metric's possible range and its number of counted images, for each arm."""
+    """Return, for each arm, a metric's possible range and the number of images that it counts.
+
+    The number is None if it is unknown, or if the metric, unlike the error, is no fraction of
+    images.
+    """
     return {arm: measure_of(study, arm, metric, readout) for arm in study.arms}
 
 
 def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Measure:
-    """Return a metric's possible range, and the number of images of which it is a fraction.
+    """Return a metric's possible range, and the number of images that it counts in a run of an arm.
 
     The range is from the smallest to the largest possible value. The number is None if it is
-    unknown or the metric is no fraction of counted images.
+    unknown, or if the metric, unlike the error, is no fraction of images.
     """
     least, most = readout.bounds(*study.problem.metric(metric).bounds)
     is_share = (least, most) == (0, 1) and arm in study.arms
@@ -100,8 +104,8 @@ def summariser(
 ) -> Callable[[Sequence[Mapping[str, float]]], dict[str, float]]:
     """Return a function that computes mean, sd and interval of each metric over runs of an arm.
 
-    The code that writes results to MLflow calls this function with the metrics of each complete
-    run.
+    The code that writes results to MLflow calls this function with the metrics of the last epoch of
+    each complete run.
     """
 
     def summarise(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -113,8 +117,8 @@ def summariser(
 def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> tuple[str, ...]:
     """Return the names of all metrics of a study's complete runs, in the column order of tables.
 
-    The headline metric is always among them. Metrics that have no value in the study's read-out are
-    left out.
+    The headline metric is always among them, any other only if it has a value in the study's
+    read-out.
     """
     found = {study.headline}
     for by_seed in arranged.values():
@@ -136,7 +140,7 @@ def settings_of(config: Config) -> dict[str, Any]:
 
 
 def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, Any]]:
-    """Return the rows of `runs.csv`: one mapping per run, by arm and then by seed.
+    """Return the rows of `runs.csv`: a mapping per run (not per epoch), by arm and then by seed.
 
     `epochs` is the number of finished epochs. A metric is the value in the study's read-out; it is
     None if the run is not complete.

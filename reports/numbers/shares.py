@@ -1,4 +1,4 @@
-"""Shares: the possible range of a metric, and exact intervals of fractions of few images."""
+"""Shares: range, least variance and exact intervals of metrics that are fractions of images."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from scipy import special
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """Possible range of a metric, and number of items (images, ...) of which it is a fraction."""
+    """Possible range of a metric and, if it is a fraction of items such as images, their number."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -31,10 +31,11 @@ ANY = Measure()
 def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
     """Return a lower limit for the variance over seeds of a metric that is a fraction of N items.
 
-    The observed variance of few seeds can be smaller by chance. A fraction p of N items has
-    sampling variance p (1 - p) / N. Two runs on the same items whose fractions differ by d disagree
-    on at least N |d| items, so their difference has variance at least |d| / N (McNemar 1947).
-    p (1 - p) and |d| are taken as at least 1 / N.
+    The metric is that of one run, or the difference of two runs; an item is for example a test
+    image. The observed variance of few seeds can be smaller by chance. For a fraction p, the limit
+    is the sampling variance p (1 - p) / N. For a difference d it is |d| / N: two runs whose
+    fractions differ by d disagree on at least N |d| of the same items (McNemar 1947). p (1 - p) and
+    |d| are taken as at least 1 / N.
 
     Args:
         mean: The fraction p, or the difference d.
@@ -48,19 +49,19 @@ def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
 def share_limits(
     mean: float, sd: float, n: int, measure: Measure, confidence: float
 ) -> tuple[float, float]:
-    """Return the exact interval (Clopper-Pearson) of the mean over seeds, in a finite range.
+    """Return the exact interval (Clopper-Pearson) of the mean over seeds of a bounded metric.
 
-    The mean is treated as a fraction of an effective number of items. With N items and n seeds,
-    that number is N n if seeds vary no more than sampling allows, and smaller if items of one seed
-    are correlated (Korn and Graubard 1998, Survey Methodology 24). If the metric is no fraction of
-    counted items, the number follows from the spread over seeds; without a spread, each seed counts
-    as one item. A correlation that does not show as spread over seeds (such as all 6 classes
-    correct in each of 10 seeds) is not detected.
+    The mean is treated as a fraction of an effective number of items, such as images. With N items
+    and n seeds, that number is N n if seeds vary no more than by sampling. It is smaller if they
+    vary more, because items of one seed are correlated (Korn and Graubard 1998, Survey Methodology
+    24). If the metric is no fraction of counted items, the number follows from the spread over
+    seeds; without a spread, each seed counts as one item. A correlation without spread over seeds
+    (such as all 6 classes correct in each of 10 seeds) is not detected.
 
     Args:
         mean: Mean over the seeds, within the range of the metric.
         sd: Sample standard deviation over the seeds.
-        n: Number of seeds, at least 2.
+        n: Number of seeds; at least 2, unless `sd` is 0.
         measure: Smallest and largest possible value of the metric, both finite, and its number of
             items.
         confidence: Level of the interval.

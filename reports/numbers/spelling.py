@@ -75,7 +75,7 @@ def spell_estimate(record: Mapping[str, Any], name: str, scale: float, digits: i
 def spell_half(half: float, scale: float, digits: int) -> str:
     """Return half the width of an interval as text, scaled and rounded; a dash if it is 0 or less.
 
-    A number that would round to 0 gets more digits, or an exponent if it needs many.
+    A positive number that would round to 0 gets more digits, or an exponent if it needs many.
     """
     if half <= 0:
         return DASH

@@ -57,9 +57,9 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
     """Return the 95 % interval of the ratio of two true variances, from the F distribution.
 
     Args:
-        share: Sample variance of n values, divided by the sample variance of n_all other values.
+        share: Sample variance if one source of randomness varies, divided by that if all vary.
         n: Number of values in the numerator, at least 2.
-        n_all: Number of values in the denominator, at least 2.
+        n_all: Number of values in the denominator (all sources vary), at least 2.
     """
     tail = (1 - CONFIDENCE) / 2
     upper, lower = (float(special.fdtri(n - 1, n_all - 1, level)) for level in (1 - tail, tail))
@@ -69,16 +69,16 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
 def split_spread(is_wrong: NDArray[np.bool_]) -> Spread:
     """Return the spread of the error over seeds, split into noise of the test images and the rest.
 
-    N is the number of images and s^2 the variance of the error over seeds. v is the mean over
-    images of another variance over seeds: that of the indicator that the image is classified
-    wrongly.
+    N is the number of images and s^2 the variance of the error over seeds. Count 1 for an image
+    that a run classifies wrongly, otherwise 0; v is the variance of this number over seeds,
+    averaged over the images. The sd of the noise and the sd of the rest (`distribution`) follow:
 
-        noise^2 = v / N,    distribution^2 = (s^2 - v / N) N / (N - 1)
+        noise^2 = v / N,    distribution^2 = (s^2 - noise^2) N / (N - 1)
 
     distribution^2 is an unbiased estimate of the variance that would remain with infinitely many
-    test images, however the images depend on each other; a negative estimate is shown as 0. Its
-    interval is the interval of s (from chi-square) minus the noise, which many images estimate
-    well.
+    test images, however the images depend on each other; a negative estimate is shown as 0. The
+    ends of its interval follow from those of s (from chi-square) by the same formula, with v taken
+    as known.
 
     Source: Jordan 2023, arXiv:2304.01910.
 

@@ -47,7 +47,7 @@ class Summary:
 
 @cache
 def t_quantile(n: int, confidence: float) -> float:
-    """Return half the width of the t interval of a mean of n values, per standard error."""
+    """Return half the width of a mean's t interval, in standard errors: 2.78 for n = 5 at 95 %."""
     return float(special.stdtrit(n - 1, (1 + confidence) / 2))
 
 
@@ -55,8 +55,9 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
     """Return mean, sample sd and t interval of values: `mean +- t(0.975, n - 1) sd / sqrt(n)`.
 
     If the t interval has no width or exceeds the range of the metric, and this range has two finite
-    ends, the exact interval of a fraction replaces it (`reports.numbers.shares.share_limits`). In
-    any other range a t interval is cut at the end, and equal values have no interval.
+    ends, the exact interval of a fraction replaces it (`reports.numbers.shares.share_limits`). If
+    the range has one finite end, the t interval is cut there. If an end is infinite, equal values
+    have no interval.
 
     The t interval assumes nearly normal values: at n = 5 it covers 93 % for uniform noise and 88 %
     for exponential. Mean and sd are correctly rounded, so they do not depend on the order of the
@@ -64,8 +65,8 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
 
     Args:
         values: One per seed.
-        measure: Range of possible values of the metric, and the number of images of which it is a
-            fraction, if any.
+        measure: Range of possible values of the metric and, if it is a fraction of images (such as
+            the error), the number of images.
 
     Raises:
         ValueError: If there is no value, or one is not finite.
@@ -120,8 +121,8 @@ def summarise_runs(
 
     Args:
         last: Metrics of the last epoch of each run.
-        measure_of: Function of a metric's name that returns its range of possible values, and the
-            number of images of which it is a fraction.
+        measure_of: Function of a metric's name that returns its range of possible values and, if it
+            is a fraction of images (such as the error), the number of images.
 
     Returns:
         `test/error_mean`, `test/error_sd`, `test/error_ci_low`, `test/error_ci_high`, and the same

@@ -97,11 +97,12 @@ def numbers_by(
 
 
 def difference_of_references(study: Study, claim: Claim) -> float | None:
-    """Return the value of a claim in the paper that makes it, to print beside the measured one.
+    """Return the value that papers give for a claim's comparison, to print beside our own.
 
-    It is the number with which the claim compares an arm, or else the difference of the arms'
-    values that the study lists from papers (`references`). The result is None if one of these is
-    missing, or if the claim has a factor or another read-out than the study.
+    If the claim compares an arm with a number, it is this number. Otherwise it is the difference of
+    the arms' values that the study lists from papers (`references`). The result is None if one of
+    these is missing, or if the claim multiplies its second side by a factor or has another read-out
+    than the study.
     """
     that = claim.that
     if that.readout not in (None, study.readout) or that.times != 1:
@@ -130,9 +131,10 @@ ClaimTest = tuple[object, ...]
 
 
 def claim_test(study: Study, claim: Claim) -> ClaimTest:
-    """Return an identifier of a claim's test: metric, read-out, arms, factors and allowed values.
+    """Return an identifier of a claim's test: metric, read-out, arms, factors, bounds of values.
 
-    Claims with equal identifiers are one test. A claim and its opposite have equal identifiers.
+    Claims with equal identifiers are one test. A claim and its opposite have equal identifiers,
+    because their allowed values have the same bounds.
     """
     that = claim.that
     terms = sorted(that.terms.items())

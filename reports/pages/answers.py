@@ -50,7 +50,7 @@ class Answers:
         """Return the whole page of statements and verdicts as Markdown.
 
         Raises:
-            KeyError: If words in the template begin no claim of their study, or more than one.
+            KeyError: If first words in the template fit no claim of their study, or several.
         """
         # The page is Markdown, not HTML; each function escapes its own output.
         environment = Environment(  # noqa: S701
@@ -66,7 +66,7 @@ class Answers:
         return text.replace("TOTAL", self.total())
 
     def asked(self, sentence: str, study: str, *begins: str) -> str:
-        """Return table rows on a sentence of a paper: one row for each claim that tests it.
+        """Return table rows on a sentence that the page asks about: one per claim that tests it.
 
         Args:
             sentence: The sentence of the paper, paraphrased.
@@ -82,9 +82,14 @@ class Answers:
         return "\n".join(lines)
 
     def waits(self, sentence: str, *studies: str) -> str:
-        """Return table rows on a sentence of a paper that only large studies, on a GPU, can test.
+        """Return table rows on a sentence that waits to be tested by large studies, on a GPU.
 
-        A study without a report has one row, which says that it was not run.
+        A study without a report has one row, which says that it was not run; any other has the rows
+        of `asked`.
+
+        Args:
+            sentence: The sentence of the paper, paraphrased.
+            studies: Names of the bundled studies that test it.
         """
         lines = []
         for name in studies:
@@ -115,6 +120,8 @@ class Answers:
     def value(self, study: str, begins: str) -> str:
         """Return a claim's value, interval and number of seeds as text, to be put into a sentence.
 
+        The text is `not run` if the study has no published report.
+
         Args:
             study: Name of a bundled study.
             begins: First words of the claim.
@@ -127,6 +134,8 @@ class Answers:
 
     def verdict(self, study: str, begins: str) -> str:
         """Return the verdict of a claim as text, to be put into a sentence.
+
+        The text is `not run` if the study has no published report.
 
         Args:
             study: Name of a bundled study.
@@ -146,7 +155,7 @@ class Answers:
         return f"![{study}: {name}]({place})\n\n*`{study}`*: {escape_markdown(caption)}"
 
     def cost(self) -> str:
-        """Return the number of runs in all published reports and their hours, as text.
+        """Return the number of runs in all published reports and the hours they took, as text.
 
         A run that several studies share counts once.
         """
@@ -160,7 +169,10 @@ class Answers:
         return f"{len(seconds):,} runs of {len(folders)} studies, {hours:.1f} hours of one core"
 
     def costs(self) -> str:
-        """Return a table of hours, machine and commit of the published studies, longest first."""
+        """Return a table of the hours, machine and commit of each published study, longest first.
+
+        The hours are those of training.
+        """
         rows = []
         for name in bundled_names():
             found = self._of(name)
@@ -240,7 +252,7 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A bundled study that the page of answers shows, with its published report if it has one."""
+    """A bundled study that the page of answers asks about, with its published report, if any."""
 
     study: Study
     report: Published | None

@@ -4,7 +4,7 @@
 
 Each REPORT is a folder written by `mixsweep report`. Its files replace the published report of the
 same study; the verdicts of a study's first report are kept in `first_verdicts.jsonl`. Then the
-index and the pages of claims and of answers to questions are written again.
+index of reports, the page of claims and the page of papers' statements are written again.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _HEADER = ("folder", "study", "runs ended", "commit", "machine", "runs", "verdic
 
 
 def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
-    """Replace the published report of a study by a new one; return the folder it is now in."""
+    """Replace the published report of a study by a copy of a new one; return the copy's folder."""
     target = published / str(provenance_of(report)["study"])
     if target.is_dir():
         record_first(published, target)

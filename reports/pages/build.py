@@ -146,7 +146,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         data_checksums: Checksum of each file of each dataset, for the provenance.
         command: The command line, for the provenance.
         history: The points of the study's search, if it has one.
-        predictions: Function that reads the predictions of a complete run; None if not available.
+        predictions: Function that reads the predictions of complete runs; None if not available.
         tracked: Links to the runs in MLflow, for the page; None for a page without links.
         statements: Store's record of each claim: time and seeds of its first launch, and later
             changes; None if there is none.
@@ -243,7 +243,11 @@ def report_table(
 ) -> Table:
     """Return the main table of a study's report, with its caption, without making the report.
 
-    The arguments are as for `draft_report`, which returns the whole report.
+    Args:
+        study: Defines arms, seeds and their order.
+        results: Results of the study's runs, in any order.
+        history: The points of the study's search, if it has one.
+        predictions: Function that reads the predictions of complete runs; None if not available.
     """
     ordered = [
         result for by_seed in arrange(study, results).values() for result in by_seed.values()

@@ -2,13 +2,13 @@
 
 A manuscript is a Jinja template of Markdown. Its text says what papers state. The template calls
 functions that insert measured results: `verdicts`, `results`, `again`, `number`, `first`, `cost`,
-`figure` and `winner`, the point selected by a search.
+`figure`, and `winner` for the point that a search selected.
 
     python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --home runs --out FOLDER
 
 The page links to the figures in the folder of each report, and copies nothing. With `--reports
 reports/published` it is a page about the published reports, of which each study has one. Numbers at
-a place of the axis, such as an epoch, come from the store of the home, and are `—` without it.
+a position on the axis, such as an epoch, come from the store of the home, and are `—` without it.
 """
 
 import argparse
@@ -52,7 +52,10 @@ from sweeps.study.study import Study
 
 @dataclass(kw_only=True)
 class Manuscript:
-    """Makes the page of one manuscript; its template calls these methods for pieces of Markdown."""
+    """Makes a page from a manuscript: a template of a text, with calls of methods of this class.
+
+    Most methods return measured results as a piece of Markdown.
+    """
 
     home: Home
     out: Path
@@ -61,10 +64,10 @@ class Manuscript:
     _read: dict[str, Mapping[str, Mapping[int, RunResult]]] = field(default_factory=dict)
 
     def write(self, template: Path) -> Path:
-        """Write the page of a manuscript, and return its path.
+        """Fill results into a manuscript, write it as a page of Markdown, and return its path.
 
         Args:
-            template: File of the manuscript.
+            template: File of the manuscript, a Jinja template.
 
         Raises:
             FileNotFoundError: If a study has no report in the home.
@@ -96,8 +99,9 @@ class Manuscript:
     def verdicts(self, study: str) -> str:
         """Return a table of a study's claims and verdicts; an empty text if it has none.
 
-        The column `comparison` names metric and arms. The column `value` is the mean over seeds
-        of left minus right (or of the left alone, compared with a number), in the metric's unit.
+        The column `comparison` names metric and arms, such as `test error, %: uniform less than
+        erm`. The column `value` is the mean over seeds of its left side minus its right side (or
+        of the left side alone, if it is compared with a number), in the metric's unit.
 
         Raises:
             ValueError: If the report has verdicts of other claims than the study has now.
@@ -171,18 +175,18 @@ class Manuscript:
         """Return a table of a paper with our number, the printed number and a mark in each cell.
 
         The mark `=`: our number rounds to the printed digits. `≈`: the printed number
-        lies in our 95 % interval or within 10 % of our number. `≠`: neither. If all seeds have the
+        lies in a 95 % interval or within 10 % of our number. `≠`: neither. If all seeds have the
         same value, no ± is written.
 
         Args:
             study: Name of the study that measures the table again.
             columns: Heading and metric of each column.
             rows: Printed numbers of each arm, separated by spaces; `-` for a missing number.
-            printed_seeds: Number of seeds of which each printed number is the mean, if it varies
-                over seeds like ours. `≈` then uses the 95 % prediction interval of a mean of so
-                many seeds, `mean ± t s sqrt(1/n + 1/printed_seeds)`, with s the sd over our n
-                seeds. None if the printed number does not vary over seeds; `≈` then uses the
-                interval of our mean.
+            printed_seeds: Number of seeds of which each printed number is the mean. `≈` then uses
+                the 95 % prediction interval of a mean of so many seeds,
+                `mean ± t s sqrt(1/n + 1/printed_seeds)`, with s the sd over our n seeds. None if
+                the printed number does not vary over seeds, or their number is unknown; `≈` then
+                uses the interval of our mean.
         """
         measured = _study(study)
         counts: Counter[str] = Counter()
@@ -337,7 +341,7 @@ def _place_of(study: Study, record: EpochRecord) -> float:
 
 
 def main() -> None:
-    """Write the page of a manuscript from the reports of a home."""
+    """Write a manuscript as a page, with the results in the reports of a home filled in."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("manuscript", type=Path)
     parser.add_argument("--home", type=Path, default=Path("runs"))

@@ -40,15 +40,15 @@ class MeasuredColumn:
 def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
     """Return the mark that compares our mean with a number printed in a paper: `=`, `≈` or `≠`.
 
-    `=`: our mean rounds to the printed digits. `≈`: the printed number lies in our 95 % interval or
+    `=`: our mean rounds to the printed digits. `≈`: the printed number lies in a 95 % interval or
     within 10 % of our mean. `≠`: neither.
 
     Args:
         ours: Summary of our values, in the printed unit.
         printed: The printed number.
         seeds: Number of seeds of which the printed number is the mean. `≈` then uses the 95 %
-            prediction interval of a mean of so many seeds. None if unknown; `≈` then uses the
-            interval of our mean.
+            prediction interval of a mean of so many seeds. None if the printed number does not vary
+            over seeds, or their number is unknown; `≈` then uses the interval of our mean.
     """
     number = Decimal(printed)
     exponent = number.as_tuple().exponent
@@ -90,7 +90,7 @@ def spell_mean(mean: float, low: float | None, high: float | None, n: str = "") 
     """Return a mean and its interval as text: `0.3312 ± 0.0021`.
 
     If the interval is asymmetric, the text is `0.33 [0.02, 0.71]`; if all 5 values are equal, it is
-    `100 (all 5)`. No interval is shown then: one of width 0 would mean that every further seed
+    `100 (all 5)`, without an interval, because one of width 0 would mean that every further seed
     gives the same value.
     """
     if low is None or high is None:

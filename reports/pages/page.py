@@ -34,7 +34,7 @@ class Tracked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """An HTML page made piece by piece, because the figures of a large study are long as text."""
+    """An HTML page; iterating over it yields its text in pieces, because figures can be long."""
 
     template: Template
     values: Mapping[str, Any]

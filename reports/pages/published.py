@@ -38,16 +38,16 @@ class Published:
 
     @property
     def written(self) -> tuple[Mapping[str, Any], ...]:
-        """The claims in the study file of which this report contains a copy."""
+        """The claims as they were written in the study file when this report was made."""
         return tuple(self.source.get("claims") or ())
 
     def setting(self, arm: str) -> tuple[Any, Any]:
-        """Return `base` (settings of all arms) of the report's study file, and those of one arm."""
+        """Return the settings of all arms (`base`) and of one arm in the report's study file."""
         return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
 
     @property
     def is_of_today(self) -> bool:
-        """True if the verdicts in this report were made by the present rules for claims."""
+        """True if the present rules for claims were used: each verdict then has a `confidence`."""
         return all("confidence" in row for row in self.told.values())
 
     def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:
@@ -110,9 +110,12 @@ def first_reports(published: Path) -> dict[str, Published]:
 def record_first(published: Path, folder: Path) -> None:
     """Save the verdicts of a study's first report before that report is replaced.
 
-    They are added to the file `first_verdicts.jsonl`.
+    They are added to the file `first_verdicts.jsonl`. If the file has verdicts of this study
+    already, nothing changes.
 
-    If the file has verdicts of this study already, nothing changes.
+    Args:
+        published: Folder of all published reports, with the file.
+        folder: Folder of the report.
     """
     provenance = provenance_of(folder)
     if provenance["study"] in first_reports(published) or not (folder / "verdicts.csv").is_file():

@@ -2,13 +2,14 @@
 
     STUDY                 the newest finished report; if there is none, the newest report
     STUDY@SETTINGS        an unfinished report beside a finished one, or one with other settings
-    STUDY@SETTINGS.1      the same, if a finished report with other runs has that folder
+    STUDY@SETTINGS.1      the same, if STUDY@SETTINGS has a report that may not be replaced
     STUDY@earlier         a report of an earlier version, or one whose settings are unknown
 
-A report belongs to the study that its `provenance.json` names. A new report may replace any
-unfinished report. It may replace a finished report if it is finished too and has all complete runs
-and predictions of the other. A report whose provenance is lost or names another study counts as
-finished, with the runs in its `runs.csv`.
+SETTINGS is a hash of the settings of the study's arms. A report belongs to the study that its
+`provenance.json` names. It is finished if no run is left to train. A new report may replace any
+unfinished report, but a finished one only if it is finished too and has all complete runs and
+predictions of that one. If the provenance of a report is lost or names another study, its runs are
+those in its `runs.csv`; without this file, the report counts as finished.
 """
 
 import csv
@@ -43,7 +44,7 @@ has it.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """An earlier report of a study in the home, as its `provenance.json` describes it."""
+    """A report that stands in the home before a new one, as its `provenance.json` describes it."""
 
     folder: Path
     settings: str
@@ -61,7 +62,7 @@ class Standing:
     """False if the provenance cannot be read or names another study."""
 
     def is_within(self, complete: frozenset[str], predicted: frozenset[str]) -> bool:
-        """Return whether another report has all results of this one; False if they are unknown.
+        """Return whether another report has all results of this report; False if these are unknown.
 
         Args:
             complete: Run keys of the complete runs of the other report.
@@ -150,7 +151,8 @@ def place_of(
 def standing(folder: Path, study: str) -> Standing | None:
     """Return the report of a study in a folder; None if the folder has no report.
 
-    A report whose provenance cannot be read, or names another study, counts as finished.
+    If its provenance cannot be read or names another study, `runs.csv` tells if it is finished;
+    without this file, the report counts as finished.
     """
     found = filled(_Provenance, read_note(folder / _PROVENANCE))
     if found is None or found.study != study:

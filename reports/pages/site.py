@@ -58,7 +58,7 @@ def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
     Files of an earlier site that are not written again stay.
 
     Args:
-        reports: `reports/` of a home.
+        reports: Folder with one folder per report: `reports/` of a home.
         out: The folder of the site; created if missing.
 
     Raises:

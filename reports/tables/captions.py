@@ -120,7 +120,7 @@ def has_differing_populations(study: Study) -> bool:
 
 
 def spell_unpaired(configs: Iterable[Config]) -> str:
-    """Return, as text, the settings by which configurations are evaluated on different data.
+    """Return, as text, the settings that make configurations be evaluated on different data.
 
     For example `data.val_size`. If no single setting is the cause, the text is a general phrase.
 
@@ -174,14 +174,14 @@ def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
 def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
     """Return a caption's sentence on how large a difference comparisons detect with power 0.8.
 
-    The detectable difference depends on the sd over seeds: the sentence has the smallest and the
-    largest one, at the observed sd and at its upper 95 % limit. The result is a list of one text;
-    it is empty if no comparison has a t interval.
+    The detectable difference depends on the sd over seeds, so each comparison has its own. The
+    sentence names the smallest and the largest, first for the observed sd, then for its upper 95 %
+    limit. The result is a list of one text; it is empty if no comparison has a t interval.
 
     Args:
         tested: Comparison of each arm, over two seeds or more.
         size: Number of comparisons that are adjusted together.
-        shown: The compared metric.
+        shown: The metric that is compared.
     """
     varying = {
         arm: detectable_difference(c.n, max(1, size)) * c.spread
@@ -214,10 +214,10 @@ def _spell_detectable(difference: float, shown: Metric) -> str:
 
 
 def spell_settings(study: Study, metric: str) -> str:
-    """Return a caption's phrase on the data that arms are evaluated on, and its size.
+    """Return a caption's phrase on the setting of evaluation: the data, and its size.
 
-    If the data differs between arms, the words that they share are written once: `k = 4/6/8, flow
-    time 1e+07`.
+    If the data differs between arms, the words that they share are written once: `k = 4/6/8` for
+    three arms with different k.
 
     Args:
         study: Study with the arms.

@@ -20,7 +20,7 @@ def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]])
     """Return the table of variance shares by source of randomness (first-order and total indices).
 
     The result is None if no share can be computed. Shares need a crossed design: an arm, the same
-    arm with all sources drawn again, and with a single source drawn again, at enough seeds.
+    arm with all sources drawn again, and with a single source drawn again, at 3 seeds or more.
 
     Args:
         study: Study with the arms.

@@ -1,4 +1,4 @@
-"""Frames: results of a study as pandas DataFrames; metrics are fractions, NaN if missing."""
+"""Frames: results of a study as pandas DataFrames; errors as fractions, NaN if missing."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

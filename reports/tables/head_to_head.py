@@ -49,7 +49,7 @@ class HeadToHead:
     """First arm minus second, over the seeds that both have."""
 
     def record(self) -> dict[str, Any]:
-        """Return a comparison of two arms (values, difference, p, ...) as a mapping for JSON."""
+        """Return a comparison (values, p, ...) as a mapping for JSON, not as an epoch's record."""
         return {
             "arms": list(self.names),
             "metric": self.metric,

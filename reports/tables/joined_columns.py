@@ -21,7 +21,7 @@ class MixedProtocolsError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JoinedColumn:
-    """A study, with its results in one home or store, that is one column of a joint table."""
+    """A study and its results in one home or store: one column of a table of several studies."""
 
     study: Study
     results: tuple[RunResult, ...]
@@ -34,7 +34,7 @@ class JoinedColumn:
     """Function that reads the predictions of a complete run; None if there are no predictions."""
 
     def judge(self) -> tuple[Verdict, ...]:
-        """Return the verdict of each claim of this column's study, as in the study's own report."""
+        """Return the verdict of each claim of the study in this table column, as in its report."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
         is_asked = any(
@@ -45,7 +45,7 @@ class JoinedColumn:
         return verdicts_of(study, arranged, predicted)
 
     def environments(self, name: str) -> str:
-        """Return one property of the machines that trained the runs, such as `device`, as text.
+        """Return one property, such as `device`, of the machines that trained this study, as text.
 
         Several values are joined by "and". The result is empty if no run recorded the property.
 
@@ -117,7 +117,7 @@ def settings_of(
     columns: Sequence[JoinedColumn],
     provenances: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """Return name, data, seeds and machines of each study in a table, as sentences of its caption.
+    """Return caption sentences on the setting of each study: name, data, seeds and machines.
 
     Args:
         heads: Heading of each study's column.

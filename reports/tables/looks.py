@@ -23,9 +23,8 @@ def looks_table(
 ) -> Listing | None:
     """Return the table with the result of each planned look at each claim of a study.
 
-    The result is None if the study plans no looks.
-
-    A claim has no row after the look that decided it, or after which it gets no more seeds.
+    A claim has no row after the look that decided it, or after which it gets no more seeds. The
+    result is None if the study plans no looks.
 
     Args:
         study: Study with the claims.

@@ -27,7 +27,10 @@ _MOST_POINTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The points that a search has tried, and the arms of its study, with their results by seed."""
+    """The points that a search has tried, and the arms of its study, with their results by seed.
+
+    Tables and figures of the search are made from it.
+    """
 
     study: Study
     """The study with its points as arms, without the confirmation."""
@@ -43,7 +46,7 @@ class Searched:
 
     @property
     def objective(self) -> str:
-        """The metric by which a search selects its winner: the first that it minimises."""
+        """The metric that selects the winner, not a training loss: the first that is minimised."""
         return self.search.strategy.objectives[0]
 
     @property
@@ -103,13 +106,14 @@ class Searched:
         )
 
     def summary(self, arm: str, objective: str | None = None) -> Summary | None:
-        """Return mean, sd and interval of a minimised metric over the seeds of a point or an arm.
+        """Return mean, sd and interval of a metric over the seeds of a point or an arm.
 
         The result is None if no run is complete.
 
         Args:
             arm: Name of the point or arm.
-            objective: The metric; None means the one by which the winner is selected.
+            objective: A metric that the search minimises; None means the one that selects the
+                winner.
         """
         metric = objective or self.objective
         values = self.values[metric].get(arm, {})

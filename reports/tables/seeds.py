@@ -1,4 +1,4 @@
-"""Seeds: table of every run, and its difference from the baseline's run at the same seed."""
+"""Seeds: table of every run's value, and its difference from the baseline at the same seed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from sweeps.state.results import RunResult
 def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Listing | None:
     """Return the table of every run: value and difference from the baseline, one column per seed.
 
-    The result is None if no run has a value.
+    Values are those of the headline metric. The result is None if no run has one.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).

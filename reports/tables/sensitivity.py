@@ -1,4 +1,4 @@
-"""Sensitivity: the comparisons of the main table, repeated with every available read-out."""
+"""Sensitivity to the read-out, not to settings: the main table's comparisons by each read-out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,9 +22,9 @@ _FEW = 3
 def sensitivity_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Listing | None:
-    """Return the table of arms' differences from the baseline, by each available read-out.
+    """Return the table of the main table's comparisons of arms, repeated with each read-out.
 
-    The result is None if only one read-out is available.
+    Read-outs for which no run has values are left out; the result is None if only one is left.
 
     Args:
         study: The study.

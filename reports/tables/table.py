@@ -85,7 +85,7 @@ class Table:
 
     @property
     def shown(self) -> Metric:
-        """Label, unit and number of decimals of the metric by which the table compares arms."""
+        """Label, unit and number of decimals of the metric by which a main table compares arms."""
         return self.problem.metric(self.metric)
 
     @property

@@ -23,9 +23,10 @@ _ALL = "all"
 def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return the table of how much a metric varies if one source of randomness alone varies.
+    """Return the table of how much the headline metric varies over seeds, by source of randomness.
 
-    The result is None if the study has no arm in which a single source varies.
+    In each row, the seeds vary one source alone, or all. The result is None if the study has no arm
+    in which a single source varies.
 
     Args:
         study: Study with the arms.
@@ -86,7 +87,7 @@ def variation_table(
 def settings_by_source(
     study: Study, arms: Iterable[str], source: Callable[[Config], tuple[str, Config]]
 ) -> dict[str, dict[str, str]]:
-    """Group arms whose configurations differ only in the source of randomness that varies.
+    """Group arms whose settings differ only in which source of randomness varies over seeds.
 
     Args:
         study: Study with the arms.
@@ -95,8 +96,8 @@ def settings_by_source(
             rest of the configuration.
 
     Returns:
-        Name of the arm, by name of the group and then by the source that varies in the arm. A group
-            is named after its method, or else after its first arm.
+        Names of arms by group, then by the source that varies in the arm. A group is named after
+            the method of its arms, such as `uniform`, or else after its first arm.
     """
     by_setting: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}

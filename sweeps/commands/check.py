@@ -1,4 +1,4 @@
-"""check: test that a plugin keeps the rules that built-in models, laws, ... keep."""
+"""check: test that a plugin keeps rules, such as that a resumed run gives equal bits."""
 
 import sys
 

@@ -18,20 +18,21 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
 
     Each claim gives one dict. The value of a claim is the difference that it is about, such as the
     error of one arm minus that of another; its limit is the number that this value must not pass
-    for the claim to hold, such as 0. `n` is the number of seeds. `found_sd` is the distance between
-    the true value of the claim and its limit that is detected with power 0.8, in standard
-    deviations (sd) of the value over seeds. `never_below` is a difference that `n` seeds never
-    detect, because the metric counts a finite number of images; in the unit of the metric, None if
-    the metric is not a fraction of counted images. Both are None with fewer than two seeds.
-    `cannot` lists the verdicts (`holds`, `fails`) that no results can reach with `n` seeds.
+    for the claim to hold, such as 0. `n` is the number of planned seeds. `found_sd` is the smallest
+    distance between the true value of the claim and its limit that the test detects with power 0.8,
+    in standard deviations (sd) of the value over seeds. With `n` seeds the test never detects a
+    difference below `never_below` (in the unit of the metric), because the metric is a fraction of
+    a finite number of images; None if it is no such fraction, or if the claim is about one arm.
+    `found_sd` and `never_below` are None with fewer than two seeds. `cannot` lists the verdicts
+    (`holds`, `fails`) that no results can reach with `n` seeds.
 
     `pilot` is the number of stored seeds that all arms of the claim have, `sd` the standard
-    deviation over them, and `sd_upper` its upper 95 % limit. `margin` is the largest difference
-    that counts as equal: that of the claim, or else, for the headline metric, that of the study;
-    None if there is neither. `needed` is the number of seeds at which a difference as large as the
-    margin is detected with power 0.8, given this sd. `sd`, `sd_upper` and `needed` are None if
-    fewer than two such seeds are stored; `needed` also without a margin, or if 10,000 seeds are too
-    few.
+    deviation of the claim's value over these seeds, and `sd_upper` its upper 95 % confidence limit.
+    `margin` is the largest difference that counts as equal: that of the claim, or else, for the
+    headline metric, that of the study; None if there is neither. `needed` is the number of seeds at
+    which a difference as large as the margin is detected with power 0.8, given this sd. `sd`,
+    `sd_upper` and `needed` are None if `pilot` is less than 2; `needed` also without a margin, or
+    if 10,000 seeds are too few.
 
     Args:
         study: The study with its claims.
@@ -70,10 +71,11 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
 
 
 def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]:
-    """Return the value of a claim, the difference between arms that it is about, by seed.
+    """Return the values of a claim by seed, such as the error of one arm minus that of another.
 
-    Only seeds at which all arms of the claim are stored are included. Empty for claims about
-    predictions, because reading predictions takes too long.
+    Only seeds at which all arms of the claim are stored are included. The dict is empty if the
+    metric is computed from stored predictions (logits), because reading these takes too long, or
+    if arms are missing in the study or evaluated on different data.
     """
     from reports.numbers.verdict import can_be_judged, numbers_by
 

@@ -40,7 +40,7 @@ _SOURCES = {".py", ".yaml", ".html"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conclusion:
-    """The report of a finished study, written by an earlier launch and used again by later ones."""
+    """The report that a conclusion (record that a study is finished) names: its folder and text."""
 
     folder: Path
     markdown: str
@@ -48,9 +48,9 @@ class Conclusion:
 
 
 def keep(request: Request, results: Sequence[RunResult], report: "Report") -> None:
-    """Record that a study is finished, so that its next launch ends at once.
+    """Record in a file that a study is finished, so that its next launch ends at once.
 
-    If the study is not finished, an earlier record is deleted.
+    If the study is not finished, an earlier file is deleted.
 
     Args:
         request: The study, and the addresses of its results.

@@ -9,7 +9,7 @@ from sweeps.state.stages import Plan
 
 
 def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...] | None:
-    """Estimate the training seconds of each run that is still to train.
+    """Estimate, for each single run that is still to train, the seconds that its training takes.
 
     The estimate uses the measured epochs of the same study. For an arm without a measured epoch it
     uses the median of the other arms. Start-up time is not included.
@@ -19,8 +19,8 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
         results: Results of the same study.
 
     Returns:
-        One number per run that is still to train, in the plan's order (`plan.pending`); None if no
-            epoch of the study was measured yet.
+        The seconds of each run that is still to train, in the plan's order (`plan.pending`); None
+            if no epoch of the study was measured yet.
     """
     by_arm: dict[str, list[float]] = {}
     for result in results:
@@ -33,7 +33,7 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
 
 
 def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:
-    """Estimate the wall-clock seconds to train the runs that a study still needs, in parallel.
+    """Estimate the wall-clock seconds to train all missing runs of a study, `slots` at a time.
 
     The estimate uses the measured epochs of the same study; for an arm without any, the median of
     the other arms.
@@ -44,7 +44,7 @@ def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> fl
         slots: Number of runs trained in parallel.
 
     Returns:
-        None if no epoch of the study was measured yet.
+        The estimate; None if no epoch of the study was measured yet.
     """
     work = work_to_train(plan, results)
     return None if work is None else max(sum(work) / slots, max(work, default=0.0))
@@ -57,7 +57,7 @@ def used_gpus(results: Iterable[RunResult]) -> bool:
 
 
 def bytes_of_predictions(configs: Iterable[Config]) -> int:
-    """Return the total size, in bytes, of the predictions (logits) that runs store at their end."""
+    """Compute how many bytes of predictions (logits) runs with these configs will store in all."""
     return sum(problem_of(config).cost.prediction_bytes(config) for config in configs)
 
 
@@ -70,7 +70,8 @@ def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0
         more_states: Number of further states to count, of runs that are not in the plan yet.
 
     Returns:
-        0 if no state is kept; None if states will be kept, but none is stored whose size is known.
+        The estimate; None if states will be kept, but their size is unknown, because no state of
+            the study is stored yet.
     """
     num_states = more_states + sum(
         epoch > planned.first_epoch for planned in plan.pending for epoch in planned.keep

@@ -18,7 +18,11 @@ _LOW_DISK_GB = 2.0
 
 
 def findings(home: Home) -> Iterator[str]:
-    """Yield one line of text per check of this machine: the checked part, then the result."""
+    """Yield one line of text per check of this machine: its subject, such as GPUs, and the result.
+
+    Args:
+        home: The home, on whose disk free space is checked.
+    """
     yield f"python       {platform.python_version()} on {platform.platform()}"
     yield "packages     " + ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     memory = psutil.virtual_memory()

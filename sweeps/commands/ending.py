@@ -14,9 +14,10 @@ from sweeps.machine.signals import INTERRUPTED, hear, leave
 
 @dataclass(kw_only=True, slots=True)
 class Ending:
-    """Values that a command sets for the end of its process, such as the folder of its report.
+    """Facts that a command leaves for the end of its process, such as the folder of its report.
 
-    A command reaches this object by click's context.
+    If `leaves_files`, lost output is no error; if `has_trained`, slow clean-up is skipped. Others
+    are for the shell command of `--on-finish`. A command reaches this object by click's context.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))

@@ -2,9 +2,9 @@
 
     reports/.STUDY.experiment.json      beside the study's report
 
-The links of a report need this id. MLflow's client could read it from the database, but loading the
-client takes longer than the rest of a small report. Each launch and each `mixsweep sync` writes the
-record when it opens the experiment.
+A report needs this id for its links to MLflow. MLflow's client could read it from the database, but
+loading the client takes longer than the rest of a small report. Each launch and each `mixsweep
+sync` writes the record when it opens the experiment.
 """
 
 from contextlib import suppress
@@ -20,10 +20,10 @@ _LARGEST = 4096
 
 
 def record_experiment(request: Request, experiment_id: str) -> None:
-    """Record the id of a study's experiment, if MLflow's database is in the home.
+    """Write the id of a study's MLflow experiment to a file, if MLflow's database is in the home.
 
-    Nothing is written if the record has this id already, or if the disk refuses it, because a
-    report can do without the record.
+    Nothing is written if the file has this id already. It is no error if the file cannot be
+    written, because a report can do without it.
 
     Args:
         request: The study, and the addresses of its results.
@@ -38,10 +38,11 @@ def record_experiment(request: Request, experiment_id: str) -> None:
 def stored_experiment_id(request: Request) -> str | None:
     """Return the id of the study's experiment in the MLflow database of the home.
 
-    The id is read from the record; if there is none, for example in a home of an older version,
-    from MLflow, and is then recorded. The result is None if MLflow is not in the home, does not
-    have the study, or cannot read its database. If the experiment was moved to MLflow's trash since
-    the id was recorded, the links show it again after the next launch, which restores it.
+    The id is read from the file that `record_experiment` has written. If there is no such file, for
+    example in a home of an older version, the id is read from MLflow and written to the file. The
+    result is None if MLflow is not in the home, does not have the study, or cannot read its
+    database. The file is read even if the experiment is in MLflow's trash by now: links with this
+    id work again after the next launch, which restores the experiment.
 
     Args:
         request: The study, and the addresses of its results.

@@ -18,7 +18,10 @@ resume from the other."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holding:
-    """Stored files, such as checkpoints, of one study; or those that belong to no given study."""
+    """The stored files of one study, such as checkpoints, and which of them can be deleted.
+
+    The files that belong to none of the listed studies are in one more object of this class.
+    """
 
     title: str
     num_runs: int
@@ -31,11 +34,11 @@ class Holding:
     compute calibration and ensembles from them."""
 
     def without(self, free: Collection[str]) -> Self:
-        """Return a copy of these files in which states that other drivers need are not deletable.
+        """Return a copy of this list of stored files; states that others need are not deletable.
 
         Args:
-            free: Keys of the stages (first epochs of runs) whose states (checkpoints) no driver
-                (training process) of another study needs; only these stay deletable.
+            free: Keys of the stages (first epochs of runs) whose states (checkpoints) stay
+                deletable, because no driver (training process) of another study needs them.
         """
         kept = tuple(stage for stage in self.prunable if stage.key in free)
         return replace(self, prunable=kept)
@@ -47,15 +50,15 @@ class Holding:
 
 
 def state_bytes(stages: Iterable[Stage]) -> int:
-    """Return the total size, in bytes, of the states (checkpoints) stored with given stages.
+    """Return the total size, in bytes, of the states (checkpoints) of given stages.
 
-    A stage is the first epochs of a run; without a state it counts 0.
+    A stage is the stored first epochs of a run. A stage without a state counts 0.
     """
     return sum(stage.state.size for stage in stages if stage.state is not None)
 
 
 def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
-    """Return the stored files of each study, and last the files that belong to none of them.
+    """Return a list of the stored files of each study, and a last list of the files of no study.
 
     A stage (the first epochs of a run) that several studies share is counted for the first of these
     studies.
@@ -102,10 +105,10 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
 
 
 def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = False) -> int:
-    """Delete the states (checkpoints) that no run will resume from; return how many bytes it frees.
+    """Delete states (checkpoints) from which no run will resume; return how many bytes were freed.
 
-    Records are never deleted. The caller must have the lease of every study (the right to train
-    it), so that no driver of these studies is running.
+    No search is pruned, and records are never deleted. The caller must have the lease of every
+    study (the right to train it), so that no driver of these studies is running.
 
     Args:
         studies: Stored files of each study, as `take_stock` returns them, but without the files

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
 
 
 def with_memory(placement: Placement, study: Study, runs: int) -> Placement:
-    """Add the memory that a run needs to a placement, if memory may limit the number of slots.
+    """Return a placement (CPUs and GPUs per run) with which parallel runs fit into memory.
+
+    On CPUs it also reserves the memory of a run; for `--gpus-per-run auto`, it sets the part of a
+    GPU. It is unchanged if all runs fit anyway, or if their memory is unknown. A warning is printed
+    if a run needs more memory than is free.
 
     Args:
-        placement: Devices and CPUs per run.
+        placement: Devices and CPUs per run, without the memory.
         study: The study to train.
         runs: Number of runs to train.
     """
@@ -35,14 +39,15 @@ def with_memory(placement: Placement, study: Study, runs: int) -> Placement:
 
 
 def require_memory(study: Study, placement: Placement) -> None:
-    """Check that a run on the CPU fits into this process; print a warning if memory is short.
+    """Check that this process can train a run on the CPU; print a warning if free memory is short.
 
     Args:
         study: The study to train.
         placement: Devices of the runs.
 
     Raises:
-        PlacementError: If already a single training step ran out of memory.
+        PlacementError: If a training step ran out of memory. It is tried in a child process, so
+            that this process survives.
     """
     from sweeps.running.run_memory import RunMemory, has_gpu
 
@@ -59,16 +64,17 @@ def require_memory(study: Study, placement: Placement) -> None:
 def with_room(
     source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
 ) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield a launch's missing runs and their CPUs and GPUs; after lack of GPU memory, once more.
+    """Yield the runs that a launch must train, with the CPUs and GPUs of each run.
 
-    The caller trains the runs after each `yield`. If some lacked GPU memory, the runs still missing
-    are yielded again, with a larger part of a GPU for each run. This ends when no run lacked
-    memory, when a stop was requested, or when each run already has a whole GPU.
+    The caller trains the runs after each `yield`. If some of them lacked GPU memory, the runs that
+    are still missing are yielded next, with a larger part of a GPU for each run. This ends when no
+    run lacked memory, when a stop was requested, or when the part cannot grow, because it is a
+    whole GPU or was set by the user.
 
     Args:
-        source: The runs of the first attempt.
-        again: Function that returns the runs that are missing after an attempt.
-        placement: CPUs, GPUs and parallel runs of the first attempt.
+        source: The runs to yield first.
+        again: Function that returns the runs that are still missing.
+        placement: CPUs, GPUs and number of parallel runs to begin with.
     """
     while True:
         yield source, placement

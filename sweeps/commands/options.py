@@ -41,7 +41,7 @@ home_option = click.option(
 
 
 def concealing(shown: Callable[[str], Address]) -> Callable[..., str | None]:
-    """Return a click callback for an option whose value is an address with a possible password.
+    """Return a click callback for an option whose value is an address that may have a password.
 
     The callback registers the address, so that messages and logs hide the password.
 

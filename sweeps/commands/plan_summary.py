@@ -37,20 +37,20 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     gpus_per_run: float | None = None,
     price: float | None = None,
 ) -> dict[str, Any]:
-    """Return the runs that `mixsweep run` would train and their cost, as `plan --json` prints them.
+    """Return a dict with the runs that `mixsweep run` would train and their cost.
 
-    `epochs_naive` counts every epoch of every run; `epochs_planned` only the epochs to train, which
-    are neither stored nor shared with another run. `seconds`, `gpu_hours`, `cost` and `kept_bytes`
-    (size of the states that are kept) are None before a first measurement; `gpu_hours` also if no
-    run was on a GPU, and `cost` without a price. `prediction_bytes` is the size of the predictions
-    of the runs to train.
+    `mixsweep plan --json` prints it. `epochs_naive` counts every epoch of every run;
+    `epochs_planned` only the epochs to train, which are neither stored nor shared with another run.
+    `seconds`, `gpu_hours`, `cost` and `kept_bytes` (size of the states that are kept for other
+    runs) are None before a first measurement; `gpu_hours` also if runs use no GPU, and `cost`
+    without a price. `prediction_bytes` is the size of the predictions of the runs to train.
 
     Args:
         study: The study with the points and confirmation runs that it has so far.
         history: The points that the search has proposed so far; empty if the study is not a search.
         store: The store of the study's results.
         slots: Number of runs trained in parallel.
-        gpus_per_run: GPUs per run; None for 1 if the stored runs were trained on GPUs.
+        gpus_per_run: GPUs per run. None means 1 if a stored run was trained on a GPU, else 0.
         price: Price of a GPU-hour; without GPUs, of an hour of a slot.
     """
     if study.search is not None and history.asks(study.search):

@@ -30,12 +30,13 @@ the limit of its claim, in standard deviations over seeds."""
 
 
 def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
-    """Simulate how many more seeds a study needs for its claims; return expected and largest cost.
+    """Simulate how many seeds a study needs to decide its claims; return expected and largest cost.
 
-    If the values of every undecided claim are stored at the first two seeds, the simulation draws
-    further seeds from a distribution that is fitted to the stored values. Otherwise it assumes, one
-    after another, that every true value lies 0, 0.5, 1 and 2 standard deviations from the limit of
-    its claim.
+    The value of a claim is the difference that it is about, such as the error of one arm minus that
+    of another. If at least the first two seeds have a stored value of every undecided claim, the
+    values at further seeds are drawn from a distribution that is fitted to the stored ones.
+    Otherwise there are four simulations. In the first, the true value of every claim is 0 standard
+    deviations away from the limit that the claim states; in the others 0.5, 1 and 2.
 
     Args:
         study: The study with the seeds that its arms have so far.
@@ -43,12 +44,12 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
         slots: Number of runs trained in parallel.
 
     Returns:
-        A dict. `most` is the largest cost and `expected` the expected one; if the distances 0, 0.5,
-            ... were assumed, `expected_by_sd` has the expected cost for each of them instead. A
-            cost is a dict: `runs` is the number of all runs, `to_run` of those still to train,
-            `seconds` their time (None if no epoch was measured yet). Besides, `at` lists the
-            planned numbers of seeds, `open` is the number of undecided claims, and `simulated` that
-            of simulated studies.
+        A dict. `most` is the largest cost and `expected` the expected one; after four simulations,
+            `expected_by_sd` has instead the expected cost of each, by distance. A cost is a dict:
+            `runs` is the number of all runs, `to_run` of those still to train, `seconds` their time
+            (None if no epoch was measured yet). Besides, `at` lists the planned numbers of seeds,
+            `open` is the number of undecided claims, and `simulated` the number of studies that one
+            simulation draws.
     """
     import numpy as np
 
@@ -157,7 +158,9 @@ def _decides(study: Study, claim: Claim, low: float, high: float) -> bool:
 
 
 def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: float | None) -> None:
-    """Add GPU-hours and money (`cost`) to each estimate of further training whose time is known.
+    """Add GPU-hours (`gpu_hours`) and money (`cost`) to estimates of further training.
+
+    An estimate whose time is not known (`seconds` is None) is left unchanged.
 
     Args:
         looks: The estimates, from `foresee_looks`; changed in place.

@@ -28,7 +28,7 @@ def require_inline(
     cpus_per_run: int,
     address: str | None,
 ) -> None:
-    """Check that no other option contradicts `--engine inline`, which trains in this process.
+    """Check that a study can be trained in this process, without Ray, as `--engine inline` asks.
 
     Raises:
         RefusedError: If an option needs Ray, or the study is a search and Optuna is not installed.
@@ -50,7 +50,7 @@ def require_inline(
 
 
 def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -> bool:
-    """Return True if runs trained in this process use a GPU, given the command's options.
+    """Return True if runs in this process would use a GPU, given `--gpus-per-run` and `--device`.
 
     Raises:
         PlacementError: If the options request a GPU but PyTorch finds none.

@@ -97,7 +97,10 @@ def write_report(
     out: Path | None,
     experiment_id: str | None,
 ) -> "tuple[Report, bool]":
-    """Write the report of a study; print its folder if it is not the usual folder.
+    """Write the report of a study; an earlier finished report with other results is not replaced.
+
+    It keeps its folder and the new one gets a folder beside it, or it is moved to such a folder; a
+    message names both (see `reports.pages.shelf`).
 
     Args:
         request: The study as its file defines it, with the addresses of its results.
@@ -107,8 +110,8 @@ def write_report(
         experiment_id: Id of the study's experiment in MLflow, for links; None for no links.
 
     Returns:
-        The report, and True if it is now the report that the folder shows for these settings. A
-            report with missing runs does not replace a finished one.
+        The report; and True, or False if the study's folder still shows an earlier finished report
+            of the same settings, because the new one is unfinished or has fewer results.
     """
     from reports.numbers.provenance import is_finished
     from reports.pages.build import draft_report
@@ -164,7 +167,7 @@ def conclude(
     *,
     is_inline: bool = False,
 ) -> int:
-    """Print unfinished runs, the report's file and the next command; return the exit code.
+    """Print a command's last lines (unfinished runs, report file, next step); return the exit code.
 
     Args:
         request: The study, and the addresses of its results.

@@ -71,9 +71,10 @@ class Request:
 
     @cached_property
     def weighed_history(self) -> SearchHistory:
-        """The points of the study's search, with each parameter's importance for the objective.
+        """The points of the study's search, with the importance of each searched parameter.
 
-        Reading the importances takes longer than reading the points alone (`history`).
+        The importance is that for the metric which the search minimises. Reading it takes longer
+        than reading the points alone (`history`).
         """
         if self.study.search is None:
             return self.history
@@ -84,14 +85,14 @@ class Request:
         return replace(self.history, importances=importances)
 
     def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
-        """Return which study and store own a search; None if Optuna's database is in this home.
+        """Return the study and the store to which a search in Optuna's database belongs.
 
-        In a database that several homes share, study and store tell which home a search is of. A
-        database in this home is used by no other home.
+        These tell which search belongs to which home, if several homes share one database. The
+        result is None if the database is in this home, because then no other home uses it.
 
         Args:
-            is_writing: If True and the store has no id yet, write a random one to it; the id tells
-                stores apart.
+            is_writing: If True and the store has no id, a random id is written to it, which
+                distinguishes it from other stores.
         """
         if self.home.optuna is None:
             return None
@@ -122,7 +123,7 @@ class Request:
         return read_results(self.grown.runs(), self.store)
 
     def spell(self, verb: str) -> str:
-        """Return the command line of a `mixsweep` command for the same study and addresses.
+        """Return the command line of a `mixsweep` command for this request's study and addresses.
 
         An address with a password is written as a reference to its environment variable.
 
@@ -138,7 +139,9 @@ class Request:
         return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
 
     def say_elsewhere(self, *, edits_alone: bool = False) -> None:
-        """Print a hint for each earlier launch of this study whose runs had other settings.
+        """Print a hint for each earlier launch of this study, in this store, with other settings.
+
+        The hint has the number of runs that the launch has finished, and the settings that differ.
 
         Args:
             edits_alone: If True, consider only launches with another version of a plugin.
@@ -162,7 +165,8 @@ class Request:
         """Check that the store contains results of the study; if not, its address may be wrong.
 
         Raises:
-            RefusedError: If the store has no epoch, no failure and no launch of the study.
+            RefusedError: If the store has no epoch and no failure of the study's runs, and no
+                launch of the study with the present settings.
         """
         self.require_store()
         if any(launch.settings == self.study.settings for launch in self._launches):
@@ -200,7 +204,7 @@ class Request:
             require_search(self.home.optuna_url)
 
     def refreshed(self) -> "Request":
-        """Return a copy of this request without its cached values, such as the search history."""
+        """Return a copy of this request that reads cached values, such as search points, again."""
         return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:
@@ -217,11 +221,15 @@ class Request:
 def stored_elsewhere(
     study: Study, grown: Study, store: Store, edits_alone: bool = False
 ) -> list[str]:
-    """Return a sentence for each earlier launch of a study that finished runs at other settings.
+    """Return a sentence for each earlier launch of a study that had other settings, in this store.
+
+    A sentence has the number of runs that the launch has finished, and the settings that differ. A
+    launch without a finished run is left out.
 
     Args:
-        study: The study as its file defines it.
-        grown: The study with the arms and seeds that it has so far; its runs are not counted.
+        study: The study as its file defines it, with the present settings.
+        grown: The study with the arms and seeds that it has so far. A finished run of a launch that
+            is also a run of this study is left out of the number.
         store: The store of the results.
         edits_alone: If True, consider only launches with another version of a plugin.
     """

@@ -15,7 +15,7 @@ from sweeps.study.study import Study
 
 
 def status_summary(study: Study, store: Store) -> dict[str, Any]:
-    """Return the progress of a study, as `mixsweep status --json` prints it.
+    """Return the progress of a study as a dict, which `mixsweep status --json` prints.
 
     Args:
         study: The study with the arms and seeds that it has so far.

@@ -1,4 +1,4 @@
-"""Store commands: list and check the files of a checkpoint store, and free disk space."""
+"""Store commands: list and check the files of a store of results, and free disk space."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -84,7 +84,7 @@ def _require_content(store: Store) -> None:
 
 
 def _launched(place: Home) -> tuple[tuple[Study, ...], tuple[str, ...]]:
-    """Return the studies that were launched in a store, each with its newest settings.
+    """Return the studies that were launched in a store, with the settings of their newest launch.
 
     A search has its proposed points.
 

@@ -60,10 +60,12 @@ def sync(request: Request) -> int:
 
 
 def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
-    """Show, in a `with` block, how many results MLflow has still to receive, if that takes long.
+    """Show, during a `with` block that sends results to MLflow, how many are left to send.
+
+    Nothing is shown if the block ends within a second.
 
     Args:
-        tracker: The tracker that is being closed in the block.
+        tracker: The object that sends the results. The block must call its `close`.
     """
     return still(
         "bringing MLflow up to date",
@@ -73,7 +75,7 @@ def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
 
 @contextmanager
 def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
-    """Mark unfinished runs in MLflow as ended if the `with` block is interrupted, or Ray is lost.
+    """Mark unfinished runs in MLflow as ended if the `with` block is interrupted, or Ray has died.
 
     A second interrupt ends the process without waiting for MLflow.
     """  # noqa: DOC501

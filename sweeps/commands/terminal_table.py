@@ -14,7 +14,7 @@ from sweeps.machine.terminal_text import (
 
 
 def show_table(markdown: str) -> None:
-    """Print the tables of a report; on a terminal only the main table, cut to its size.
+    """Print the tables of a report; on a terminal only the main table, cut so that it fits.
 
     Args:
         markdown: The tables, as Markdown.

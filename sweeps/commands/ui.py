@@ -99,10 +99,11 @@ def ui(study: str | None, home: Path, port: int) -> int:
 
 
 def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return a copy of environment variables without those that change the MLflow server.
+    """Return a copy of environment variables without those with options of the MLflow server.
 
     MLflow, uvicorn and gunicorn read options from environment variables, for example to listen on
-    other addresses, to accept requests from any site, or to open another database.
+    other addresses, to accept requests from any site, or to open another database. A few
+    variables are added, for example one that switches off MLflow's telemetry, unless it is set.
     """
     kept = {
         name: value

@@ -61,6 +61,8 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
 def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[RunResult]:
     """Return the results of all runs of a study, of one arm, or of an arm at one seed.
 
+    If `arm` or `seed` is None, runs of every arm or seed are chosen.
+
     Raises:
         RefusedError: If the study has no such arm or seed.
     """

@@ -1,21 +1,21 @@
 """BucketLease: a lock in an object store that gives each study one driver at a time.
 
     leases/<study>/<token>.json     the driver; written once: if two drivers create it, one succeeds
-    leases/<study>/<token>.beat     heartbeat of this driver: a counter that grows, and its progress
+    leases/<study>/<token>.beat     a counter and a progress report; each write is a heartbeat
 
 A token is the number of a lease; each driver of a study gets a larger one. The object store must be
 able to refuse a second creation of the same object.
 
-A process that sees no change of a heartbeat for `_EXPIRY` seconds may take over the study: it
-creates the next token. It measures these seconds with its own monotonic clock; clocks of two
-machines are never compared. The old driver relies on its lease for a shorter time after its last
-heartbeat, so it stops writing before another driver may take over. If it finds a newer token, it
-interrupts its own process. If the process is suspended during a write, this write may end after
-another driver has taken over. That is harmless, because the write repeats stored content: stages
-are written once, and points in MLflow have stored times.
+A process that sees no heartbeat of the driver for 30 seconds may take over the study: it creates
+the next token. It measures these seconds with its own monotonic clock; clocks of two machines are
+never compared. The old driver relies on its lease for a shorter time after its last heartbeat, so
+it stops writing before another driver may take over. If it finds a newer token, it interrupts its
+own process. If the process is suspended during a write, this write may end after another driver has
+taken over. That is harmless: a stage that is stored already is kept, and MLflow gets a metric's
+value with the epoch and time that the store has, so that a second copy is equal to the first.
 
 The token is part of the object names, so a damaged object cannot change it. A driver whose record
-is damaged keeps the study as long as its heartbeat changes.
+is damaged keeps the study as long as it sends heartbeats.
 """
 
 import contextlib
@@ -114,9 +114,10 @@ class BucketLease:
 
     @staticmethod
     def progress(files: Bucket, study: str) -> Heartbeat | None:
-        """Return the newest report of the runs in training, by the driver that trains a study now.
+        """Return the newest progress report of the driver that trains a study now.
 
-        None if no driver is alive, or if the driver has not reported progress yet.
+        The report lists the runs in training. None if no driver is alive, or if it has not reported
+        progress yet.
         """
         token = _newest(files, study)
         if not _lives(files, study, token, _SILENCE):

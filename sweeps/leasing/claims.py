@@ -12,11 +12,12 @@ drivers claim the same stage at the same time, at least one sees the claim of th
 withdraws its own claim and tries again later. A claim is valid as long as its driver has its lease,
 so claims are never renewed.
 
-If runs of two drivers share their first epochs, the last shared stage is stored with its state. If
-one of the runs is already in training, the other driver asks for that state by a file in `wanted/`.
-If it starts later, its driver finds the stage in the `.planned` file of the other and keeps the
-state. Epochs are trained twice only if they had passed without a stored state before the second
-driver started; one driver then trains them again, from the nearest stored state.
+If runs of two drivers A and B share their first epochs, A trains these epochs and stores the state
+after the last of them; B starts its run from this state. If A's run is already in training, B asks
+for the state by a file in `wanted/`. If A's run has not begun, A finds the shared stage in B's
+`.planned` file, and stores the state. Shared epochs are trained twice only if A's run had passed
+them without storing a state before B started; B then trains them again, from the nearest stored
+state.
 """
 
 import json
@@ -47,7 +48,10 @@ _LOOK_EVERY, _LOOK_EVERY_IN_A_BUCKET = 0.5, 2.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claimed:
-    """The stages (first epochs of runs) that running drivers reserve, as first digits of keys."""
+    """The stages (first epochs of runs) that running drivers have reserved.
+
+    A stage is listed by the first 16 digits of its key.
+    """
 
     trained: frozenset[str] = frozenset()
     """Stages that a driver is training."""
@@ -78,7 +82,7 @@ class Claimed:
         return self.trains(key) or key[:_DIGITS] in self.used
 
     def passes(self, key: str) -> bool:
-        """Return True if a driver has an unfinished run that continues after this stage."""
+        """Return True if an unfinished run of a driver has this stage and continues after it."""
         return any(key[:_DIGITS] in plan for plan in self.plans)
 
     def needed_of(self, stages: Sequence[str]) -> frozenset[int]:
@@ -98,13 +102,14 @@ class Claimed:
     def to_ask_for(self, stages: Sequence[str]) -> tuple[str, ...]:
         """Return the key of the stage whose state another driver must store for a run.
 
-        This is the last stage of the run that another driver is training.
+        Of the run's stages that other drivers are training, it is the one with the most epochs.
 
         Args:
             stages: Stage keys of the run, one per epoch.
 
         Returns:
-            One key; empty if no stage of the run is in training, or if both runs end with it.
+            A tuple with this key alone. It is empty if no other driver trains a stage of the run,
+                or if one trains the run to its end, so that nothing is left to continue.
         """
         shared = [stage for stage in stages if self.trains(stage)]
         ends_alike = shared[-1:] == [*stages[-1:]] and shared[-1][:_DIGITS] in self.ends
@@ -123,7 +128,7 @@ class Granted:
 
 @dataclass(kw_only=True)
 class Claims:
-    """Reserves stages for one driver by files in the store, and reads the claims of the others."""
+    """Reserves stages for one driver by files in a store, and reads what other drivers reserve."""
 
     store: Store
     study: str
@@ -298,8 +303,9 @@ def read_claims(
     Args:
         store: The store.
         but: Study whose claims are left out; None to include all.
-        plans: Cache of the files `claims/<study>.planned`, which list the stages of unfinished
-            runs: version and stages by study; updated in place. None to leave these files unread.
+        plans: Cache of the files `claims/<study>.planned`, updated in place. It has, by study, the
+            stages of unfinished runs, and a version (lease number, number of times that the file
+            was written) by which a changed file is found. None to leave these files unread.
     """
     found: dict[str, set[str]] = {p: set() for p in ("trained", "ends", "used", "removed")}
     live: dict[str, tuple[object, object]] = {}

@@ -102,7 +102,7 @@ class FolderLease:
     def lives(store: Path, study: str, token: object) -> bool:
         """Return True if the driver whose lease on a study has this number (token) is alive.
 
-        Also True, for any number, if a driver is alive but its record is damaged.
+        Also True if a driver is alive whose record is damaged, because this may be its number.
         """
         files = _LeaseFiles.of(store, study)
         holder = _read_holder(files)
@@ -110,9 +110,10 @@ class FolderLease:
 
     @staticmethod
     def progress(store: Path, study: str) -> Heartbeat | None:
-        """Return the newest report of the runs in training, by the driver that trains a study now.
+        """Return the newest progress report of the driver that trains a study now.
 
-        None if no driver is alive, or if the driver has not reported progress yet.
+        The report lists the runs in training. None if no driver is alive, or if it has not reported
+        progress yet.
         """
         holder = FolderLease.current(store, study)
         record = None if holder is None else _read_record(_LeaseFiles.of(store, study).progress)
@@ -123,9 +124,9 @@ class FolderLease:
 
     @staticmethod
     def cut_off(store: Path, study: str) -> Heartbeat | None:
-        """Return the last report of the runs in training, if a study's driver died while training.
+        """Return the last progress report of a study's driver if it was killed during training.
 
-        None if the newest driver is running, has ended by itself, or trained nothing.
+        None if the newest driver is running, ended by itself or by an interrupt, or did not train.
         """
         files = _LeaseFiles.of(store, study)
         holder = _read_holder(files)
@@ -137,8 +138,8 @@ class FolderLease:
     def is_held(self) -> bool:
         """Return True if this process is still the driver of the study.
 
-        While the locked file exists, no other driver can have taken over, even if the JSON files
-        say so. If the locked file was deleted, the record of the newest driver decides.
+        This process has locked `<study>.lock`. While that file exists, no other driver can have
+        taken over, even if `<study>.json` names another one. If not, `<study>.json` decides.
         """
         if self._lock is None:
             return False

@@ -76,7 +76,7 @@ class RunningRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Heartbeat:
-    """The newest progress report of a driver: the runs in training and the time of the report."""
+    """A progress report of a driver: the runs in training and the time at which it was written."""
 
     token: int
     """Number of the driver's lease."""

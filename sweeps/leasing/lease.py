@@ -60,8 +60,8 @@ class Lease:
     def lives(cls, store: Store, study: str, token: object) -> bool:
         """Return True if the driver whose lease on a study has this number (token) is alive.
 
-        In a folder also True, for any number, if a driver is alive but its record is damaged. So
-        nothing that it may need is trained or deleted by others.
+        If the store is a folder, the result is True for any number while a driver is alive whose
+        record is damaged, so that others train and delete nothing that this driver may need.
 
         Raises:
             ValueError: If `study` is not a valid study name.
@@ -86,10 +86,10 @@ class Lease:
 
     @classmethod
     def cut_off(cls, store: Store, study: str) -> Heartbeat | None:
-        """Return the last report of the runs in training, if a study's driver died while training.
+        """Return the last progress report of a study's driver if it was killed during training.
 
-        None if the newest driver ended by itself, was interrupted, or is running; always None for a
-        store in a bucket.
+        None if the newest driver is running, ended by itself or by an interrupt, or did not train;
+        always None for a store in a bucket.
 
         Raises:
             ValueError: If `study` is not a valid study name.
@@ -148,9 +148,10 @@ class Lease:
 
 
 def read_progress(store: Store, study: str) -> Heartbeat | None:
-    """Return the newest report of the runs in training, by the driver that trains a study now.
+    """Return the newest progress report of the driver that trains a study now.
 
-    None if no driver is alive, or if the driver has not reported progress yet.
+    The report lists the runs in training. None if no driver is alive, or if it has not reported
+    progress yet.
 
     Raises:
         ValueError: If `study` is not a valid study name.

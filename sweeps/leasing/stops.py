@@ -35,7 +35,9 @@ def ask_to_stop(store: Store, study: str, holder: Holder, how: Stop) -> None:
 
 
 def asked_to_stop(store: Store, study: str, holder: Holder) -> Stop | None:
-    """Return the request to stop a driver, `finish` or `now`; None if there is no request.
+    """Return how a driver was asked to stop; None if there is no request.
+
+    With `finish` it lets the runs in training end, with `now` it interrupts them.
 
     Raises:
         StoreError: If the store is in a bucket that cannot be reached.

@@ -33,14 +33,14 @@ def read_names_as_utf8() -> None:
 
 
 def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None:
-    """Restart this process; addresses with a secret move from its arguments to its environment.
+    """Move addresses with a secret from this process's arguments to its environment, by a restart.
 
     Other users can read the command line, but not the environment. If no address has a secret, this
     does nothing.
 
     Args:
-        options: Pairs of an option and the environment variable that can replace it, each with
-            a function that returns the address without its secrets.
+        options: By option and the environment variable that can replace it: a function that
+            returns an address without its secrets, and so tells whether it has any.
     """
     arguments, moved = moved_to_environment(sys.orig_argv, options)
     if moved:
@@ -50,14 +50,18 @@ def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None
 def moved_to_environment(
     arguments: Sequence[str], options: Mapping[tuple[str, str], Shown]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return arguments without addresses that have secrets, and environment variables with these.
+    """Move addresses that have secrets from command-line arguments to environment variables.
 
-    An option that is given several times stays in the arguments, because a variable has one value.
+    An option that is given several times stays in the arguments, where its secrets can be read,
+    because a variable has one value.
 
     Args:
         arguments: The command line.
-        options: Pairs of an option and the environment variable that can replace it, each with
-            a function that returns the address without its secrets.
+        options: By option and the environment variable that can replace it: a function that
+            returns an address without its secrets, and so tells whether it has any.
+
+    Returns:
+        The remaining arguments, and the addresses with secrets by name of their variable.
     """
     kept, moved = list(arguments), {}
     for (option, variable), shown in options.items():

@@ -8,9 +8,9 @@ _OWN = Path("/proc/self/cgroup")
 
 
 def control_groups(controller: str) -> Iterator[tuple[int, list[Path]]]:
-    """Yield the folders of the control groups that limit this process, with their version (1 or 2).
+    """Yield the version (1 or 2) and the folders of the control groups that limit this process.
 
-    There is one item per hierarchy; its folders go from the innermost group to the outermost.
+    There is one pair per hierarchy of groups; its folders go from the innermost to the outermost.
 
     Args:
         controller: Name of a version 1 controller, such as `memory`. Version 2 has one hierarchy

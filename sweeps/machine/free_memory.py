@@ -24,7 +24,8 @@ def free_bytes() -> int:
     """Return the memory, in bytes, that this process and its children can still use.
 
     This is the smallest of the free memory of the machine and of each control group (Linux's limits
-    for containers and jobs). The memory that Ray keeps free, by killing runs, is not counted.
+    for containers and jobs). The last part of the memory (5 % by default) does not count as free,
+    because Ray kills runs that use it.
     """
     machine = psutil.virtual_memory()
     pairs = [(machine.total, machine.total - machine.available), *_groups()]
@@ -36,7 +37,7 @@ def free_bytes() -> int:
 
 
 def held_bytes(pid: int) -> int:
-    """Return the peak memory of a process since its start, in bytes; 0 if it is unknown.
+    """Return the most memory that a process has held since its start, in bytes; 0 if unknown.
 
     Args:
         pid: Process id.

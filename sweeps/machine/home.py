@@ -22,9 +22,10 @@ class PlaceError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Home:
-    """The folder with the store, the MLflow database and the reports.
+    """The folder with the store, the MLflow and Optuna databases and the reports of studies.
 
-    Creating this object creates no folder.
+    The store and the databases can be elsewhere, at addresses that this object contains. Creating
+    this object creates no folder.
     """
 
     folder: Path
@@ -82,7 +83,7 @@ class Home:
 
     @property
     def options(self) -> str:
-        """Command-line options for the home and its addresses: `--home runs --store /data/store`.
+        """Command-line options that name this home, such as `--home runs --store /data/store`.
 
         An address with a password is written as a reference to its environment variable.
         """

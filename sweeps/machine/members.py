@@ -2,8 +2,8 @@
 
     processes       one line per process: pid, start in clock ticks, boot id, pid namespace
 
-A launch is one call of `mixsweep run`. The file is in its temporary folder. The pid alone does not
-identify a process, because it may be reused later, or belong to another container.
+A launch is one call of `mixsweep run`. The file is in the launch's temporary folder. The pid alone
+does not identify a process, because it may be reused later, or belong to another container.
 """
 
 import os
@@ -63,8 +63,8 @@ def recorded_members(folder: Path) -> Iterator[None]:
 def members(folder: Path) -> Iterator[psutil.Process]:
     """Yield the processes of a launch that are still running, and their descendants.
 
-    Besides the recorded processes, these are the processes of Ray that were started shortly before
-    the launch was killed, and are not recorded yet.
+    These are the processes that the file `processes` lists, and those of Ray that were started so
+    shortly before the launch was killed that the file does not list them.
 
     Args:
         folder: Temporary folder of the launch, where `recorded_members` has written them.
@@ -107,7 +107,7 @@ def _below(process: psutil.Process) -> set[psutil.Process]:
 
 
 def identity(process: psutil.Process) -> str | None:
-    """Return a text that identifies a process, even if its pid is reused; None for an ended one."""
+    """Return a text that identifies a process, even if its pid is reused; None if it has ended."""
     try:
         started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -22,7 +22,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
-    """Wait until processes have ended; zombies count as ended.
+    """Wait until processes have ended, or `timeout` is over; zombies count as ended.
 
     Args:
         processes: The processes.
@@ -47,11 +47,12 @@ def end_children() -> None:
 
 @contextmanager
 def adopting() -> Iterator[None]:
-    """Make this process, during the block, the new parent of descendants whose parents die.
+    """Make this process, in a `with` block, the new parent of descendants whose parents die.
 
-    Otherwise a worker that is starting while Ray's raylet is killed is no longer below this process
-    and cannot be found. It would create the launch's temporary folder again after its removal. At
-    the end, all processes that have become children in the block and have ended are reaped.
+    For example, a worker that starts while its parent, Ray's raylet, is killed stays a descendant
+    of this process, so that it can be found and killed. Otherwise it would create the launch's
+    temporary folder again after its removal. At the end of the block, processes that have become
+    children of this process and have ended are reaped.
     """
     before = set(psutil.Process().children())
     earlier = ctypes.c_int()

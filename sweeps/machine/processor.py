@@ -39,7 +39,7 @@ def usable_cpus() -> int:
 
 
 def gpu_slices() -> int | None:
-    """Return the number of MIG slices (parts of a GPU) in CUDA_VISIBLE_DEVICES; None if none.
+    """Return the number of MIG slices (parts of a GPU) in CUDA_VISIBLE_DEVICES; None without any.
 
     Ray counts whole GPUs by itself, but not slices.
     """

@@ -31,9 +31,9 @@ _PATIENCE = 1.0
 def scratch() -> Iterator[Path]:
     """Create a private temporary folder for this driver, and delete it after the `with` block.
 
-    First, this cleans up after earlier launches that were killed, as `clear_scratch` does. At the
-    end it kills the processes that this driver started. Ray uses the subfolder `ray`, and makes it
-    accessible to all users.
+    First, the processes that killed launches left running are killed, and their folders deleted. At
+    the end of the block, the processes that this driver started are killed. Ray uses the subfolder
+    `ray`, and makes it accessible to all users.
 
     Raises:
         OSError: If no folder can be created.
@@ -56,8 +56,8 @@ def clear_scratch() -> None:
 def end_orphans() -> None:
     """Kill the processes that launches left running when their driver died.
 
-    Ray's agent process on a node runs on after the main process of the node (raylet) was killed;
-    for a minute if Ray's control process (GCS) was killed too.
+    One of them is Ray's agent process, which runs for a minute or longer after the main process of
+    its node (raylet) was killed.
     """
     for folder in left_folders(_place()):
         end_members(folder)

@@ -31,9 +31,9 @@ def require_tracking(url: str, sync: str) -> None:
         sync: The command line that fills an empty database from the store; the message shows it.
 
     Raises:
-        DatabaseError: If the address is a folder; if the file is damaged, is not a regular file, or
-            was written by another program or another version of MLflow; or if a file that SQLite
-            needs beside the database is not a regular file.
+        DatabaseError: If the address is a folder; if the file is damaged, is not a regular file,
+            cannot be written by this user, or was written by another program or another version of
+            MLflow; or if a file that is needed beside the database is not a regular file.
     """
     if url.partition("://")[0] == url or url.startswith("file:"):
         raise DatabaseError(
@@ -56,8 +56,9 @@ def require_search(url: str) -> None:
     """Check that Optuna can write to its database, if the database is a SQLite file.
 
     Raises:
-        DatabaseError: If the file is damaged, is not a regular file, or was written by another
-            program; or if a file that SQLite needs beside the database is not a regular file.
+        DatabaseError: If the file is damaged, is not a regular file, cannot be written by this
+            user, or was written by another program; or if a file that SQLite needs beside the
+            database is not a regular file.
     """
     file = database_file(url)
     require_companions(file)

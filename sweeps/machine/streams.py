@@ -35,7 +35,7 @@ class _Steady(io.FileIO):
 def steady_streams() -> None:
     """Replace `sys.stdin`, `sys.stdout` and `sys.stderr` so that no error in them ends the process.
 
-    After an error, further output is discarded; `lost_output` returns the error.
+    After an error, further output is discarded; `lost_output` returns the error of `sys.stdout`.
     """
     for number in _NUMBERS:
         try:

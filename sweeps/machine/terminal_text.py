@@ -81,7 +81,9 @@ def arm_table(
 
 
 def chosen(lines: Mapping[str, str], most: int | None, first: Collection[str] = ()) -> list[str]:
-    """Return at most `most` lines, in their order; a last line counts those that are left out.
+    """Return given lines in their order; if there are more than `most`, some are left out.
+
+    A last line then says how many, such as `... 3 more`.
 
     Args:
         lines: Lines by name.

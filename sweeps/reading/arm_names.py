@@ -37,10 +37,10 @@ def arm_name(arm: str, point: Mapping[str, Any]) -> str:
 
 
 def coded_values(point: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts that an arm's name replaces by a code, by code: `{"5cea44": "фото"}`.
+    """Return the texts that a code replaces in an arm's name, by code: `{"5cea44": "фото"}`.
 
-    A grid value is replaced by a code (its last ASCII letters and part of its hash) if it is long
-    or has letters that are not ASCII.
+    A grid value is replaced if it is long or has letters that are not ASCII. The code is its last
+    ASCII letters, if any, and part of its hash.
 
     Args:
         point: Values of a grid point, by dotted path of the configuration.

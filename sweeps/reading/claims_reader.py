@@ -1,6 +1,6 @@
-"""ClaimsReader: read and check the claims of a study file, and its numbers from papers.
+"""ClaimsReader: read and check the claims of a study file, and the numbers it quotes from papers.
 
-Claims and numbers name arms and metrics of the study.
+Claims and quoted numbers refer to arms and metrics of the study by name.
 """
 
 import math
@@ -19,7 +19,7 @@ _MOST_NAMED = 5
 
 
 class ClaimsReader:
-    """Reads the claims of a study file and its numbers from papers; reports every fault in them."""
+    """Reads the claims of a study file and the numbers it quotes from papers; reports faults."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ClaimsReader:
 
         Args:
             at: Place of the name in the study file.
-            name: The name.
+            name: Name of an arm, as the study file gives it.
         """
         if self._arms is not None and name not in self._arms:
             text = f"names no arm of the study, got {name!r}"
@@ -228,7 +228,9 @@ class ClaimsReader:
     def check_readout(
         self, at: At, readout: ClaimReadout, of: Collection[str] | None = None
     ) -> None:
-        """Report the first arm whose runs have too few evaluations or images for a read-out.
+        """Report the first arm whose runs have too few evaluations, or lack images, for a read-out.
+
+        The test error at the lowest validation error needs validation images and test images.
 
         Args:
             at: Place of the read-out in the study file.

@@ -1,4 +1,8 @@
-"""GridReader: read the keys `grid`, `zip` and `exclude` of a study file."""
+"""GridReader: read the keys `grid`, `zip` and `exclude` of a study file.
+
+Each arm is trained with every combination of the values in `grid`. `zip` combines its lists item by
+item. `exclude` removes combinations.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +23,8 @@ sets one field of the configuration, a step of `zip` sets several."""
 class GridReader:
     """Expands `grid`, `zip` and `exclude` of a study file to combinations of values (grid points).
 
-    Faults are reported, and the faulty parts skipped.
+    `grid` combines all of its values, `zip` combines its lists item by item, and `exclude` removes
+    combinations. Faults are reported, and the faulty parts skipped.
     """
 
     def __init__(
@@ -68,7 +73,8 @@ class GridReader:
     def points(self) -> Iterator[Settings]:
         """Yield the settings of each grid point (combination of values) once.
 
-        Without a grid, one empty point is yielded. The last path of the grid varies fastest.
+        Without a grid, one point without settings is yielded. The last path of the grid varies
+        fastest.
         """
         met = set()
         for point in (
@@ -96,7 +102,7 @@ class GridReader:
         return bool(found)
 
     def report_unmet(self) -> None:
-        """Report the combinations of `exclude` that no arm has at any grid point."""
+        """Report a fault for each combination of `exclude` that no arm has at any grid point."""
         for at in self._unmet:
             self._read.report(at, "no arm has these values")
 

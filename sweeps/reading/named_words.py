@@ -1,6 +1,6 @@
-"""Named words: the words of a study file that may name a model, a law, ... of a plugin.
+"""Named words: the words of a study file that may name a part of a plugin, such as a law.
 
-An installed plugin is loaded if one of these words names a part of it.
+An installed plugin is loaded if one of these words names one of its parts.
 """
 
 import re
@@ -16,8 +16,8 @@ _CONFIGURED = ("problem", "base", "grid", "zip", "exclude", "search")
 def words_of(study: Mapping[str, Any], overrides: Sequence[str]) -> frozenset[str]:
     """Return all words of a study file and of `--set` options that may name a part of a plugin.
 
-    Names of arms are left out, so an arm can have the same name as a part of a plugin that the
-    study does not use.
+    A part is, for example, a law or a network. Names of arms are left out, so an arm can have the
+    same name as a part of a plugin that the study does not use.
 
     Args:
         study: Content of the study file.

@@ -11,8 +11,8 @@ from sweeps.reading.tree_reader import named
 def override(document: Document, text: str) -> None:
     """Set one value in the content of a study file, as if the file contained it.
 
-    Faults in `PATH=VALUE` are added to the document's faults. An unknown path is set as an unknown
-    key; the reader of the study file reports it, with the `--set` option as its place.
+    Faults in `PATH=VALUE` are added to the document's faults. An unknown path is no fault yet:
+    the reader of the study file reports it later as an unknown key, placed in the `--set` option.
 
     Args:
         document: Content of the study file; changed in place.

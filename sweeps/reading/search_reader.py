@@ -34,7 +34,10 @@ When = Mapping[str, tuple[Any, ...]]
 
 
 class SearchReader:
-    """Reads the section `search` of a study file; faulty parts are reported and skipped."""
+    """Reads the section `search` of a study file; faulty parts are reported and skipped.
+
+    The section lists the settings that Optuna varies, and the rules of the search.
+    """
 
     def __init__(
         self, document: Document, problem: Problem, given: Collection[str], configure: Configure

@@ -20,7 +20,10 @@ from sweeps.study.study import Variant
 
 
 class SensitivityReader:
-    """Reads the section `sensitivity` of a study file; faulty parts are reported and skipped."""
+    """Reads the section `sensitivity` of a study file; faulty parts are reported and skipped.
+
+    The section lists alternative settings under which every claim is judged again.
+    """
 
     def __init__(
         self,
@@ -48,15 +51,17 @@ class SensitivityReader:
         self._by_key = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
 
     def variants(self, written: Any) -> tuple[tuple[Variant, ...], dict[str, Config]]:
-        """Return a study's variants (another setting or read-out), and the extra arms to train.
+        """Return a study's variants, and the extra arms to train for them.
+
+        A variant that changes only the read-out uses the same runs and needs no extra arm.
 
         Args:
             written: The section `sensitivity` of the study file.
 
         Returns:
-            A pair. First the variants; each has its other setting or read-out, and the name of
-                the arm that replaces each arm of a claim. Second the configurations of the extra
-                arms, by name.
+            A pair. First the variants; each has the name of the arm that replaces each arm of a
+                claim, and its other read-out, if any. Second the configurations of the extra arms
+                (those that are not arms of the study already), by name.
         """
         found: list[Variant] = []
         beside: dict[str, Config] = {}

@@ -33,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mistake:
-    """One fault found in a study file."""
+    """One fault found in a study file: where it is, and the message for the user."""
 
     place: Place
     path: str
@@ -52,7 +52,11 @@ outermost first."""
 
 
 def dotted(at: At) -> str:
-    """Return a study file's path to a value as in messages: `arms.a.mix.law`, `seeds[0]`."""
+    """Return a value's path in a study file as text for messages: `arms.a.mix.law`, `seeds[0]`.
+
+    Args:
+        at: Keys and list indices that lead to the value, such as `("seeds", 0)`.
+    """
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in at)
     return "".join(parts).lstrip(".")
 
@@ -86,7 +90,8 @@ class Document:
     def report(self, at: At, text: str) -> None:
         """Add a fault to those of this document.
 
-        Its line is that of the faulty value, or else of the nearest parent that has a line.
+        The line of the fault is that of the faulty value, or else of the nearest parent that has a
+        line.
 
         Args:
             at: Path of the faulty value.

@@ -47,17 +47,18 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
 def load_study(
     reference: str, overrides: Sequence[str] = (), store_url: str | None = None
 ) -> Study:
-    """Read and check a study, given its name or its file, so that every run can start.
+    """Read and check a study, given its name or its file; return the study.
 
     Neither torch nor Ray is imported, and nothing is written. The files of an image folder are all
     read, because their sha256 is part of the run keys. If the folder is not on this machine, the
     sha256 recorded in the store is used.
 
     Args:
-        reference: Name of a bundled study; otherwise the path of a study file; otherwise the name
-            of a study that was launched in the store, with the settings of its newest launch, or
-            `NAME@SETTINGS` for older settings, as shown by `mixsweep list`. Relative paths of image
-            folders start from the folder of the study file.
+        reference: Name of a study shipped with mixsweep; otherwise the path of a study file;
+            otherwise the name of a study that was launched in the store, with the settings of its
+            newest launch, or `NAME@SETTINGS` for older settings, with the first digits of their
+            hash, as shown by `mixsweep list`. Relative paths of image folders start from the folder
+            of the study file.
         overrides: `PATH=VALUE` texts that are set before the file is checked: `seeds=6`,
             `base.epochs=2`, `arms.uniform.mix.law={beta: 2}`, `grid.optimizer.lr=[1e-3, 1e-2]`.
         store_url: Path or URL of a checkpoint store; None to use no store.
@@ -118,12 +119,12 @@ def _is_file(reference: str) -> bool:
 
 
 def bundled_studies() -> Mapping[str, str]:
-    """Return the description of each bundled study, by name in alphabetical order."""
+    """Return the description of each study shipped with mixsweep, by name in alphabetical order."""
     return {name: load_study(name).description for name in bundled_names()}
 
 
 def bundled_names() -> list[str]:
-    """Return the names of the bundled studies, sorted, without reading their files."""
+    """Return the sorted names of the studies shipped with mixsweep, without reading their files."""
     files = resources.files("sweeps.studies").iterdir()
     return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
 

@@ -30,7 +30,9 @@ _RANGE = re.compile(r"\s*([0-9]{1,19})\s*(?:\.{2,}|-|\u2013|:|to)\s*([0-9]{1,19}
 
 
 def range_hint(at: Sequence[str | int], text: str) -> str:
-    """Return advice for a range such as `0-9` inside a list of seeds; "" for any other text.
+    """Return advice on how to write a range of seeds, for a text such as `0-9` in a list of seeds.
+
+    The result is empty for any other text.
 
     Args:
         at: Path of the text in the study file.
@@ -67,9 +69,10 @@ class EntryKeys(Checked):
     """[LOW, HIGH]: an integer, uniformly distributed, both bounds included."""
 
     def check(self) -> None:
-        """Check the keys of one searched value: at most one distribution (`uniform`, ...) is given.
+        """Check the keys of one searched value: no more than one distribution is given.
 
-        `step` and `values` must be absent with a distribution that does not use them.
+        Only `int` may have a `step`. Only `uniform` and `log_uniform` may have `values`, the number
+        of values in a grid. A missing distribution is not rejected here.
 
         Raises:
             RuleError: If keys do not fit together, or the lower end of a range is not below the
@@ -98,7 +101,7 @@ class EntryKeys(Checked):
         self.range()
 
     def range(self) -> Real | Integer | None:
-        """Return the range of a searched value; None if it is categorical or has no range.
+        """Return the range of a searched value; None if its distribution is not a range.
 
         Raises:
             RuleError: If there are not exactly two ends, or the lower one is not below the upper.
@@ -120,7 +123,7 @@ class EntryKeys(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchKeys(SearchStrategy):
-    """The section `search` of a study file: values that Optuna explores on validation data."""
+    """The section `search` of a study file: the values that Optuna varies, and its rules."""
 
     space: object
     """The distribution of each searched value, by dotted path of the configuration."""
@@ -221,7 +224,8 @@ class StudyKeys(Checked):
     def listed_seeds(self) -> Sequence[int]:
         """Return the seeds of the study; with `until: decided`, all seeds that it may use.
 
-        A number of seeds gives a `range`, which needs little memory even if the number is huge.
+        If the file gives only the number of seeds, the result is a `range`, which needs little
+        memory even if the number is huge.
         """
         if isinstance(self.seeds, str):
             first, last = map(int, self.seeds.split(".."))

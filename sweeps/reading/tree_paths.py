@@ -65,9 +65,9 @@ class TreePaths:
         """Paths without a default, which every study file must set."""
 
     def keys(self, path: str) -> list[str]:
-        """Return a path as nested keys of a study file: `optimizer`, `lr` for `optimizer.lr`.
+        """Return a path as the nested keys of a study file: `optimizer`, `lr` for `optimizer.lr`.
 
-        A choice (a field that holds one of several dataclasses) and what follows it stay one key:
+        From a choice (a field that holds one of several dataclasses) on, the path is not split:
         `mix`, `law.alpha` for `mix.law.alpha`, because `mix.law` is a choice.
         """
         names = path.split(".")
@@ -99,8 +99,8 @@ class TreePaths:
                 (`REFUSED`) are replaced too.
 
         Returns:
-            The dataclass (None if even the defaults break a rule), the paths whose values were
-                replaced, and the errors.
+            Three values: the dataclass (None if even the defaults break a rule), the paths whose
+                values were replaced, and the errors.
         """
         errors: list[RuleError] = []
         gone = {path for path, value in given.items() if value is REFUSED}

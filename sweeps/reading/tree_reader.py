@@ -83,7 +83,7 @@ class TreeReader:
         return value if isinstance(value, dict) else {}
 
     def filled(self, value: Any, at: At, what: str) -> Mapping[At, Any]:
-        """Return the items of a list, by path in the file; report a fault if empty or no list.
+        """Return the items of a list, by path in the file; an empty list or no list is a fault.
 
         Args:
             value: The value in the file.
@@ -141,8 +141,8 @@ class TreeReader:
             at: Its path in the file.
 
         Returns:
-            The dataclass, with defaults in place of faulty values; None if even the defaults break
-                a rule. Second, the dotted paths of the faulty values.
+            A pair. First the dataclass, with defaults in place of faulty values, or None if even
+                the defaults break a rule. Second the dotted paths of the faulty values.
         """
         return self.joined([self.nested(value, at)], at)
 
@@ -155,8 +155,8 @@ class TreeReader:
             at: Path to report for faults that no given value causes, such as a missing key.
 
         Returns:
-            The dataclass, with defaults in place of faulty values; None if even the defaults break
-                a rule. Second, the dotted paths of the faulty values.
+            A pair. First the dataclass, with defaults in place of faulty values, or None if even
+                the defaults break a rule. Second the dotted paths of the faulty values.
         """
         given = self.paths.merged(levels)
         for name in self.paths.required:
@@ -168,9 +168,10 @@ class TreeReader:
         return tree, gone
 
     def blame(self, error: RuleError | DataError, levels: Sequence[Settings], at: At) -> None:
-        """Report an error at the setting in the file that caused it; one fault per line of text.
+        """Report a broken rule as a fault, at the setting in the study file that caused it.
 
-        If several settings are involved, it is reported at the most specific one.
+        If several settings are involved, it is reported at the most specific one. Each line of the
+        error's text becomes one fault.
 
         Args:
             error: The broken rule.
@@ -308,10 +309,10 @@ def _has_fields_of(kind: Any, value: Any, kinds: Sequence[Any]) -> bool:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean X?)`, X being the most similar known word; empty if none is similar.
+    """Return ` (did you mean X?)`, where X is the known word that is most similar to a given word.
 
-    For dotted paths, a similar last part is enough: `lr` finds `optimizer.lr`. Only the first 1,000
-    known words are compared.
+    The result is empty if no known word is similar. For dotted paths, a similar last part is
+    enough: `lr` finds `optimizer.lr`. Only the first 1,000 known words are compared.
     """
     known = list(islice(known, 1000))
     by_tail = {path.rpartition(".")[2]: path for path in reversed(known)}
@@ -322,7 +323,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def named(word: str, known: Iterable[str]) -> str:
-    """List at most 8 known words, those most similar to a word, and the number of others.
+    """Return, as text, the known words most similar to a given word, at most 8, and count the rest.
 
     Args:
         word: A word that is not known.

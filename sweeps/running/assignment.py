@@ -47,7 +47,7 @@ class Assignment:
         Args:
             planned: The run.
             store: The store to write results to.
-            given: Values of the remaining fields of the result, by name, such as `gpus`.
+            given: Values of the other fields of the assignment, by name, such as `gpus`.
         """
         own_data = os.environ.get("MIXSWEEP_DATA")
         return cls(

@@ -56,13 +56,13 @@ def prepare_process() -> None:
 def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
     """Train a run to its end; return the last report, which the caller gives to the driver.
 
-    If the run itself fails, nothing is raised: the report contains the failure, and the run is not
-    tried again, because it would fail again.
+    If the run itself fails, the report contains the failure, and the run is not tried again,
+    because it would fail again. Only the errors below are raised.
 
     Args:
         assignment: The run and its settings.
         driver: Sends the reports to the driver.
-        place: Node and GPUs of the run, for its stored environment.
+        place: Node and GPUs of the run, which are stored with its results.
 
     Raises:
         DeviceFaultError: If the GPU is faulty; this process cannot use it again.
@@ -116,6 +116,8 @@ def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
 def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
     """Train a run, send the driver reports on its epochs, and return the last report.
 
+    Errors of the run are raised; `attempt`, which calls this, turns them into a report.
+
     Raises:
         DivergedError: If the loss is no longer finite.
         DeviceFaultError: If PyTorch does not find the GPU that is reserved for the run.
@@ -158,15 +160,16 @@ def _device_name(place: Mapping[str, str]) -> str:
 
 
 class Driver(logging.Handler):
-    """Connection from a run to the driver: sends reports and the warnings logged between them.
+    """Connection from a run to the driver: sends reports and logged warnings.
 
     A report is a dict with these keys: `epochs`, the number of finished epochs; `trained`, True if
     this process trained them; `within`, the finished fraction of the next epoch, and `spent`, the
-    seconds it took; `rows`, the newly stored epochs; `lost`, epochs without a stored state, from
-    which no fork can start; `warnings`; and in the last report `failure`, if any. Kinds of failure,
-    besides errors of the run: `unshared`, the node does not see the driver's store; `stopped`, the
-    launch was asked to stop; `declined` and `held`, the run must not be trained on this device;
-    `behind`, the state to start from no longer exists.
+    seconds it took; `rows`, the newly stored epochs; `lost`, epochs that another driver trained
+    without storing the state that forks need; `warnings`; and in the last report `failure`, if any.
+    Kinds of failure, besides errors of the run: `unshared`, the node does not see the driver's
+    store; `stopped`, the launch was asked to stop; `declined`, the run must be trained on another
+    device; `held`, the same, and the process occupies its device (`hold`); `behind`, the state from
+    which this run was to start no longer exists.
     """
 
     def __init__(self, send: Callable[[dict[str, Any]], None], device: str = "") -> None:
@@ -214,13 +217,16 @@ class Driver(logging.Handler):
         self._send(self.said(**content))
 
     def hold(self) -> None:
-        """Report that this process occupies its device, without training, until the launch ends."""
+        """Report that this process occupies its device until the launch ends, without training.
+
+        Ray would otherwise start the next run on this device, which must not be used.
+        """
         self._send(self.said(failure={"kind": "held", "message": "", "epoch": None}))
 
     def failure(
         self, kind: str, message: str, epoch: int | None = None, trace: str = ""
     ) -> dict[str, Any]:
-        """Return the last report of a run that failed.
+        """Build the last report of a run that failed, and return it.
 
         Args:
             kind: Kind of the failure, such as `stopped`; see `Driver`.
@@ -232,7 +238,7 @@ class Driver(logging.Handler):
         return self.said(failure=failure, done=True)
 
     def said(self, **content: Any) -> dict[str, Any]:
-        """Return a report of a run for the driver, with all warnings that were not sent yet.
+        """Build a report for the driver, with all warnings that were not sent yet, and return it.
 
         Args:
             content: Values of the report by key, such as `epochs`; see `Driver`. Keys that are not

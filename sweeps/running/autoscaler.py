@@ -21,8 +21,8 @@ _BY_HAND = re.compile(r"node_[0-9a-f]{16,}")
 def growth_of(address: str) -> Growth:
     """Return how nodes are added to the Ray cluster at an address: `by hand` or `autoscaler`.
 
-    The result is `autoscaler`, too, if `ray status` does not answer. A launch on a cluster without
-    GPUs then asks the user whether to use CPUs or to wait for GPUs.
+    If `ray status` does not answer, the result is also `autoscaler`: a launch that finds no GPU
+    then asks the user whether to wait for GPUs, instead of using CPUs.
     """
     give_up_at = time.monotonic() + _PATIENCE
     while _NO_STATUS in (status := _status(address)):
@@ -33,7 +33,7 @@ def growth_of(address: str) -> Growth:
 
 
 def growth_in(status: str) -> Growth:
-    """Return how nodes are added to a cluster, `by hand` or `autoscaler`, as `ray status` shows."""
+    """Return how nodes join a cluster, `by hand` or `autoscaler`, from the text of `ray status`."""
     types = _TYPE.findall(status)
     if types and all(map(_BY_HAND.fullmatch, types)):
         return "by hand"

@@ -81,7 +81,10 @@ def is_elsewhere() -> bool:
 
 
 def close_environment(environment: MutableMapping[str, str]) -> None:
-    """Set and remove RAY_ variables so that other users cannot use a Ray cluster of this process.
+    """Change RAY_ variables so that other users cannot use a Ray cluster that this process starts.
+
+    The cluster then listens on this machine only and requires a random token. Other RAY_ variables
+    are removed, except valid ones for memory, devices and CPU priority.
 
     Args:
         environment: Environment of this process, before Ray is imported; changed in place.

@@ -64,7 +64,7 @@ class Board:
         self._waiting |= self.epochs_to_train.keys()
 
     def expect(self, run: Run, *, epochs: int, work_per_epoch: int) -> None:
-        """Add a run that this launch will train.
+        """Add to the displayed progress a run that this launch will train.
 
         Args:
             run: The run.
@@ -78,7 +78,7 @@ class Board:
         self.failed.discard(run.key)
 
     def start(self, run: Run) -> None:
-        """Record that a run has started to train."""
+        """Record for the displayed progress that a run has started to train."""
         self.running.setdefault(run.key, 0)
         self._waiting.discard(run.key)
         self._pace.begin(run.key, self.clock())
@@ -94,7 +94,7 @@ class Board:
         within: float = 0.0,
         seconds: Sequence[float] = (),
     ) -> None:
-        """Record how many epochs of a run are finished.
+        """Record for the displayed progress how many epochs of a run are finished.
 
         Args:
             run: The run.
@@ -117,7 +117,7 @@ class Board:
             self._work_since += work
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Record that a run has ended."""
+        """Record for the displayed progress that a run has finished or failed."""
         self.has_ended = True
         self.running.pop(run.key, None)
         self.within.pop(run.key, None)
@@ -127,13 +127,13 @@ class Board:
         (self.failed if failed else self.finished).add(run.key)
 
     def wait(self, run: Run) -> None:
-        """Record that a run stopped training and will start again."""
+        """Record for the displayed progress that a run stopped training and will start again."""
         if self.running.pop(run.key, None) is not None:
             self._waiting.add(run.key)
             self._pace.end(run.key, self.clock())
 
     def leave(self, run: Run) -> None:
-        """Record that a run stopped training without being finished or failed."""
+        """Record for the displayed progress that a run waits, unfinished, for the next launch."""
         self.running.pop(run.key, None)
         self._leave(run.key, 0)
 
@@ -180,8 +180,8 @@ class Board:
 
         Args:
             width: Largest number of characters; None for no limit. A line that is too long loses,
-                in this order, the rate, the number of failures if it is 0, the running runs and the
-                points; then the study's name is cut.
+                in this order, the training speed, the number of failures if it is 0, and the
+                numbers of runs in training and of points; then the study's name is cut.
         """
         runs = f"{len(self.finished)}/{len(self.study.runs())} runs"
         failed = f"{len(self.failed)} failed"
@@ -201,8 +201,8 @@ class Board:
     def table(self, columns: int | None = None, rows: int | None = None) -> list[str]:
         """Return one line per arm: the finished seeds, and the progress of seeds in training.
 
-        Points of a search and other added arms are shown only while one of their seeds is in
-        training.
+        Arms that a search added (its points and its confirmation) are shown only while one of their
+        seeds is in training.
 
         Args:
             columns: Width of the terminal in characters; an arm's name takes at most half of it.
@@ -282,7 +282,7 @@ class Console:
         self._write(f"{printable(line)}\n")
 
     def change(self, line: str) -> None:
-        """Print a line on a run's change of state, such as its end, if no table shows it."""
+        """Print a line on an event in a run, such as its end, if no table shows it."""
         if not self._live:
             self._write(f"{line}  [{self._board.headline()}]\n")
             self._last = time.monotonic()
@@ -327,7 +327,8 @@ def still(
 
     Args:
         what: Description of the work, such as `starting Ray`.
-        left: Returns a text on the remaining work, printed after the time; None for no text.
+        left: Function that returns a text on the remaining work, printed after the time; None for
+            no text.
         stream: Output stream; None for stderr.
         after: Seconds before the first line.
         every: Seconds between two lines.

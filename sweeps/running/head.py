@@ -30,7 +30,7 @@ class HeadLostError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Times:
-    """Times of the watch over Ray's processes, in seconds."""
+    """Intervals and time limits for watching Ray's processes, in seconds."""
 
     look_every: float = 1.0
     """Time between two checks of a cluster that has started."""
@@ -117,7 +117,7 @@ def starting(leave: Callable[[], None], *, times: Times = _TIMES) -> AbstractCon
 
     Args:
         leave: Cleanup that is called before this process is ended by force.
-        times: Times of the watch, except for the time between two checks.
+        times: Time limits for watching; `look_every` is not used.
 
     Raises:
         HeadLostError: If one of the processes dies during the block.

@@ -63,10 +63,11 @@ class Deadline:
         self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
 
     def allows(self, run: Run, epochs: int) -> bool:
-        """Return True if a run can train a number of further epochs before the deadline.
+        """Return True if a run can train a number of further epochs before the launch's deadline.
 
-        The time per epoch is taken from epochs of the same arm, or else of any arm. Without a
-        measured epoch the result is True until the deadline; `check` then judges the first epochs.
+        The time per epoch is taken from epochs of the same arm, or else of any arm. Before any
+        epoch is measured, the result is True if the deadline has not passed; `check` raises an
+        error once the first epochs of the run show that it would end too late.
         """
         if self.at is None:
             return True
@@ -78,7 +79,7 @@ class Deadline:
         return work * median(known) <= left
 
     def check(self, run: Run, seconds: Iterable[float], epochs: int) -> None:
-        """Record measured epochs; raise an error if the first ones show that the run is too slow.
+        """Record measured epochs; raise an error if the first ones show that a run ends too late.
 
         Args:
             run: The run.
@@ -95,7 +96,7 @@ class Deadline:
             raise _OutOfTime
 
     def check_within(self, run: Run, spent: float, fraction: float, epochs: int) -> None:
-        """Raise an error if a part of a run's first epoch shows that the run is too slow.
+        """Raise an error if a part of a run's first epoch shows that it would end too late.
 
         Args:
             run: The run.
@@ -128,7 +129,7 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
     deadline: Deadline,
     keep_final_states: bool = False,
 ) -> tuple[RunResult, ...]:
-    """Train the missing runs of a study seed by seed; return the result of every run.
+    """Train a study's missing runs, all arms at one seed before the next; return all results.
 
     Args:
         source: Gives out the runs to train.

@@ -55,7 +55,7 @@ class Cluster:
 
     @classmethod
     def connect(cls, address: str) -> "Cluster":
-        """Connect to a cluster; check first that it requires a token and accepts the user's token.
+        """Connect to a Ray cluster; check first that it requires a token and accepts this user's.
 
         Args:
             address: URL of the cluster's dashboard, `http://HOST:PORT`.
@@ -97,7 +97,7 @@ class Cluster:
     def start(
         self, job: str, entrypoint: str, environment: Mapping[str, Any], metadata: Mapping[str, str]
     ) -> None:
-        """Upload the working directory and start a job.
+        """Upload the working directory, and start a job on the Ray cluster.
 
         Args:
             job: A new id for the job.

@@ -47,8 +47,8 @@ def train(  # noqa: PLR0913  independent objects that the caller opens
             resumes.
         StoreError: If a node does not see the store. The next launch resumes.
         HeadLostError: If the cluster does not start, or has died. The next launch resumes.
-        PlacementError: If no node has room for a run, or the budget has GPU-hours but runs have no
-            GPU.
+        PlacementError: If no node has room for a run, or if the study's budget limits GPU-hours but
+            runs use no GPU, so that it would never be used up.
     """
     failures: Mapping[str, Failure] = {}
     first = source.more(())

@@ -66,9 +66,10 @@ class Monitor:
         self._left: set[str] = set()
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
-        """Add runs that this launch will train, and new arms; delete old failures of these runs.
+        """Add runs that this launch will train, and new arms of a search, to the shown progress.
 
-        Called before any of the runs starts.
+        Failures of these runs that earlier launches stored are deleted. Called before any of the
+        runs starts.
         """
         study = self._board.study = self.source.study
         for key in self.store.failures.read_all().keys() & {planned.run.key for planned in joined}:
@@ -96,7 +97,7 @@ class Monitor:
         self._console.change(f"{run.arm} seed {run.seed} starts")
 
     def report(self, run: Run, report: dict[str, Any], attempts: int = 1) -> None:
-        """Process a report of a run: show progress, track stored epochs, record a failure.
+        """Process a report of a run: show progress, send epochs to MLflow, record a failure.
 
         Args:
             run: The run.
@@ -136,7 +137,7 @@ class Monitor:
         self._board.wait(run)
 
     def end(self, run: Run) -> None:
-        """Show that a run has ended, unless it will start again."""
+        """Show that a run has ended; do nothing if it will start again."""
         if run.key not in self._board.running and run.key not in self.failures:
             return
         if run.key in self._left:
@@ -153,7 +154,7 @@ class Monitor:
         self._console.note(concealed(line))
 
     def step(self) -> None:
-        """Refresh the console, publish the progress for `mixsweep status`, and check for a stop.
+        """Refresh the console, publish the progress for `mixsweep status`, and stop if asked to.
 
         Call it about once a second.
 
@@ -188,7 +189,7 @@ class Monitor:
         self._console.close()
 
     def run_of(self, key: str) -> Run:
-        """Return the run with a key; the run must have been added by `join`."""
+        """Return the run with a given run key; it must have been added by `join`."""
         return self._planned[key].run
 
     def fail(  # noqa: PLR0913  the fields of a failure

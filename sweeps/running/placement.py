@@ -85,14 +85,14 @@ class Placement:
             )
 
     def auto(self) -> Self:
-        """Return a placement that gives each run the smallest share of a GPU.
+        """Return a placement that first tries the smallest GPU share (`LEAST_SHARE`) for each run.
 
         The share grows if runs run out of memory.
         """
         return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
 
     def with_more_room(self, had: float) -> Self | None:
-        """Return a placement with twice the GPU share; None if the share cannot grow.
+        """Return a placement with twice the GPU share per run; None if the share cannot grow.
 
         Args:
             had: GPU share of the runs that ran out of memory; 0 on CPUs.
@@ -120,10 +120,9 @@ class Placement:
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
         """Decide how many runs train in parallel on some nodes, and with which resources.
 
-        Each run gets the same share of a GPU. Ray puts a run on the fullest GPU of a node with room
-        for its share, so GPUs are filled evenly only when all of their shares are used. Therefore
-        runs get the smallest share, not below the requested one, for which there are enough runs,
-        and enough CPUs on every node, to fill all GPUs.
+        Each run gets the same share of a GPU: the requested share, or a larger one if the runs, or
+        the CPUs of a node, are too few to fill all GPUs. Ray fills one GPU of a node after the
+        other, so that otherwise some GPUs would be full and others idle.
 
         Args:
             nodes: The nodes that are alive.

@@ -79,13 +79,13 @@ def cluster(
 
 
 def close_aside(open_things: ExitStack) -> None:
-    """Close contexts in a thread, so that the caller does not wait a second for Ray to shut down.
+    """Close context managers in a thread, so that the caller does not wait for Ray to shut down.
 
     The interpreter waits for the thread at exit. If this process is killed earlier, Ray's processes
     end with it.
 
     Args:
-        open_things: The open contexts, such as that of `cluster`.
+        open_things: The open context managers, such as that of `cluster`.
     """
 
     def close() -> None:

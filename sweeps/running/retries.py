@@ -74,7 +74,7 @@ def device_id(place: Mapping[str, str], *, is_node: bool = False) -> str:
 
     Args:
         place: Node and GPUs of the run.
-        is_node: If True, identify the node in any case.
+        is_node: If True, identify the node even if the run uses a GPU.
     """
     return place.get("node", "") if is_node else f"{place.get('node', '')}/{place.get('gpus', '')}"
 
@@ -96,7 +96,7 @@ class MachineFault:
         """Return the fault that an error text describes, such as one of kind `memory` or `device`.
 
         Args:
-            text: Error text, from the engine, of a run whose process failed.
+            text: Ray's error text about a run whose process failed.
             was_killed_for_memory: True if Linux has killed a process for lack of memory since the
                 last fault.
         """
@@ -156,7 +156,7 @@ class Retries:
     """Number of faults of each kind that ended attempts at a run, by run key."""
 
     def avoided(self, run: Run) -> frozenset[str]:
-        """Return the identities of devices that a run must avoid.
+        """Return the identities (`device_id`) of the devices that a run must avoid.
 
         These are the devices on which it failed, and all excluded ones.
         """
@@ -261,7 +261,7 @@ class Retries:
 
 
 def oom_kills() -> int:
-    """Return how many processes of this control group (cgroup) Linux killed for lack of memory."""
+    """Return how many processes in this process's cgroup Linux has killed for lack of memory."""
     total = 0
     for version, places in control_groups("memory"):
         file = "memory.oom_control" if version == 1 else "memory.events"

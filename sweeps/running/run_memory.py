@@ -1,4 +1,4 @@
-"""RunMemory: memory that a run of a study needs: an upper bound, or measured in a training step."""
+"""RunMemory: the memory that a run of a study needs, as an upper bound or as measured."""
 
 import contextlib
 import hashlib
@@ -44,7 +44,7 @@ _UNMEASURED = frozenset({
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunMemory:
-    """Memory of the run that needs the most memory in a study."""
+    """Memory that the most demanding run of a study needs, as an upper bound or as measured."""
 
     per_run: int
     """Memory in bytes that one run needs on its device, in addition to the images."""
@@ -61,10 +61,10 @@ class RunMemory:
 
     @classmethod
     def of(cls, study: Study, slots: int, device: Literal["cpu", "auto"]) -> Self | None:
-        """Estimate or measure the memory of a study's run that needs the most; None if unknown.
+        """Return the memory of a study's most demanding run, or an upper bound; None if unknown.
 
-        On a CPU nothing is measured if the upper bounds show that all parallel runs fit into
-        memory, and the address space is not limited.
+        A training step is measured. On a CPU the upper bound is returned instead if all parallel
+        runs fit into memory even with it, and the address space is not limited.
 
         Args:
             study: The study.
@@ -152,7 +152,7 @@ class RunMemory:
         return None  # a run will report the same error
 
     def placed(self, placement: Placement) -> Placement:
-        """Return a placement in which every run gets the memory that it needs.
+        """Return a given placement, changed so that every run gets the memory that it needs.
 
         Raises:
             PlacementError: If a training step runs out of memory though no other run trains.
@@ -166,7 +166,9 @@ class RunMemory:
         return placement
 
     def side_by_side(self, study: Study) -> int | None:
-        """Return how many runs fit into free memory, at least 1; None unless measured on a CPU.
+        """Return how many runs on the CPU fit into free memory at a time, at least 1.
+
+        None for runs on a GPU, or if the memory of a run was not measured.
 
         Args:
             study: The study, whose data also takes memory.
@@ -179,7 +181,7 @@ class RunMemory:
         """Return the smallest GPU share (1, 1/2, 1/4, ...) with enough memory for a run.
 
         Args:
-            least: The smallest allowed share; returned, too, if nothing was measured on a GPU.
+            least: The smallest allowed share; also the result if nothing was measured on a GPU.
         """
         if self.device != "cuda" or not self.total or not self.per_run:
             return least
@@ -187,7 +189,7 @@ class RunMemory:
         return max(least, 1 / (1 << max(0, fit.bit_length() - 1)))
 
     def says(self, study: Study) -> str:
-        """Return the memory of a run as text for `mixsweep plan`."""
+        """Return as text how much memory a run of a study takes, for `mixsweep plan`."""
         if self.fault:
             return f"a run lacks memory even if it trains alone: {self.fault}"
         size = f"{self.per_run / 1e9:.1f} GB"
@@ -210,12 +212,12 @@ class RunMemory:
         return f"a run takes {size}, {how}; {free} are free, enough for {fit} at a time"
 
     def lacks(self, study: Study) -> bool:
-        """Return True if a run on the CPU takes more memory than is free."""
+        """Return True if a run on the CPU was measured and takes more memory than is free."""
         is_known = self.is_measured and self.device == "cpu"
         return is_known and free_for_runs(study) < self.per_run
 
     def warning(self, study: Study) -> str:
-        """Return a warning if a run takes more memory than is free; else ""."""
+        """Return a warning if a run takes more memory than is free; otherwise an empty text."""
         return self.says(study) if self.lacks(study) else ""
 
 

@@ -55,7 +55,7 @@ class RunQueue:
 
     @property
     def is_waiting(self) -> bool:
-        """True if the runs left are trained by another driver, so that the launch must wait.
+        """True if other drivers train the runs that could start now, so that this launch must wait.
 
         Only meaningful after `next` has returned None.
         """
@@ -105,7 +105,12 @@ class RunQueue:
         return replace(planned, start=granted.start, keep=planned.keep | granted.keep)
 
     def store(self, key: str, epochs: int) -> None:
-        """Record that the first epochs of a run are stored; release runs that wait for them."""
+        """Record that the first epochs of a run are stored; release runs that wait for them.
+
+        Args:
+            key: Key of the run.
+            epochs: Number of its first epochs that are stored.
+        """
         for waiting in self._waiting.pop(key, {}):
             planned = self._underway[waiting]
             met = [n for n in planned.needs if n.run == key and n.epoch <= epochs]
@@ -115,7 +120,7 @@ class RunQueue:
 
     @property
     def is_empty(self) -> bool:
-        """True if no run is ready to start; some may still wait for a stage of another run."""
+        """True if no run is ready to start; others may be in training, or wait for a stage."""
         return not self._ready
 
     def lose(self, key: str, epochs: Collection[int]) -> None:
@@ -136,8 +141,8 @@ class RunQueue:
 
         Args:
             key: Key of the run.
-            start: None if the stored state that the run starts from still exists. If it is gone,
-                the number of epochs of the last stored state, from which the run can start instead.
+            start: Epochs of the last stored state, from which the run then starts, if the state
+                that it was to start from is gone; None if that state still exists.
         """
         if start is not None:
             self._at_most[key] = start

@@ -89,7 +89,10 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return len(self._live)
 
     def abandon(self) -> list[Run]:
-        """Forget all trials; return the runs of live ones, in the order in which they started."""
+        """Forget all trials; return the runs of live ones, in the order in which they started.
+
+        Called when Tune must be started again. The returned runs go back into the queue (`resume`).
+        """
         live = list(self._live.values())
         self._live.clear()
         self.num_held = 0
@@ -127,7 +130,9 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return None if self._live else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Release runs that wait for a stage that a report says is stored; Tune calls this.
+        """Read a report of a run; release the runs that wait for a stage which it has stored.
+
+        Tune calls this.
 
         Args:
             trial_id: Id of the trial.

@@ -50,8 +50,8 @@ class Storing:
     A state that is stored only to resume this run is deleted once two newer ones are stored. Inside
     the `with` block of this object, such a state is written in a thread while training continues,
     if writing takes more than a hundredth of an epoch. Only one stage is written at a time. An
-    error in the thread is raised by the next method call or at the end of the block, even if the
-    run fails with another error.
+    error in the thread is raised by the next method call, or else at the end of the block, where it
+    replaces an error of the run.
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class Storing:
             self._collect(timeout=_INTERRUPT_PATIENCE)
 
     def resume(self, start: Callable[[], Process]) -> Process:
-        """Return a training process that continues from the last intact stored stage, if any.
+        """Return the run in progress (`Process`), resumed at its last intact stored stage, if any.
 
         Args:
-            start: Function that creates the training process before its first epoch.
+            start: Function that creates the `Process` as it is before the first epoch.
         """
         stored = self._store.read_all(self._keys)
         attempts = max((last_attempt(stage, self._run_key) for stage in stored.values()), default=0)
@@ -172,7 +172,7 @@ class Storing:
         trained for some time since the stage stored before.
 
         Args:
-            process: The training process after the epoch.
+            process: The run in progress, after the epoch.
             seconds: Duration of the epoch.
         """
         self._collect(timeout=0.0)

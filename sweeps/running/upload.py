@@ -82,7 +82,7 @@ class Upload:
         Args:
             folder: The working directory.
             excludes: Patterns as in a .gitignore, in addition to the ignore files of each folder.
-            kept: Resolved paths of files and folders that are never uploaded.
+            kept: Resolved paths of files and folders to keep out of the upload.
 
         Raises:
             UploadError: If a file cannot be uploaded.

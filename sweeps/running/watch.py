@@ -58,10 +58,9 @@ class Watch(tune.Callback):  # type: ignore[misc]
         return {}
 
     def judge(self, trial: Any) -> None:
-        """Decide whether the run of a failed trial is tried again.
+        """Decide whether the run of a failed trial is tried again; see `is_tried_again`.
 
-        Tune's scheduler calls this, because the scheduler is called before the searcher, which
-        needs the decision.
+        Tune's scheduler calls this. Tune calls it before the searcher, which needs the decision.
         """
         run, killed, text = self._run_of(trial), oom_kills(), _error_text(trial)
         if _UNREACHABLE in text and self._has_lost_its_node(run):

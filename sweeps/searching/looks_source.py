@@ -62,7 +62,7 @@ class LooksSource:
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the runs of the next look; empty until all runs of the last look have ended."""
+        """Return the runs of the next look; empty until all runs of the one before have ended."""
         del underway
         if self._outstanding or self.trouble is not None:
             return ()

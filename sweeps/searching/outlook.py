@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outlook:
-    """Upper bound of the runs that a search, or further seeds, may still add to a launch."""
+    """Largest number of runs that a search, or further seeds, may still add to a launch."""
 
     num_runs: int = 0
     """Number of runs that may still be added; pruned points need fewer."""

@@ -28,8 +28,8 @@ class Owner:
         Args:
             study: A study with a search.
             store: The store of its results.
-            is_writing: If True, an id is written into a store that has none. If False, the id
-                is then `nobody`.
+            is_writing: If True, a store without an id gets one. If False, it stays without, and the
+                owner's id is `nobody`.
         """
         known = identity_of(store) if is_writing else known_identity(store)
         return cls(study=study, store=store, identity=known or "nobody")

@@ -90,7 +90,7 @@ class Proposals:
     def history(self) -> SearchHistory:
         """Return the points of the search so far and, if it has ended, the reason.
 
-        The importances of the parameters are not computed.
+        The importances of the hyperparameters are left out, because computing them takes seconds.
         """
         with self._answering():
             return history_of(self._study, self._search)
@@ -103,9 +103,9 @@ class Proposals:
     def ask(self) -> Point | None:
         """Propose a new point, store it and return it; None if the search space is exhausted.
 
-        A proposal never computes the same as an arm or an earlier point. For example, with switch
-        epoch 0 at most one alpha is proposed, because each is ERM. The proposal depends only on the
-        search and its points so far.
+        The point never repeats the computation of an arm or of an earlier point. For example, with
+        switch epoch 0 the second law is used in all epochs, so only one value of a parameter of the
+        first law is proposed. The point depends only on the search and its points so far.
 
         Raises:
             SearchError: If two values of the space cannot be combined.
@@ -138,7 +138,10 @@ class Proposals:
         return tuple(points)
 
     def elsewhere(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the parameter values of all points of other searches in this Optuna storage."""
+        """Return the parameter values of all points of other searches in this Optuna storage.
+
+        Their results may be in the store, and can then be added to this search (`warm_start`).
+        """
         with self._answering():
             names = optuna.get_all_study_names(self._storage)
             others = [

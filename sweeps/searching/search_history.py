@@ -48,9 +48,9 @@ _Told = TypeVar("_Told")
 
 
 def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHistory:
-    """Return the points and the end of a study's search; empty if the storage has no such search.
+    """Return a search's points and why it ended; empty if the storage does not have the search.
 
-    The importances of parameters are not read (`read_importances`). No storage is created.
+    The importances of parameters are not read (see `read_importances`). No storage is created.
 
     Args:
         study: A study with a search.
@@ -61,7 +61,10 @@ def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHi
 
 
 def read_importances(study: Study, url: str, owner: Owner | None = None) -> dict[str, float]:
-    """Return the importance of each hyperparameter in a search; takes seconds to compute.
+    """Return the importance of hyperparameters for the first objective of a search; takes seconds.
+
+    Only hyperparameters that every complete point has are included. The result is empty if there
+    are none, or if the complete points do not have at least two different values of the objective.
 
     Args:
         study: A study with a search.
@@ -128,7 +131,7 @@ def name_within(storage: BaseStorage, study: Study, owner: Owner | None) -> str:
 
 
 def points_of(opened: optuna.Study) -> tuple[Point, ...]:
-    """Return the points of a search, in the order of their numbers, from Optuna's study."""
+    """Return the points of a search, read from its Optuna study, in the order of their numbers."""
     num_seeds = opened.user_attrs.get(NUM_SEEDS, {})
     return tuple(
         Point(
@@ -144,12 +147,12 @@ def points_of(opened: optuna.Study) -> tuple[Point, ...]:
 
 
 def own_trials(opened: optuna.Study) -> list[FrozenTrial]:
-    """Return the trials that mixsweep added to Optuna's study, without those of other programs."""
+    """Return the trials in an Optuna study that mixsweep added, without those of other programs."""
     return [trial for trial in opened.get_trials(deepcopy=False) if "point" in trial.user_attrs]
 
 
 def history_of(opened: optuna.Study, search: Search) -> SearchHistory:
-    """Return the points of a search and why it ended, from an opened study of Optuna."""
+    """Return the points of a search, and why it ended, read from its opened Optuna study."""
     points = points_of(opened)
     return SearchHistory(
         points=points,

@@ -139,7 +139,9 @@ def has_settled(points: Sequence[Point], variances: Mapping[str, float], after: 
     The improvement is the decrease of the lowest mean. The noise is the standard error of one mean,
     assuming the same variance between seeds at every complete point:
 
-        noise = sqrt(mean variance / number of seeds)
+        noise = sqrt(mean of s^2 / n over the complete points),
+
+    with s^2 the sample variance of the objective over the n seeds of a point.
 
     The noise counts because the lowest of k noisy means falls as k grows, even among equally good
     points. Limit: an improvement so slow that it needs more than `after` points to exceed the noise
@@ -147,8 +149,7 @@ def has_settled(points: Sequence[Point], variances: Mapping[str, float], after: 
 
     Args:
         points: All points; open ones are ignored, pruned and failed ones count as no improvement.
-        variances: Squared standard error of each complete point's mean, by name of its arm: the
-            sample variance of the objective over seeds, divided by the number of seeds.
+        variances: s^2 / n of each complete point, by name of its arm.
         after: Number of last points to consider, at least 1.
     """
     closed = sorted(
@@ -175,18 +176,19 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
     """Return True if a point may be pruned: it is significantly worse than the best point.
 
     Both points are compared at the same seeds: the one-sided lower bound of the mean paired
-    difference, by Student's t, must be above zero. If points are compared only once, the level of
-    the bound is 1 - 5 % / m, where m is the number of pairs of points, because any two may be
-    compared. With 20 equally good points, 2 to 3 % of 1,500 simulated searches pruned a point, at
-    3, 5 and 10 seeds.
+    difference, by Student's t, must be above zero. The level of the bound depends on `looks`.
 
-    In a race, points are compared several times ("looks"), after more and more seeds. The best
-    point is then pruned in at most 5 % of searches: it may be compared with every other point, and
-    all comparisons of two points together have the level 5 % / (points - 1), divided among the
-    looks as in `sweeps.study.bounds`. After few seeds the spread is uncertain, so the pooled spread
-    of good points is used if it is larger. This assumes that all points have equal spread over
-    seeds. In 1,000 simulated searches with 20 equally good points and 5 seeds, the best point was
-    pruned in 0.9 % of them, and in 5.5 % if it alone had three times the spread.
+    At most one look: the level is 1 - 5 % / m, where m is the number of pairs of points, because
+    any two may be compared. With 20 equally good points, 2 to 3 % of 1,500 simulated searches
+    pruned a point, at 3, 5 and 10 seeds.
+
+    Several looks (a race): points are compared after more and more seeds. The best point is pruned
+    in at most 5 % of searches: it may be compared with every other point, and all comparisons of
+    two points together have the level 5 % / (points - 1), divided among the looks as in
+    `sweeps.study.bounds`. After few seeds the spread is uncertain, so the pooled spread of good
+    points is used if it is larger. This assumes that all points have equal spread over seeds. In
+    1,000 simulated searches with 20 equally good points and 5 seeds, the best point was pruned in
+    0.9 % of them, and in 5.5 % if it alone had three times the spread.
 
     If each error is a fraction of `size` images, the variance of the difference at one seed is
     taken to be at least max(|d|, 1 / size) / size, where d is the mean difference.
@@ -196,7 +198,8 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
         best: Objective of the best complete point so far, at the same seeds.
         points: Number of points of the search.
         size: Number of images of which each error is a fraction; None if it is not a fraction.
-        looks: Numbers of seeds after which points are compared; one is the length of `errors`.
+        looks: Numbers of seeds after which points are compared; `errors` must have one of these
+            lengths.
         pooled: Spread of complete points, for a race; None if too few points are complete.
     """
     from scipy.special import stdtrit  # slow to import; not needed to read a study
@@ -222,7 +225,10 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PooledSpread:
-    """Variance of the difference of two points' objectives at one seed, from several points."""
+    """Variance of the difference between two points' objectives at one seed.
+
+    Estimated from several points together.
+    """
 
     variance: float
     freedom: int
@@ -230,12 +236,13 @@ class PooledSpread:
 
     @classmethod
     def of(cls, values: Sequence[Sequence[float]]) -> "PooledSpread | None":
-        """Estimate how much two points' difference varies over seeds; None below three points.
+        """Estimate how much the difference of two points' objectives varies over seeds.
 
-        Only the better half of the points is used, at least three, because bad points often vary
-        more. The values are fitted by a mean, plus an effect of each point, plus an effect of each
-        seed. The residuals have (points - 1) (seeds - 1) degrees of freedom; the variance of a
-        difference is twice their variance.
+        The result is None for fewer than three points. Only the better half of the points is used,
+        at least three, because bad points often vary more. The values are fitted by a mean, plus an
+        effect of each point, plus an effect of each seed. The residuals have
+        (points - 1) (seeds - 1) degrees of freedom; the variance of a difference is twice their
+        variance.
 
         Args:
             values: Objective of each point at each seed; all points have the same seeds.

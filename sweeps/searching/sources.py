@@ -98,7 +98,7 @@ class FixedSource:
 
 
 class BudgetedSource:
-    """Source that gives out the missing runs seed by seed until the study's budget is used up.
+    """Source that gives out missing runs, all arms at one seed before the next, within a budget.
 
     All arms get the same seeds, so they stay paired. A seed that an earlier launch has started
     comes first, and is finished even if the budget is used up.

@@ -72,10 +72,10 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
     store: Store,
     report: Path | None,
 ) -> tuple[int, int]:
-    """Write a study to one zip file; return its number of runs and its size in bytes.
+    """Write a study to one zip file; return the number of runs in it and its size in bytes.
 
     Args:
-        file: The file. It appears only when complete, and replaces an existing one.
+        file: The zip file to write. It appears only when complete, and replaces an existing one.
         launch: The study as it was launched.
         known: Facts of the study's image folders, such as their classes, as recorded in the store.
         results: Results of the study's runs. The last stage of each run is written, without its
@@ -161,6 +161,10 @@ def add_unpacked(folder: Path, store: Store, report: Path) -> Added:
 
 def unpack(file: Path, folder: Path) -> Launch:
     """Check every byte of an archive, unpack it, and return the launch recorded in it.
+
+    Args:
+        file: The archive.
+        folder: Folder into which the files are unpacked.
 
     Raises:
         StudyArchiveError: If a file of the archive is missing, is not in the list of checksums, or

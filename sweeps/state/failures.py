@@ -9,7 +9,7 @@ from sweeps.study.study import Run
 
 
 def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
-    """Return the failures that a store holds, by run key, and those that follow from them.
+    """Return the failures in a store, and those that follow from a diverged teacher, by run key.
 
     A given run whose teacher diverged counts as diverged, with the teacher's message. It cannot be
     trained until the teacher's failure is deleted.

@@ -1,6 +1,6 @@
 """Ledger: a list in the store of the studies that were launched there, with their settings.
 
-    studies/<study>/<settings>.json    the newest launch of a study, with the value of every field
+    studies/<study>/<settings>.json    the newest launch of a study, with all settings of its arms
     data/<digest>.json                 class and image names of users' own datasets (image folders)
 
 No result of a run depends on the ledger; a search with `warm_start` looks in it for points that
@@ -37,7 +37,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """A study as it was launched, recorded in the store."""
+    """Record of a study's launch in the store: its settings, seeds, runs and command line."""
 
     study: str
     settings: str
@@ -118,10 +118,10 @@ def enter(study: Study, store: Store, command: str, at_ms: int | None = None) ->
 
 
 def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -> None:
-    """Write a launch, and facts of its datasets, to a store; failures to write are ignored.
+    """Write a given record of a launch, and facts of its datasets; ignore failures to write.
 
     Args:
-        launch: The launch.
+        launch: The record, of a launch that starts (from `enter`) or one read from an archive.
         facts: Facts of each dataset, such as the names of its classes, by the digest of its files.
         store: The store.
     """
@@ -138,7 +138,8 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
 def known_data(store: Store, study: str) -> KnownData:
     """Return the configurations of a study's launches, and facts of its image folders.
 
-    The configurations of the newest launch come first. Facts are, for example, names of classes.
+    With them the study can be read on a machine that lacks the folders. The configurations of the
+    newest launch come first. Facts are, for example, names of classes.
     """
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()
@@ -182,7 +183,7 @@ def _is_name(digest: object) -> bool:
 
 
 def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
-    """Return the newest launch of every version of each study's settings, oldest first.
+    """Return, for each study and each version of its settings, the newest launch; oldest first.
 
     Args:
         store: The store.
@@ -211,7 +212,7 @@ def settings_of(study: Study) -> dict[str, dict[str, Any]]:
 
 
 def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
-    """Return True if a launch and a study use the same source of each plugin that both use.
+    """Return True if a launch and a study have the same code of each plugin that both use.
 
     Args:
         stored: Arms of the launch, in the format of `settings_of`.

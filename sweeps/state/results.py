@@ -48,7 +48,7 @@ class RunResult:
 
     @property
     def records(self) -> Records:
-        """One record of metrics per stored epoch, in order."""
+        """Records of this run: the metrics of each stored epoch, in order."""
         return _NO_RECORDS if self.stage is None else self.stage.records
 
     @property
@@ -58,7 +58,11 @@ class RunResult:
 
     @property
     def outcome(self) -> Outcome:
-        """State of the run: `complete`, or else `failed`, `diverged`, `partial` or `missing`."""
+        """Outcome of the run: `complete`, `failed`, `diverged`, `partial` or `missing`.
+
+        A run that is not complete and has no failure is `partial` (unfinished) if some of its
+        epochs are stored, else `missing`.
+        """
         if len(self.records) == self.run.config.epochs:
             return "complete"
         if self.failure is not None:
@@ -91,7 +95,7 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
 
 
 def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:
-    """Return the key of the last stored stage of each run, from results that were just read.
+    """Return the keys of the last stored stages of runs, whose results were just read.
 
     As they were read without an error, these stages are undamaged.
     """
@@ -99,9 +103,10 @@ def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:
 
 
 def spent(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return a phrase that names the budget limit that a study has reached; None if there is none.
+    """Return, as text, which limit of its budget a study has reached; None if it has reached none.
 
-    For example `used up its budget of 2 runs, after 2 of 3 runs`.
+    Started seeds may still be unfinished (see `ended_on_budget` for the end of a study). The text
+    is, for example, `used up its budget of 2 runs, after 2 of 3 runs`.
 
     Args:
         study: The study with its budget.
@@ -127,9 +132,10 @@ def begun_seeds(results: Iterable[RunResult]) -> set[int]:
 
 
 def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return a phrase that names the budget limit, if it keeps a study from starting more seeds.
+    """Return, as text, which limit of its budget has ended a study; None if none has.
 
-    None if another seed may start, if a started seed is not finished yet, or if no seed is left.
+    A reached limit has ended the study if some seeds were not started, and every run at the started
+    seeds is complete or diverged.
 
     Args:
         study: The study with its budget.

@@ -51,7 +51,10 @@ class PlannedRun:
 
     @property
     def first_epoch(self) -> int:
-        """Number of epochs that this run skips: they are stored, or another run trains them."""
+        """Number, from 0, of the first epoch that this run trains itself.
+
+        Earlier epochs are stored, or another run trains them.
+        """
         return max([self.start, *(need.epoch for need in self.needs if need.use == "start")])
 
     @property
@@ -145,11 +148,11 @@ def plan_runs(
     Args:
         runs: Runs with distinct keys.
         stored: Keys of the stored stages, with True for those that have a state (`Store.keys()`).
-            A stage from which other runs go on, or which is a teacher, needs its state; a finished
-            run does only if it is in `kept`.
+            Runs start only from stages with a state. A run whose final stage is stored without a
+            state counts as finished, unless that stage is in `kept`.
         underway: Runs planned earlier that have not ended; the stages that they keep are shared
             too.
-        kept: Final stage keys whose states must be stored at the end.
+        kept: Final stage keys whose states must be stored at the end, such as those of teachers.
     """
     finished, unfinished = [], []
     for run in runs:

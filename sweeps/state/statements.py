@@ -1,6 +1,6 @@
 """Statements: records of when each claim of a study was first launched and how often shown.
 
-    studies/<study>/statements.json    for every claim ever launched: time, seeds, looks
+    studies/<study>/statements.json    for every claim ever launched: time, seeds, how often shown
 
 Reports use them to show which claims were stated before the results were known. No result of a run
 depends on this file. If it cannot be read, it is started anew.
@@ -80,8 +80,8 @@ class Statement:
 def statement_key(study: Study, claim: Claim) -> str:
     """Return a hash that identifies a claim by its metric, read-out, arms and the values it allows.
 
-    The run keys stand for the arms, so another name of an arm or another sentence does not change
-    the hash.
+    Run keys stand for the arms, so the hash stays the same if an arm is renamed or the sentence of
+    the claim is reworded.
     """
     that, keys = claim.that, study.keys_at(0)
     terms = sorted((keys.get(arm, arm), factor) for arm, factor in that.terms.items())
@@ -92,7 +92,7 @@ def statement_key(study: Study, claim: Claim) -> str:
 
 
 def state(study: Study, store: Store) -> None:
-    """Record the claims of a new launch in the store.
+    """Record in the store that a new launch states the claims of its study.
 
     A known claim keeps the time of its first launch; more seeds or other planned looks are added
     to its record.
@@ -207,7 +207,9 @@ def _changes(
 
 
 def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
-    """Record that a report shows results of claims, if more runs have finished since the last one.
+    """Count a report that shows results of claims, if it shows more finished runs than the last.
+
+    Such a report is called a look here; the planned looks are tests.
 
     Args:
         study: The study with its claims.
@@ -235,8 +237,8 @@ def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
 def spell_statements(statements: Iterable[Statement]) -> str:
     """Return, as text, when the claims of a study were stated; empty without claims.
 
-    For example `before the runs, 2 looks` or `1 of 3 after the runs began, seeds added after a
-    look, 1 look`.
+    Here a look is a report that showed results of a claim, not a planned test. For example
+    `before the runs, 2 looks` or `1 of 3 after the runs began, seeds added after a look, 1 look`.
     """
     known = tuple(statements)
     if not known:

@@ -32,7 +32,7 @@ def name_of_point(number: int) -> str:
 
 
 def name_of_confirmation(arm: str) -> str:
-    """Return the name of the arm that trains another arm again in the confirmation."""
+    """Return the name of the arm that trains an arm again in the confirmation: `confirm ARM`."""
     return f"confirm {arm}"
 
 

@@ -1,7 +1,7 @@
 """Bounds: significance levels for tests at several looks that together keep one overall level.
 
-A claim is tested at each look, after more and more seeds. The level of each test says how large its
-t statistic must be; a larger one is called a crossing. The overall level is the probability of at
+A claim is tested at each look, after more and more seeds. A test is significant if |t| is above a
+bound, which its level gives; this is called a crossing. The overall level is the probability of at
 least one crossing if there is no difference.
 
 The probabilities are computed, not simulated. If there is no difference, the standardised sum of n
@@ -10,12 +10,13 @@ independent normal differences,
     w_n = sum / sqrt(n * sum of squares),    t_n = w_n sqrt((n - 1) / (1 - w_n^2)),
 
 depends only on the direction of the vector of the n differences, which is independent of its
-length. So w_n is a Markov chain:
+length. A crossing is a |w_n| above a bound, and w_n is a Markov chain:
 
     w_(n+m) = (sqrt(n B) w_n + sqrt(m (1 - B)) v) / sqrt(n + m),
 
-with B ~ Beta(n/2, m/2) and v one coordinate of a uniform point on the sphere in m dimensions. The
-probability of a first crossing is integrated backwards from the last look.
+where B ~ Beta(n/2, m/2) is the share of the first n differences in the sum of squares, and v is
+sum / sqrt(m * sum of squares) of the m new ones: one coordinate of a uniform point on the sphere in
+m dimensions. The probability of a first crossing is integrated backwards from the last look.
 
 Sources: for the looks, Pocock 1977, O'Brien and Fleming 1979, Wang and Tsiatis 1987; for the
 repeated intervals, Jennison and Turnbull 1989. They assume a known variance; this module does not.

@@ -21,7 +21,10 @@ Hours = Annotated[float, Range(0, math.inf, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget(Checked):
-    """Limits, such as hours, at which a search stops proposing points and a grid starting seeds."""
+    """Limits, such as hours, at which a search proposes no more points.
+
+    A study without a search then starts no more seeds.
+    """
 
     hours: Hours | None = None
     """Hours in which at least one run was training, over all launches; for a search, wall-clock

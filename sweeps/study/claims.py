@@ -47,7 +47,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatedComparison(Checked):
-    """Comparison that a claim states: of two arms, two differences of arms, or arm and number.
+    """Comparison stated by a claim: of two arms, two differences of arms, or an arm and a number.
 
     Runs with the same seed are paired.
     """
@@ -151,7 +151,8 @@ class StatedComparison(Checked):
         """Factor of each arm in a claim's difference: left side minus right side.
 
         For `less: [A, B]` the factors are 1 for A and -1 for B. Arms that cancel are left out. A
-        number on the right side is not subtracted; it shifts `allowed` instead.
+        number on the right side is not subtracted; it shifts the allowed values (`allowed`)
+        instead.
         """
         found: dict[str, float] = {}
         for side, sign in zip(self._sides(), (1.0, -self.times), strict=True):
@@ -166,10 +167,10 @@ class StatedComparison(Checked):
 
     @property
     def allowed(self) -> tuple[float, float]:
-        """Smallest and largest value of a claim for which it is true.
+        """Smallest and largest value of a claim's difference for which the claim is true.
 
-        The value is left minus right side; if the right side is a number, it is the left side
-        alone.
+        The difference is left minus right side; if the right side is a number, it is the left side
+        alone. An end without a limit is infinite.
         """
         middle, margin = self.number or 0.0, self.margin or 0.0
         low = -math.inf if self.relation in ("less", "at_most") else middle - margin
@@ -177,9 +178,9 @@ class StatedComparison(Checked):
         return low, high
 
     def judge(self, low: float, high: float) -> Decision:
-        """Return a claim's verdict, given a confidence interval of its value.
+        """Return a claim's verdict, given a confidence interval of its difference.
 
-        The value is left minus right side; if the right side is a number, it is the left side
+        The difference is left minus right side; if the right side is a number, it is the left side
         alone.
 
         Args:
@@ -196,12 +197,12 @@ class StatedComparison(Checked):
         return "fails" if high < least or low > most else "undecided"
 
     def merged(self, same: Mapping[str, str]) -> Mapping[str, float]:
-        """Return each arm's factor in a claim's difference; arms with equal results become one.
+        """Return each arm's factor in a claim's difference; arms with equal results count as one.
 
         Args:
-            same: Name of the arm that stands for another arm, because both compute the same
-                results, by name of that other arm. Their factors are added; an arm whose factor
-                becomes 0 is left out.
+            same: For each arm that computes the same results as another arm: the name of that other
+                arm, by its own name. The factors of both are added; an arm whose factor becomes 0
+                is left out.
         """
         found: dict[str, float] = {}
         for arm, factor in self.terms.items():
@@ -213,8 +214,8 @@ class StatedComparison(Checked):
     ) -> Decision | None:
         """Return a claim's verdict if the metric's range decides it without any run, else None.
 
-        For example, an error in [0, 1] is always less than 2. `undecided` means that no confidence
-        interval within the metric's range can support the claim.
+        For example, an error in [0, 1] is always less than 2. `undecided`: of the differences that
+        the claim allows, only a single one is possible, so no confidence interval can support it.
 
         Args:
             least: Smallest possible value of the metric.

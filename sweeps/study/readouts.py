@@ -39,7 +39,7 @@ class Last:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeanOfLast(Checked):
-    """Read-out: the mean of the last evaluations, which varies less than a single one."""
+    """Read-out: the mean of a metric's last evaluations, which varies less than a single one."""
 
     tag: ClassVar = "mean_of_last"
 
@@ -100,7 +100,7 @@ class BestValidation:
     """Read-out: the metric at the epoch with the lowest validation error, the first such epoch.
 
     The run is still trained to its last epoch. Metrics of the validation images cannot be
-    read at this epoch: it was selected by them, so they would be too optimistic.
+    read out in this way: these images select the epoch, so the values would be too optimistic.
     """
 
     tag: ClassVar = "best_validation"
@@ -131,9 +131,9 @@ class BestValidation:
 class EarlyStopping(Checked):
     """Read-out: the metric at the epoch that early stopping would select.
 
-    A run would stop at the first evaluation that ends `patience` evaluations in a row without a new
-    lowest validation error. It is still trained to its last epoch, so that other read-outs can use
-    the same run.
+    A run would stop once `patience` evaluations in a row bring no new lowest validation error; the
+    epoch with the lowest one so far is selected. The run is still trained to its last epoch, so
+    that other read-outs can use it.
 
     Source: Prechelt 1998, Early stopping, but when?, criterion UP.
     """
@@ -227,7 +227,10 @@ class Peak:
     evaluations: ClassVar = 3
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return how far a metric rises and falls again in a run; None below three evaluations."""
+        """Return how far a metric rises and falls again in a run.
+
+        The result is None if the metric was evaluated fewer than three times.
+        """
         measured = [record.metrics[metric] for record in records if metric in record.metrics]
         if len(measured) < self.evaluations:
             return None

@@ -66,7 +66,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pruning(Checked):
-    """Numbers of seeds after which a point that is clearly worse than the best gets no more."""
+    """Rule that prunes a point of a search that is clearly worse than the best after some seeds."""
 
     after: Annotated[int, Range(2)]
     """Number of seeds of a point before its first comparison."""
@@ -93,7 +93,7 @@ class Confirmation(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchStrategy(Checked):
-    """Settings of a search in a study file."""
+    """Settings of a search: how points are proposed, pruned and selected, and when it ends."""
 
     objective: str | Annotated[tuple[str, ...], Distinct(may_be_empty=False)]
     """Metrics of the last epoch, each minimised as a mean over seeds. Several metrics give a Pareto
@@ -170,7 +170,7 @@ class SearchStrategy(Checked):
         return None if self.prune is None else self.prune.after
 
     def prune_looks(self, seeds: int) -> tuple[int, ...]:
-        """Return after how many of its seeds a point may be pruned (get no more); empty if never.
+        """Return the numbers of seeds after which a point may be pruned; empty if it never is.
 
         Args:
             seeds: Number of seeds of a complete point.
@@ -329,5 +329,5 @@ class SearchHistory:
     with fewer than two complete points."""
 
     def asks(self, search: Search) -> bool:
-        """Return True if a search will propose more points."""
+        """Return True if a search will propose more points, given these points so far."""
         return len(self.points) < search.points and self.ended is None

@@ -67,12 +67,12 @@ class Real(Checked):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest number that a search may try for this parameter."""
+        """The pair (`low`, `high`), between which Optuna draws a value."""
         return self.low, self.high
 
     @property
     def extremes(self) -> tuple[float, ...]:
-        """The smallest and the largest value that a search may try."""
+        """Values with which rules of the search are checked: the smallest and the largest."""
         return self.bounds
 
 
@@ -108,7 +108,7 @@ class Integer(Checked):
 
     @property
     def extremes(self) -> tuple[int, ...]:
-        """The smallest and the largest value that a search may try."""
+        """Values with which rules of the search are checked: the smallest and the largest."""
         return self.low, self.high
 
 
@@ -178,7 +178,7 @@ class Space:
     parameters: tuple[Parameter, ...]
 
     def draw(self, draw: Draw) -> dict[str, Any]:
-        """Return a point: ask for the value of each parameter, after those that it depends on.
+        """Return a point; the value of each parameter is drawn after those on which it depends.
 
         Args:
             draw: Function that returns a value for a parameter, for example at random; called for
@@ -214,7 +214,10 @@ class Space:
         return all(parameter.distribution.values() is not None for parameter in self.parameters)
 
     def size(self) -> int | None:
-        """Return the number of points in this space, at most `MAX_GRID` + 1; None if infinite."""
+        """Return the number of points in this space; None if infinite.
+
+        Counting stops at `MAX_GRID` + 1.
+        """
         if not self.is_countable:
             return None
         return sum(1 for _ in itertools.islice(self.grid(), MAX_GRID + 1))

@@ -125,13 +125,14 @@ class Study:
         return problem.headline[-1]
 
     def tags_of(self, arm: str) -> tuple[str, ...]:
-        """Return the tags of an arm for tables, figures and records, such as `oracle`."""
+        """Return the words with which tables and figures must mark an arm, such as `oracle`."""
         return self.problem.presentation.tags(self.arms[arm])
 
     def remarks(self) -> tuple[str, ...]:
         """Return remarks on the data of the study's runs, for plans and captions, each once.
 
-        A remark that does not hold for every arm names its arms.
+        An example is that test images are also training images. A remark that does not hold for
+        every arm names its arms.
         """
         found: dict[str, list[str]] = {}
         for arm, config in self.arms.items():
@@ -151,8 +152,8 @@ class Study:
     def runs(self) -> tuple[Run, ...]:
         """Return every run, in an order that does not change when arms are added.
 
-        First come the arms of the study file, seed by seed, so that tables fill evenly; then the
-        arms that were added during the study, one after another.
+        First come the arms of the study file, all of them at one seed before the next, so that
+        tables fill evenly; then the arms that were added during the study, one after another.
         """
         return self._runs
 
@@ -190,7 +191,10 @@ class Study:
         return {**self.outside, **self.arms}
 
     def teachers(self) -> frozenset[str]:
-        """Return the last stage key of each teacher in a study, also of points still to propose."""
+        """Return the last stage key of each run of this study that is a teacher.
+
+        Arms from which points of the search may learn count, even if no point was proposed yet.
+        """
         taught = {stage_keys(run.teacher)[-1] for run in self.runs() if run.teacher}
         teaching = self.problem.teaching
         if teaching is not None and self.search is not None:
@@ -218,9 +222,10 @@ class Study:
 
     @cached_property
     def settings(self) -> str:
-        """Hash of the study, 32 digits; it changes if any arm would compute other numbers.
+        """Hash of the names and run keys of the arms in the study file, 32 digits.
 
-        More seeds or points extend a study and do not change it.
+        It changes if one of these arms would compute other numbers. More seeds or points of a
+        search extend a study and do not change it.
         """
         keys = self.keys_at(0)
         ids = " ".join(f"{arm} {keys[arm]}" for arm in self.fixed)

@@ -66,7 +66,7 @@ def is_usable(uri: str) -> bool:
 
 
 def experiment_id(uri: str, name: str) -> str | None:
-    """Return the id of the experiment of a name in MLflow's database file.
+    """Return the id of the experiment with a given name in MLflow's database file.
 
     The result is None if the file cannot be used (`is_usable`), if MLflow is missing or raises an
     error, or if the experiment does not exist or is in MLflow's trash.

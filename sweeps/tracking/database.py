@@ -55,10 +55,13 @@ def require_artifacts(location: str | None) -> None:
 
 
 def blank_of(version: str) -> Path:
-    """Return the path, without a hash, of the blank MLflow database that is copied into new homes.
+    """Return the path of the blank MLflow database, without the sha256 of its content in the name.
 
-    The file's real name also contains the sha256 of its content. A file whose content does not fit
-    its name, because it is damaged or of another program, is not used.
+    The database is copied into new homes. Its real name is `mlflow-VERSION-SHA256.db`. A file whose
+    content does not fit its name, because it is damaged or of another program, is not used.
+
+    Args:
+        version: Version of MLflow.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache).absolute() / "mixsweep" / f"mlflow-{version}.db"

@@ -136,15 +136,15 @@ class Experiment:
                 self.tags[name] = value
 
     def bring(self, wanted: Wanted, missing: Missing | None = None) -> LoggedRun:
-        """Find or create a run in MLflow, give it the wanted tags, params and values; return it.
+        """Find or create a run in MLflow, give it the wanted tags, params and rows; return it.
 
-        MLflow's metrics cannot be changed, so a run with wrong values is created again. The old one
-        is moved to MLflow's trash, unless it may belong to another store.
+        MLflow's rows (metric values) cannot be changed, so a run with wrong rows is created again.
+        The old one is moved to MLflow's trash, unless it may belong to another store.
 
         Args:
             wanted: Name, tags, params and start time that the run should have.
-            missing: Function from the rows (metric values) in MLflow to the rows to add; it returns
-                None if MLflow has wrong rows. None if no rows are to be added.
+            missing: Function that takes the run's rows in MLflow and returns the rows to add, or
+                None if some are wrong. Without this function no rows are added.
         """
         entry = self.entries.get(wanted.identity)
         rows: Sequence[Row] | None = ()

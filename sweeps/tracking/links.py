@@ -96,7 +96,8 @@ def view_tags(
         metric: The metric by which arms are sorted.
         is_lower_better: If True, the lowest value comes first.
         metrics: Metrics of the arms. Charts of the means are shown, others are hidden.
-        results: Names of the arms' tags that have results as text; that for `metric` comes first.
+        results: Names of the arms' tags that contain results as text. The first tag, with results
+            of the compared metric, becomes the first column.
         params: Dotted paths of the settings in which the arms differ; each becomes a column.
     """
     columns = {

@@ -113,7 +113,7 @@ class LoggedRun:
 
     @property
     def identity(self) -> Identity:
-        """Level of the run (study, arm or seed) and its name; parts that lack a tag are empty.
+        """Level of the run (study, arm or seed) and its name, from tags; empty for missing tags.
 
         Runs of older versions of mixsweep lack the tag `config_id`.
         """
@@ -157,7 +157,10 @@ class LoggedRun:
 
 
 def logged_run(run: "MlflowRun") -> LoggedRun:
-    """Return what MLflow has of a run, from MLflow's answer; metric values are read later."""
+    """Return status, tags, params and metric names of a run, from MLflow's answer.
+
+    Metric values are read later.
+    """
     metric_names = tuple(run.data.metrics)
     return LoggedRun(
         run_id=run.info.run_id,

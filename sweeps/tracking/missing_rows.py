@@ -8,15 +8,15 @@ from sweeps.tracking.progress import Row
 def missing_rows(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> list[Row] | None:
     """Return the rows (metric values) of a run to send to MLflow; None if MLflow has wrong ones.
 
-    A row in MLflow is wrong if the store does not have it.
+    A row in MLflow is wrong if it is not in `rows`.
 
     Rows that MLflow has are not sent again, because this would be slow. A row includes its time: if
     a damaged epoch is trained again, its values are the same but the old rows are wrong. For a run
-    in training, rows that the store lacks are allowed, because the run may not have reported yet
-    the epochs that it shares with other runs.
+    in training no row counts as wrong, because the run may not have reported yet the epochs that it
+    shares with other runs.
 
     Args:
-        rows: Rows of the run in the store.
+        rows: All known rows of the run: from the store, or reported so far if it is in training.
         is_live: True if the run is in training.
         known: Rows of the run in MLflow.
     """

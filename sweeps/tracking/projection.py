@@ -112,12 +112,12 @@ class Projection:
         self._opened = None
 
     def reconcile_run(self, progress: RunProgress) -> None:
-        """Write what is new of a run to MLflow; first create the MLflow run of its arm if missing.
+        """Write new results of a run to MLflow; first create the MLflow run of its arm if missing.
 
         A run that has not started is not created in MLflow.
 
         Args:
-            progress: The latest known state of the run.
+            progress: The latest known epochs and outcome of the run.
         """
         experiment = self._experiment()
         parent = self._bring_arm(progress.run.arm)
@@ -145,7 +145,7 @@ class Projection:
 
         Args:
             arm: Name of the arm.
-            seeds: Latest known state of each run of this arm in the study.
+            seeds: Latest known epochs and outcome of each run of this arm in the study.
         """
         experiment, study = self._experiment(), self.study
         entry = self._bring_arm(arm)
@@ -229,7 +229,7 @@ class Projection:
             experiment.log_model(entry, described, folder)
 
     def log_report(self, folder: Path, note: str) -> None:
-        """Upload a study's report to MLflow, as artifacts of the MLflow run that stands for it.
+        """Upload a study's report to MLflow, as artifacts of the MLflow run of the whole study.
 
         Args:
             folder: Folder with the report; all its files are uploaded.

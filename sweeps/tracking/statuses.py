@@ -16,7 +16,15 @@ STATUSES: Mapping[Outcome, Status] = {
 
 
 def arm_outcome(outcomes: set[Outcome], *, is_known: bool) -> Outcome:
-    """Return the outcome of an arm, given those of its seeds."""
+    """Return the outcome of an arm, given the outcomes of its runs, one per seed.
+
+    The arm is `failed` if one run is, else `diverged` if one run is, else `missing` if all known
+    runs are, else `complete` if all runs are, else `partial`.
+
+    Args:
+        outcomes: The distinct known outcomes.
+        is_known: True if the outcome of every run of the arm is known.
+    """
     if "failed" in outcomes:
         return "failed"
     if "diverged" in outcomes:

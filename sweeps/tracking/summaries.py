@@ -34,7 +34,7 @@ def curves(
     Args:
         seeds: The epochs of each run, for at least one run.
         problem: The problem of the study, which defines the main metrics of its reports.
-        summarise: Function that computes mean, sd and interval.
+        summarise: Function that computes mean, sd and interval over several runs.
         lead: The headline metric named in the study; None means the problem's default.
     """
     values: dict[str, dict[int, list[float]]] = {}
@@ -99,7 +99,7 @@ def headline_row(
         metric: The metric by which arms are compared.
         readout: The read-out of a run: the rule by which one number stands for it, such as the last
             epoch.
-        summarise: Function that computes the mean.
+        summarise: Function that computes the mean over several runs.
 
     Returns:
         The row; None if the read-out is the last epoch, or a run has no finite value.
@@ -131,7 +131,7 @@ def texts(  # noqa: PLR0913  six independent inputs
         problem: The problem of the study, which defines the main metrics and their units.
         readout: The read-out of a run: the rule by which one number stands for it, such as the last
             epoch.
-        summarise: Function that computes mean and interval.
+        summarise: Function that computes mean and interval over several runs.
         lead: The headline metric named in the study; None means the problem's default.
     """
     records = [[record for record, _ in epochs] for epochs in seeds]

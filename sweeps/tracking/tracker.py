@@ -43,7 +43,7 @@ or `load` and the name of a module."""
 class Tracker:
     """Writes a study's new results to MLflow from a background thread; one per study and driver.
 
-    A newer state of a run replaces a state that is not written yet, so a run that has ended is
+    Newer results of a run replace older ones that are not written yet, so a run that has ended is
     written once. If the server fails, a write is repeated until it succeeds or the tracker is
     closed (see `Outbox`). Data that MLflow rejects is dropped with a warning, because MLflow would
     reject it again; the store still has it. If the driver is killed, the next launch writes the
@@ -131,7 +131,7 @@ class Tracker:
 
         Args:
             folder: Folder with the report. Its files are read at the upload, not now.
-            note: Markdown text for the page of the run with the report.
+            note: Markdown text for the page of the MLflow run that gets the report.
         """
         self._report = folder, note
         self._outbox.post(("report", ""), rank=_SUMMARY)
@@ -334,7 +334,7 @@ class Untracked(Tracker):
         """Do nothing, because this tracker writes nothing to MLflow."""
 
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
-        """Do nothing: the main thread imports the modules that it needs."""
+        """Do nothing: without MLflow, the main thread imports modules when it needs them."""
 
     @property
     def experiment_id(self) -> str | None:

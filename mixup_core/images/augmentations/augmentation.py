@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 class Augmentation(Checked, ABC):
     """Base class of augmentations, which change training images batch by batch on their device.
 
-    `draw` is called once per epoch and returns all random values, so that a resumed run has the
-    same bits. If the second view of an image is another training image, it gets the same change.
-    Probes and evaluation use images without augmentation. The file of an augmentation is imported
-    whenever a study is read, so import torch inside the methods.
+    `draw` is called once per epoch and returns all its random values, so that a resumed run sees
+    the same images. If the second view of an image (`data.views`, not the partner for mixing) is
+    another training image, both get the same change. Probes and evaluation use no augmentation.
+    The file of an augmentation is imported whenever a study is read, so import torch inside the
+    methods.
 
     Example:
         >>> from dataclasses import dataclass
@@ -70,8 +71,8 @@ class Augmentation(Checked, ABC):
     ) -> "NDArray[Any] | None":
         """Draw the random values that an augmentation uses in one epoch; None if it uses none.
 
-        The shape is `(*shape, values per image)`. Training calls this method at the start of each
-        epoch.
+        The result has the shape `(*shape, values per image)`. Training calls this method at the
+        start of each epoch.
 
         Args:
             shape: First axes of the result, (2, images): values are drawn for the images and for
@@ -92,13 +93,14 @@ class Augmentation(Checked, ABC):
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
         """Return the raw pixels of a batch after the augmentation.
 
-        The result may have another number type, but its brightness must have the scale of `pixels`.
-        Training calls this method for each batch, before the pixels are normalised.
+        The result may have another number type, such as float32, but must use the same scale: 0 is
+        black, and 255 white for 8-bit pixels. Training calls this method for each batch, before the
+        pixels are normalised.
 
         Args:
             pixels: (batch, channels, height, width), integer; 0 is black.
             drawn: Values that `draw` returned for these images, (batch, numbers), on the device of
-                the pixels, or on the CPU if the class sets `chooses_on_host`.
+                the pixels, or on the CPU if they decide which functions run (`chooses_on_host`).
 
         Example:
             >>> import torch
@@ -111,12 +113,13 @@ class Augmentation(Checked, ABC):
         return pixels
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the normalised images of a batch after the augmentation.
+        """Return the normalised images of a batch after the augmentation; by default unchanged.
 
         Training calls this method for each batch, after `on_pixels` and normalisation.
 
         Args:
-            images: (batch, channels, height, width), float32; may be modified. 0 is the mean pixel.
+            images: (batch, channels, height, width), float32; 0 is the mean pixel. The
+                method may write into this tensor.
             drawn: Values that `draw` returned for these images, (batch, numbers); see `on_pixels`.
 
         Example:

@@ -36,12 +36,15 @@ class Crop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw first row, first column and mirroring (1 or 0) of each image's crop: (*shape, 3)."""
+        """Draw each image's random values for one epoch: (*shape, 3); `shape` is (2, images).
+
+        The values are first row and first column of the crop, and 1 to mirror it or 0.
+        """
         del size
         return draw_moves(shape, rng, mirrors=self.mirrors)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the images after padding, cropping and mirroring."""
+        """Return the images padded, then cropped and mirrored by their values in `drawn`."""
         return moved(pixels, drawn, self.border)
 
 

@@ -18,7 +18,9 @@ ErasedArea = Annotated[float, Range(0, 1, "()")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Erasing(Augmentation):
-    """Random erasing: replaces a window of some images by the mean pixel, after crop and mirror.
+    """Random erasing: replaces a window of some images by the mean pixel.
+
+    The augmentation that the field `before` names comes first: none, crop, or crop and mirror.
 
     Source: Zhong et al. 2020, arXiv:1708.04896; default areas and largest aspect ratio as in
     torchvision.
@@ -61,8 +63,9 @@ class Erasing(Augmentation):
     ) -> "NDArray[Any] | None":
         """Draw crop, mirroring and erased window of each image: (*shape, 7).
 
-        The values are first row and first column of the crop, 1 to mirror it or 0, and first row,
-        end row, first column and end column of the window, which is empty if nothing is erased.
+        The seven values of an image are first row and first column of the crop, 1 to mirror it or
+        0, and first row, end row, first column and end column of the window, which is empty if
+        nothing is erased.
         """
         import numpy as np
 
@@ -75,11 +78,11 @@ class Erasing(Augmentation):
         return np.concatenate([moves, windows * is_erased[..., None]], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the images after what `before` selects: no change, crop, or crop and mirroring."""
+        """Return a batch after the augmentation `before`: none, crop, or crop and mirror."""
         return pixels if self.before == "none" else moved(pixels, drawn[:, :3], self.border)
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the images with their erased windows set to 0, which is the mean pixel."""
+        """Return normalised images with the windows in `drawn` set to 0, the mean pixel."""
         from mixup_core.mixing.boxes import outside
 
         return images.mul_(outside(drawn[:, 3:], images).unsqueeze(1))

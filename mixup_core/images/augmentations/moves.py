@@ -23,7 +23,7 @@ def draw_moves(
 
     Args:
         shape: Shape of the images to draw for: (2, images) for images and their partners.
-        rng: Random generator. It gives the same crops with and without mirroring.
+        rng: Random generator. The crops drawn from it do not depend on `mirrors`.
         mirrors: True: mirror with probability 1/2.
     """
     import numpy as np

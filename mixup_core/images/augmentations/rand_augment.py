@@ -35,10 +35,12 @@ GREATEST = 30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandAugment(Augmentation):
-    """Applies random transformations, drawn with replacement, after crop and mirror.
+    """Applies random transformations, such as rotations, to each image.
 
-    The transformations and magnitudes are torchvision's; signs are random. Images of a batch with
-    the same transformation are transformed together.
+    The augmentation that the field `before` names comes first: none, crop, or crop and mirror.
+    Transformations are drawn with replacement. They and their magnitudes are torchvision's;
+    directions, such as left or right, are random. Images of a batch with the same transformation
+    are transformed together.
 
     Source: Cubuk et al. 2020, arXiv:1909.13719, section 3.
 
@@ -71,8 +73,9 @@ class RandAugment(Augmentation):
     ) -> "NDArray[Any] | None":
         """Draw crop, mirroring, transformations and signs of each image: (*shape, 3 + 2 number).
 
-        The field `number` is the number of transformations of an image; each has a sign, 1 or -1,
-        which is its direction.
+        The values of an image are first row and first column of its crop, 1 to mirror it or 0, the
+        indices of its transformations in `TRANSFORMATIONS`, as many as the field `number` says, and
+        the sign of each: 1 or -1, its direction.
         """
         import numpy as np
 
@@ -83,10 +86,10 @@ class RandAugment(Augmentation):
         return np.concatenate([moves, chosen, signs], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the images after crop, mirroring and transformations.
+        """Return the images after the augmentation `before` and the drawn transformations.
 
-        No value is read from a GPU, because each step would wait for it. For some transformations,
-        such as rotations, torchvision copies a few numbers to the GPU and waits for the copy.
+        `drawn` is on the CPU: to read from a GPU which transformations to apply, each step would
+        wait for it. In some of them, such as rotations, torchvision itself waits for a small copy.
         """
         import torch
 
@@ -110,7 +113,7 @@ class RandAugment(Augmentation):
 def transformations(
     magnitude: int, sign: int, size: tuple[int, ...]
 ) -> "Mapping[str, Callable[[Tensor], Tensor]]":
-    """Return the transformations of RandAugment by name, such as `rotate`; `identity` is left out.
+    """Return the transformations of RandAugment by name, without `identity`, which changes nothing.
 
     Each is a function from images to images, (batch, channels, height, width), uint8.
 

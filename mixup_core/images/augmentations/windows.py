@@ -15,12 +15,11 @@ def draw_windows(
     ratio: tuple[float, float],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Draw random windows of images: `(*shape, 4)`, first row, end row, first column, end column.
+    """Draw a random window of each image: a rectangle, for example the part to erase.
 
     Area, logarithm of the aspect ratio and position are uniform; sides are rounded. Ten
     rectangles are drawn for each image, and the first that fits into it is used, as in torchvision;
-    if none fits, the window is the whole image. The second result, with
-    shape `shape`, is True where at least one of the ten fits.
+    if none fits, the window is the whole image.
 
     Args:
         shape: Shape of the images to draw for: (2, images) for images and their partners.
@@ -28,6 +27,10 @@ def draw_windows(
         area: Smallest and largest area, relative to the image.
         ratio: Smallest and largest ratio of width to height.
         rng: Random generator.
+
+    Returns:
+        First row, end row, first column and end column of each window, `(*shape, 4)`; and an array
+        of shape `shape`, True where at least one of the ten rectangles fits.
     """
     tries = (*shape, _ATTEMPTS)
     pixels = rng.uniform(*area, tries) * size[0] * size[1]

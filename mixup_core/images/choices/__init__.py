@@ -1,1 +1,1 @@
-"""Parts of a training configuration that have several options, one per file."""
+"""Choices of a training configuration: network, optimizer, learning rate and average of weights."""

@@ -58,9 +58,11 @@ class Model(Checked, ABC):
         return 0
 
     def prepared(self, folder: "Path") -> Self:
-        """Return the model with absolute paths and digests of its files, such as weights.
+        """Return these settings with absolute path and digest of each file they name, if any.
 
-        This method is called when a study is read. By default it returns the model unchanged.
+        An example is a file of pretrained weights.
+
+        This method is called when a study is read. By default it changes nothing.
 
         Args:
             folder: Folder of the study file, to which relative paths refer.
@@ -101,9 +103,10 @@ class Model(Checked, ABC):
         return 1.0
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights, if fields such as layer sizes can make it large; else 0.
+        """Return the number of weights of wide layers, whose sizes a field lists; 0 if none.
 
-        The number enters an upper bound of a run's memory.
+        An upper bound of a run's memory adds it to the weights of usual networks. `Mlp` leaves out
+        biases and the last layer.
 
         Args:
             inputs: Number of values of an image: channels times pixels.
@@ -142,10 +145,11 @@ class Model(Checked, ABC):
         which is seeded before and restored afterwards.
 
         Args:
-            in_channels: As for `network`.
-            num_classes: As for `network`.
-            image_size: As for `network`, in pixels.
-            seed: Seed of the run, or two seeds.
+            in_channels: Channels of the images.
+            num_classes: Number of classes, the length of a row of logits.
+            image_size: Height and width of the images, in pixels.
+            seed: Seed of the run; or a `Seeds`, which gives one source of randomness, such as the
+                order of the images, a seed of its own.
 
         Example:
             >>> import torch

@@ -64,7 +64,7 @@ class _ByWidth(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet18(_ByWidth):
-    """ResNet-18 for small images (3x3 first convolution); 64 channels in the first stage.
+    """ResNet-18 for small images: 3x3 first convolution, first stage of 64 or `width` channels.
 
     Example:
         In a study file: `model: {name: resnet18, width: 8}`.
@@ -78,7 +78,7 @@ class ResNet18(_ByWidth):
     name: ClassVar = "resnet18"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return a ResNet-18; it has 11,173,386 parameters for 2 channels and 10 classes."""
+        """Return a ResNet-18: 11,173,386 parameters for 2 channels (two grey views), 10 classes."""
         from mixup_core.images.models import ResNet, widening
 
         del image_size
@@ -87,7 +87,7 @@ class ResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet34(_ByWidth):
-    """ResNet-34 for small images (3x3 first convolution); 64 channels in the first stage.
+    """ResNet-34 for small images: 3x3 first convolution, first stage of 64 or `width` channels.
 
     Example:
         In a study file: `model: {name: resnet34, width: 8}`.
@@ -110,7 +110,7 @@ class ResNet34(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreActResNet18(_ByWidth):
-    """ResNet-18 with normalisation before the convolutions; 64 channels in the first stage.
+    """ResNet-18 with normalisation before convolutions; first stage of 64 or `width` channels.
 
     Example:
         In a study file: `model: {name: preact-resnet18, width: 8}`.
@@ -137,7 +137,7 @@ class PreActResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vgg16(_ByWidth):
-    """VGG-16 for small images: BatchNorm, one linear layer, 64 channels in the first stage.
+    """VGG-16 for small images: BatchNorm, one linear layer, first stage of 64 or `width` channels.
 
     Example:
         In a study file: `model: {name: vgg16-bn, width: 8}`.
@@ -238,7 +238,8 @@ class Mlp(_Uniform):
     def num_wide_weights(self, inputs: int) -> int:
         """Return the number of weights up to the last hidden layer; 0 if `hidden` is not set.
 
-        The number enters an upper bound of a run's memory.
+        An upper bound of a run's memory adds it to the weights of usual networks, which include
+        those of the usual hidden layers.
 
         Args:
             inputs: Number of values of an image: channels times pixels.
@@ -278,7 +279,7 @@ class LinearModel(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timm(Model):
-    """A network of the package timm (install the extra `mixsweep[timm]`).
+    """A network of the package timm, by its name there (install the extra `mixsweep[timm]`).
 
     Example:
         In a study file: `model: {name: timm, architecture: resnet18}`.
@@ -295,14 +296,14 @@ class Timm(Model):
     """Name of the architecture in timm: `resnet18`."""
     weights: str | None = None
     """File of pretrained weights: `.safetensors`, or a file that torch loads with `weights_only`.
-    A classifier with another number of classes keeps its initial weights. Nothing is downloaded.
-    None: timm's initial weights.
+    If the file has another number of classes, the last layer keeps its initial weights. Nothing is
+    downloaded. None: timm's initial weights.
     """
     weights_digest: str | None = None
     """sha256 of the weights file, filled in when a study is read. It replaces `weights` in keys."""
 
     def prepared(self, folder: Path) -> "Timm":
-        """Return the model with absolute path and digest of its file of pretrained weights.
+        """Return these settings with absolute path and digest of the file of pretrained weights.
 
         Raises:
             DataError: If the file is missing.

@@ -87,7 +87,7 @@ class Decaying(Optimizer):
     """
 
     def check(self) -> None:
-        """Check that `decayed` selects weights for weight decay only if there is weight decay.
+        """Check that `decayed: weights`, decay of weights only, has a `weight_decay` above 0.
 
         Raises:
             RuleError: If `decayed` is `weights` while `weight_decay` is 0.
@@ -100,7 +100,8 @@ class Decaying(Optimizer):
         """Return a network's parameters in the form that PyTorch's optimizers accept.
 
         With `decayed: weights` there are two groups: parameters of at least two dimensions, which
-        have weight decay, and all others, such as biases, which have none.
+        have weight decay, and all others, such as biases, which have none. With `decayed: all` the
+        parameters are returned as they are.
         """
         if self.decayed == "all":
             return parameters
@@ -195,7 +196,7 @@ class Sgd(Decaying):
     """True: use Nesterov momentum; needs `momentum` above 0."""
 
     def check(self) -> None:
-        """Check that Nesterov momentum is set only with a momentum, and the rules of weight decay.
+        """Check that `nesterov` has a momentum above 0, and `decayed: weights` a weight decay.
 
         Raises:
             RuleError: If `nesterov` is set while `momentum` is 0, or `decayed` is `weights` while

@@ -64,9 +64,9 @@ class _WarmedUp(Checked):
         return self._factor(step - warm_steps, steps_per_epoch, epochs - self.warm_up)
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return what decides the learning rate's factors in an epoch; None if all factors are 1.
+        """Return values that decide the learning rate in an epoch, such as ("warm-up", 5).
 
-        The result enters stage keys.
+        The result is None if each step of the epoch has the full rate. It enters stage keys.
         """
         if epoch < self.warm_up:
             return "warm-up", self.warm_up

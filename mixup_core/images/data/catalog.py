@@ -70,7 +70,7 @@ PUBLISHED.add(
 
 
 class View(Mapping[str, V]):
-    """Read-only mapping from names of datasets to one property of each, such as its title.
+    """Read-only view of the registry of datasets: maps names to one property, such as the title.
 
     Datasets that plugins define are included.
     """

@@ -202,19 +202,22 @@ class DataConfig(Checked):
 
     @property
     def num_stacked(self) -> int:
-        """Number of views of an image (1 or 2) that are stacked along the channels."""
+        """Number of images (1 or 2) that are stacked along the channels as one input.
+
+        It is 2 if the input is an image and its second view, as set by `views`.
+        """
         return 2 if self.views in {"concat", "orthogonal"} else 1
 
     @property
     def pairs_classes(self) -> bool:
-        """True if the second view of each training image is an image of another class.
+        """True if the network gets each training image with one of another class, its second view.
 
         The classes are paired, and the second view comes from the class paired with the image's.
         """
         return self.views in {"concat", "added"}
 
     def num_held_out(self, available: int) -> int:
-        """Return the number of training images held out for `val/*`.
+        """Return the number of training images held out for validation (metrics `val/*`).
 
         With folds, it is the size of the fold `fold`, or of the largest fold if `fold` is None.
 
@@ -227,7 +230,7 @@ class DataConfig(Checked):
 
     @property
     def holds_out(self) -> bool:
-        """True if images are held out for `val/*`."""
+        """True if training images are held out for validation (metrics `val/*`)."""
         return self.val_size > 0 or self.folds is not None
 
     def size_of_subset(self, available: int) -> int:

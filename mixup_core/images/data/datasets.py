@@ -32,7 +32,7 @@ __all__ = ["DATASETS", "Images", "Splits", "load"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Splits:
-    """Images of a dataset by split, as loaded: no subset drawn, no second views, not normalised."""
+    """Images of a dataset by split, as loaded: before a subset is drawn and pixels normalised."""
 
     info: DatasetInfo
     train: Images
@@ -47,7 +47,7 @@ class Splits:
     """Test images under each corruption of `data.corruptions`, by name of the corruption."""
 
     def held_out(self, data: DataConfig) -> dict[str, Images]:
-        """Return the images to evaluate, by the prefix of their metrics: `val`, `test`, `test_fog`.
+        """Return validation, test, corrupted images by metric prefix: `val`, `test`, `test_fog`.
 
         Args:
             data: Decides whether the labels of validation and test images are noisy.
@@ -81,7 +81,7 @@ class Splits:
         return replace(self.train, pixels=pixels, labels=labels, num_test=len(self.test))
 
     def normalised(self, data: DataConfig) -> "Splits":
-        """Return the splits with mean and standard deviation of each channel set in `info`.
+        """Return the splits with mean and standard deviation of each channel in their `info`.
 
         The pixels do not change; training normalises them by these two. `data.normalise: measured`
         computes them from the training images; `given` keeps those in the facts about the dataset.
@@ -92,7 +92,7 @@ class Splits:
         return replace(self, info=replace(self.info, mean=mean, std=std))
 
     def pooled(self, pool: int) -> "Splits":
-        """Return the splits with each square of `pool` x `pool` pixels replaced by its sum."""
+        """Return the images, with each square of `pool` x `pool` pixels replaced by its sum."""
         return replace(
             self,
             train=self.train.pooled(pool),
@@ -125,16 +125,19 @@ _IMAGES_PER_SUM = 1000
 def load(data: DataConfig, root: Path | None = None) -> Splits:
     """Load a dataset from disk and check it. Nothing is downloaded.
 
-    If `data.test` is false, test images are not opened, so that no number can depend on them. One
-    exception touches no pixel: the digest of an image-folder covers the bytes under `test/`.
+    If `data.test` is false, test images are not decoded, so that no number can depend on them. Only
+    the digest of an image-folder, which shows changes of its files, reads the bytes under `test/`.
 
     Args:
-        data: The dataset, and how its images are pooled. Fields that apply after loading are
-            ignored (`DataConfig.as_loaded`).
+        data: The dataset, its validation images and pooling. Fields that apply after loading, such
+            as the augmentation, are ignored (`DataConfig.as_loaded`).
         root: Folder of downloaded datasets; None means `data_root()`.
 
+    Returns:
+        Images and labels by split: training, validation, test and corrupted test images.
+
     Raises:
-        DataError: If files are missing or damaged, or do not match the catalogue.
+        DataError: If files are missing or damaged, or sizes or classes differ from the known ones.
         ValueError: If validation would use every training image.
     """
     root = data_root() if root is None else root

@@ -74,10 +74,10 @@ class KnownDigests:
         return digest
 
     def keep(self, others: Iterable[Path] = ()) -> None:
-        """Save the digests requested since the cache was loaded, and of `others`; drop the rest.
+        """Save the cache with the digests requested since it was loaded; drop all others.
 
         Args:
-            others: More files whose cached digests are kept.
+            others: Files whose cached digests are kept although they were not requested.
         """
         known = {path: self._known[path] for path in map(str, others) if path in self._known}
         known |= self._asked

@@ -10,11 +10,11 @@ Indices = NDArray[np.int64]
 
 
 def split_off(num_images: int, data: DataConfig) -> tuple[Indices, Indices]:
-    """Return the indices of images to train on and of those held out for validation, both in order.
+    """Return the indices of images to train on and of those held out for validation, both sorted.
 
-    Every seed holds out the same images. A larger `val_size` holds out the images of a smaller
-    one and more. Fold f (0-based) of k consists of every k-th image of a fixed random order, so
-    that the sizes of folds differ by at most 1.
+    Without folds, every seed holds out the same images, and a larger `data.val_size` holds out
+    those of a smaller one and more. Fold f (0-based) of k consists of every k-th image of a fixed
+    random order, so that the sizes of folds differ by at most 1.
 
     Raises:
         ValueError: If no image would stay for training, or `data.folds` is set without `data.fold`.
@@ -95,7 +95,16 @@ def draw_noise(labels: Indices, num_classes: int, data: DataConfig, seed: int | 
 
 
 def draw_held_out_noise(labels: Indices, num_classes: int, data: DataConfig, split: str) -> Indices:
-    """Return the labels of `val` or `test` with label noise, which is the same at every seed."""
+    """Return the labels of validation or test images, with label noise if `data` asks for it.
+
+    The noise is the same at every seed.
+
+    Args:
+        labels: Labels without noise.
+        num_classes: Number of classes of the dataset.
+        data: Probability of noise, and whether validation or test labels have any.
+        split: `val` or `test`.
+    """
     is_noisy = data.noise_in_val if split == "val" else data.noise_in_test
     seed = {"val": 0, "test": 1}[split]
     return draw_noise(labels, num_classes, data, seed) if is_noisy else labels

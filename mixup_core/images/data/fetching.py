@@ -162,7 +162,7 @@ def fetch(name: str, root: Path) -> str:
     for it.
 
     Args:
-        name: A key of `CATALOG`, or a corrupted set such as `cifar10-c`.
+        name: Name of a dataset, such as `cifar10`, or of a corrupted set, such as `cifar10-c`.
         root: Folder of datasets, see `data_root`; created if it is missing.
 
     Returns:

@@ -23,7 +23,7 @@ _VARIABLE = re.compile(r"\d[\d.,]*|'[^']*'")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileFault:
-    """A file or class folder of an image-folder that cannot be used."""
+    """A file or class folder of an image-folder that cannot be used, and the reason."""
 
     name: str
     """Path relative to the image-folder, with `/`."""
@@ -52,7 +52,7 @@ class FileFault:
 
 
 class FileFaultsError(DataError):
-    """Error: some files of an image-folder cannot be used. The message lists them."""
+    """Error: files of an image-folder cannot be used. If they are many, the message names some."""
 
     def __init__(self, folder: Path, faults: Sequence[FileFault]) -> None:
         advice = [] if all(fault.text == EMPTY_CLASS for fault in faults) else [_ADVICE]

@@ -98,7 +98,7 @@ class FolderFacts:
 
 
 def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> FolderFacts:
-    """Return the facts of an image-folder; they are cached until its files change.
+    """Return facts about an image-folder, such as its classes; cached until its files change.
 
     The header of each image is read, and the pixels of those that can be transparent.
 

@@ -35,7 +35,7 @@ class Layout:
 
     @classmethod
     def of(cls, data: DataConfig) -> Self:
-        """Return the layout that the fields `test_folder` and `skip` of a configuration set."""
+        """Return the rules, set by `data.test_folder` and `data.skip`, that select the images."""
         return cls(test_folder=data.test_folder or "test", skip=data.skip or ())
 
     def place(self, split: SplitName) -> str:
@@ -63,7 +63,7 @@ _USUAL = Layout()
 
 
 def describe(data: DataConfig) -> DatasetInfo:
-    """Return the facts about a dataset without decoding images.
+    """Return sizes, classes and other facts about a run's dataset, without decoding images.
 
     For an image-folder, the classes are the folders below `train/` and the title is the folder's
     name. If `data.test` is false, `test/` is not read and `num_test` is 0.
@@ -90,7 +90,7 @@ def describe(data: DataConfig) -> DatasetInfo:
 def folder_info(
     data: DataConfig, train: Mapping[str, Sequence[Any]], test: Mapping[str, Sequence[Any]]
 ) -> DatasetInfo:
-    """Return the facts about an image-folder, given its files by class.
+    """Return sizes, classes and other facts about an image-folder, given its files by class.
 
     Args:
         data: The folder and the size of its images; the folder need not exist.
@@ -98,7 +98,7 @@ def folder_info(
         test: Test images by class; ignored if `data.test` is false.
 
     Raises:
-        DataError: If the classes of training and test images differ.
+        DataError: If classes differ, or `data.test_fraction` would split a class of one image.
     """
     folder, image_size = folder_and_size(data)
     if data.test_fraction is not None and min(map(len, train.values())) < 2:
@@ -150,9 +150,9 @@ def split_classes(
 ) -> tuple[Mapping[str, Sequence[_Files]], Mapping[str, Sequence[_Files]]]:
     """Return the training images and the test images of an image-folder, each by class.
 
-    With `data.test_fraction`, the images of `train/` whose names have the lowest sha256 become test
-    images, so that adding an image moves at most one other from one split to the
-    other. If `data.test` is false, there are no test images.
+    With `data.test_fraction`, this share of each class in `train/` becomes test images: those whose
+    names have the lowest sha256. An image that is added thus moves at most one other image between
+    the splits. If `data.test` is false, there are no test images.
 
     Args:
         data: The folder.
@@ -242,9 +242,9 @@ def class_files_and_faults(
 
 
 def unused_folders(folder: Path, layout: Layout) -> list[str]:
-    """Return the names of an image-folder's subfolders that no run reads.
+    """Return the names of subfolders that runs ignore although `data.skip` does not match them.
 
-    These are all except `train/`, the test folder, and those that `data.skip` leaves out.
+    These are all such subfolders of an image-folder except `train/` and the test folder.
     """
     names = [entry.name for entry in _entries(folder) if entry.is_dir() and layout.has(entry.name)]
     return [name for name in names if name not in {"train", layout.test_folder}]

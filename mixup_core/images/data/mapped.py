@@ -42,18 +42,19 @@ _DECODERS = ("numpy", "pillow", "torch", "torchvision")
 
 
 def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load the splits of a dataset into memory that all processes of this machine share.
+    """Load the images of a dataset, by split, into memory that this machine's processes share.
 
     The first process decodes the files; the others wait for it. A process that writes to the
     tensors changes only its own copy. If the folder `root` cannot be written, each process
     decodes for itself.
 
     Args:
-        data: The dataset. Fields that apply after loading are ignored (`DataConfig.as_loaded`).
+        data: The dataset. Fields that apply after loading, such as the augmentation, are ignored
+            (`DataConfig.as_loaded`).
         root: Folder of downloaded datasets; None means `data_root()`.
 
     Raises:
-        DataError: If files are missing or damaged, or do not match the catalogue.
+        DataError: If files are missing or damaged, or sizes or classes differ from the known ones.
         ValueError: If validation would use every training image.
     """
     root = data_root() if root is None else root
@@ -77,13 +78,14 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def load_once(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load the splits of a dataset into shared memory (`load_mapped`); download it if missing.
+    """Load a dataset's images, by split, as `load_mapped` does; download them first if missing.
 
-    The two datasets loaded last stay in memory, because a process executes many runs in turn. If
-    several processes of a machine need the download, one makes it and the others wait.
+    A process keeps the two datasets that it loaded last, for its next runs, and does not load them
+    again. If several processes of a machine need the download, one makes it and the others wait.
 
     Args:
-        data: The dataset. Fields that apply after loading are ignored (`DataConfig.as_loaded`).
+        data: The dataset. Fields that apply after loading, such as the augmentation, are ignored
+            (`DataConfig.as_loaded`).
         root: Folder of downloaded datasets; None means `data_root()`.
     """
     return _kept(data.as_loaded(), root, PUBLISHED.origins.get(data.name))

@@ -21,12 +21,12 @@ def grey_thumbnail(picture: Any) -> Any:
 
 
 def near_copies(held_out: Sequence[Any], trained: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Yield (index of a held-out image, index of the training image that it nearly equals).
+    """Yield (index of a test image, index of the training image that it nearly equals).
 
     Copies saved with another quality or size are found; cropped, rotated or mirrored ones are not.
 
     Args:
-        held_out: Grey thumbnails of the held-out images.
+        held_out: Grey thumbnails of the test images.
         trained: Grey thumbnails of the training images.
     """
     import numpy as np

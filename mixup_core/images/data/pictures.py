@@ -33,7 +33,7 @@ than 500 MB: Pillow needs 4 bytes per pixel and two copies.
 
 
 def picture_reader() -> str:
-    """Return a text with the versions of Pillow and of this module's decoding rules.
+    """Return a text that identifies the reader of pictures: versions of Pillow and this module.
 
     Cached results of decoding are used only if this text is the same.
     """
@@ -46,11 +46,13 @@ def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
 
     Args:
         file: The file.
-        size: Side to which the image will be resized, in pixels; None: its own size.
+        size: Side to which the image will be resized, in pixels, to predict the memory that this
+            takes; None: it is not resized.
 
     Raises:
-        DataError: If the image cannot be decoded, has more than 8 bits per channel, contains
-            several images, or would take too much memory; the message names the file.
+        DataError: If the image cannot be decoded, has grey levels or a transparent colour of more
+            than 8 bits, contains several images, or would take too much memory; the message names
+            the file.
     """
     from PIL import Image  # studies of other datasets need no Pillow
 
@@ -104,17 +106,18 @@ def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
     """Return an image file as 8-bit RGB, upright, with a colour behind transparent pixels.
 
     EXIF orientation is applied. Grey images get three equal channels, CMYK is converted, and of
-    16-bit colours the upper 8 bits are kept.
+    16-bit RGB the upper 8 bits are kept; `opened_picture` refuses 16-bit grey.
 
     Args:
         file: The image file.
         size: Side to which the image will be resized, in pixels; an image that is too large to
             decode is refused.
-        background: A name of `BACKGROUNDS`; None refuses transparent images.
+        background: Colour behind transparent pixels, a name in `BACKGROUNDS`; None refuses
+            transparent images.
 
     Raises:
-        DataError: As for `opened_picture`, or if the image is transparent and there is no
-            background.
+        DataError: If `opened_picture` refuses the file, for example because it is damaged, or if
+            the image is transparent and there is no background.
     """
     from PIL import Image, ImageOps
 
@@ -152,8 +155,8 @@ def _check_head(file: Path, opened: Any, size: int | None) -> None:
     """Check an image by its file header, before its pixels are decoded.
 
     Raises:
-        DataError: If the image has more than 8 bits per channel, contains several images, or would
-            take too much memory.
+        DataError: If the image has grey levels or a transparent colour of more than 8 bits,
+            contains several images, or would take too much memory.
     """
     named = printable(str(file))
     if opened.mode.startswith(("I", "F")):

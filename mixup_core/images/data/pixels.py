@@ -12,7 +12,7 @@ _IMAGES_PER_RESIZE = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Images:
-    """Raw pixels and labels of one split.
+    """Raw pixels and labels of the images of one split, such as the test images.
 
     Example:
         >>> import numpy as np

@@ -28,14 +28,16 @@ def download(url: str, to: Path) -> None:
 
 
 def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
-    """Return a function that downloads files without unpacking, and advice for the user.
-
-    The function gets the folder into which it downloads. It is the only value of a mapping, under
-    the URLs joined by commas. The advice tells what to do by hand if the download fails.
+    """Return a mapping from URLs to a function that downloads a dataset's files, and advice.
 
     Args:
-        urls: URLs by path below the root.
+        urls: URLs of the files, which need no unpacking, by path below the root.
         root: Folder in which a user can put the files by hand.
+
+    Returns:
+        A mapping with one item, whose key is all URLs, joined by commas, and whose value is the
+        function; it takes the folder to download into. And advice for the user: what to do by hand
+        if the download fails.
     """
 
     def fill(staging: Path) -> None:
@@ -47,17 +49,18 @@ def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
 
 
 def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
-    """Return functions that unpack a dataset's tar archive, and advice for the user.
-
-    The functions are the values of a mapping, under their sources: the user's copy in `root` if
-    there is one, then the URL. Each function gets the folder into which it unpacks. The advice
-    tells what to do by hand if all fail.
+    """Return functions that unpack a dataset's tar archive into a folder, by source, and advice.
 
     Args:
         url: URL of the archive.
         filename: Name of the archive in `root`.
         md5: Digest of the archive.
         root: Folder in which a user can put the archive.
+
+    Returns:
+        A mapping from each source of the archive (the user's copy in `root`, if there is one, then
+        the URL) to a function that takes the folder to unpack into. And advice for the user: what
+        to do by hand if all of them fail.
     """
     by_hand = root / filename
 

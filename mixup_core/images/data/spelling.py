@@ -8,7 +8,7 @@ from mixup_core.rules import printable
 
 
 def plain(name: str) -> str:
-    """Return a name in small letters, each accent in one Unicode form, as macOS compares names."""
+    """Return a name in lower case, each accent in one Unicode form, as macOS compares names."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

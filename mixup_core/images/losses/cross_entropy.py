@@ -36,7 +36,10 @@ class CrossEntropy(Checked):
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
     ) -> "Tensor":
-        """Return each image's loss, (batch,), from logits and mixed label; see `Loss.per_image`."""
+        """Return each image's cross entropy with its mixed label, (batch,).
+
+        The mixed label has the weight `lam` on `labels` and 1 - `lam` on `partner_labels`.
+        """
         from mixup_core.mixing.mixed_losses import mixed_cross_entropies
 
         return mixed_cross_entropies(logits, labels, partner_labels, lam, self.smoothing)
@@ -50,7 +53,8 @@ class CrossEntropy(Checked):
     ) -> float | None:
         """Return the infimum of the mean loss over all classifiers; None with label smoothing.
 
-        `mixup_core.mixing.loss_floor` computes it. Arguments are those of `Loss.floor`.
+        `mixup_core.mixing.loss_floor` computes it from the law of lam, the labels of all training
+        images, and the way in which partners are drawn.
         """
         from mixup_core.mixing.loss_floor import loss_floor
 

@@ -28,7 +28,10 @@ class SquaredError:
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
     ) -> "Tensor":
-        """Return each image's loss, (batch,), from logits and mixed label; see `Loss.per_image`."""
+        """Return the squared error of each image's logits against its mixed label, (batch,).
+
+        The mixed label has the weight `lam` on `labels` and 1 - `lam` on `partner_labels`.
+        """
         from mixup_core.mixing.mixed_losses import mixed_squared_errors
 
         return mixed_squared_errors(logits, labels, partner_labels, lam)
@@ -40,6 +43,6 @@ class SquaredError:
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> float:
-        """Return 0: a function that equals the mixed target at every mixed image has no error."""
+        """Return 0, the infimum of the loss: logits that equal all mixed labels have no error."""
         del law, labels, partner, batch_size
         return 0.0

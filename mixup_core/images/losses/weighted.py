@@ -25,7 +25,10 @@ class Weighted:
     def per_image(
         self, logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor
     ) -> Tensor:
-        """Return each image's loss, (batch,), from logits and mixed label; see `Loss.per_image`."""
+        """Return each image's weighted cross entropy with its mixed label, (batch,).
+
+        The mixed label has the weight `lam` on `labels` and 1 - `lam` on `partner_labels`.
+        """
         return mixed_cross_entropies(
             logits, labels, partner_labels, lam, self.smoothing, self.weights
         )

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class AllPairs(Objective):
     """Objective: mean loss of all ordered pairs of a batch, including each image with itself.
 
-    A batch of B images becomes B^2 mixed images. Image i has the weight lam_i in all of its pairs;
-    `mix.partner` has no effect.
+    A batch of B images becomes B^2 mixed images. In the pair (i, j), image i has the weight lam_i
+    and image j the weight 1 - lam_i; `mix.partner` has no effect.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2, where the mixup loss J_M is a mean
     over all pairs.
@@ -38,14 +38,18 @@ class AllPairs(Objective):
     is_linear: ClassVar = True
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective that a run uses in a 0-based epoch."""
+        """Return the epoch's law and this objective; without mixing, `Plain` (the mean loss)."""
         del epoch, epochs
         return law, self if law.mixes else Plain()
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the mean loss of all ordered pairs of a batch, computed in one forward pass."""
+        """Return the mean loss of all ordered pairs of a batch of images.
+
+        It is computed in one forward pass. If the batch is not mixed, it is the mean loss of the
+        images.
+        """
         from mixup_core.mixing.linear import mix
 
         if batch.unmixed is None:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FailureSet(Guided):
-    """Loss of the training images and of the test images that a teacher misclassifies.
+    """Objective: loss of training images, and of test images that a teacher misclassifies.
 
-    Batches are drawn from all training and test images (`data.oracle: true`). A test image counts
-    only if the teacher, a network trained before, predicts a wrong class for it. The loss is the
-    mean over the images that count, or 0 if none counts. Such a run is a teacher for other runs,
-    never a result.
+    Batches are drawn from all training and test images (`data.oracle: true`), unmixed. A test image
+    counts only if the teacher, a network trained before, predicts a wrong class for it. The loss is
+    the mean over the images that count, or 0 if none counts. Such a run is a teacher for other
+    runs, never a result.
 
     Source: slides on data valuation for mixup, which train a network on data D and failure set F.
 
@@ -45,7 +45,10 @@ class FailureSet(Guided):
     }
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective that a run uses in a 0-based epoch."""
+        """Return the epoch's law and this objective, without the name of the teacher's arm.
+
+        The name must not enter stage keys; in them, `teacher_key` identifies the teacher.
+        """
         del epoch, epochs
         return law, dataclasses.replace(self, teacher="")  # `teacher_key` replaces it
 

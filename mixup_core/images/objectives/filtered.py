@@ -74,7 +74,8 @@ class Filter(Guided):
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
         """Return the mixing law and the objective that a run uses in a 0-based epoch.
 
-        Before `warm_up` and after `stop`, the objective is `Plain`.
+        Before `warm_up` and after `stop`, which are fractions of the epochs, the objective is
+        `Plain`, the mean loss of all mixed images.
         """
         first, end = epoch_after(self.warm_up, epochs), epoch_after(self.stop, epochs)
         if not first <= epoch < end:
@@ -85,9 +86,9 @@ class Filter(Guided):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss of the kept images, and two fractions of the batch.
+        """Return the loss of the images that `keep` selects, and two fractions of the batch.
 
-        One is the fraction of images that are kept, the other that of images with r <= threshold,
+        One is the fraction of these images, the other that of images with r <= threshold,
         where r is the loss of the teacher minus the loss of the student.
 
         Raises:
@@ -114,6 +115,7 @@ class Filter(Guided):
     def floor(self, mixed_floor: float) -> float | None:
         """Return the infimum over all classifiers of the mean objective.
 
-        It is known only if no image is filtered out (`keep: all`), otherwise None.
+        If no image is filtered out (`keep: all`), it is `mixed_floor`, the infimum of the mean loss
+        of the mixed images; otherwise it is unknown: None.
         """
         return mixed_floor if self.keep == "all" else None

@@ -1,4 +1,4 @@
-"""MixupE: mixup loss minus eta times the alignment of logits with label minus prediction."""
+"""MixupE: an objective, mixup loss minus a weighted alignment of logits with labels."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixupE(Objective):
-    """Objective: mixup loss minus eta times the alignment of the unmixed images.
+    """Objective: mixup loss minus eta times the alignment of unmixed images with their labels.
 
-    The alignment a_i of image x_i with label y_i uses its logits g(x_i):
+    The alignment a_i of image x_i with label y_i uses its logits g(x_i); `threshold` is a setting:
 
         a_i = <g(x_i), onehot(y_i) - softmax(g(x_i))>
         loss = mixup loss - eta * sum over a_i < threshold of a_i / batch size
@@ -54,16 +54,17 @@ class MixupE(Objective):
     """Alignment from which an image no longer counts in the regulariser."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective that a run uses in a 0-based epoch."""
+        """Return the epoch's law and this objective; without mixing or eta, `Plain` (the loss)."""
         del epoch, epochs
         return law, self if law.mixes and self.eta > 0 else Plain()
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss, the mean alignment, and the share of images with negative alignment.
+        """Return the loss, the mean alignment of all images, and the share with a negative one.
 
         The alignment of an image is the inner product of its logits with one-hot label - softmax.
+        The field `threshold` changes only the loss.
         """
         from torch.nn.functional import one_hot
 

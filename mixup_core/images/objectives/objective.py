@@ -86,7 +86,7 @@ class Objective(Checked, ABC):
         Args:
             batch: Mixed images with labels and weights.
             student: The network in training.
-            loss: Loss of an image.
+            loss: Loss function of single images, such as cross entropy.
             teacher: The teacher's network, for objectives that have one.
 
         Example:

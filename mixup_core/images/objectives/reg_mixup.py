@@ -43,7 +43,10 @@ class RegMixup(Objective):
     """Combination of both losses: `sum`, or `mean`, half the sum, as in the authors' code."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective that a run uses in a 0-based epoch."""
+        """Return the epoch's law and this objective; without mixing, `Plain` (the mean loss).
+
+        With eta = 0, nothing is mixed: the law is ERM.
+        """
         del epoch, epochs
         if self.eta == 0:
             return Erm(), Plain()

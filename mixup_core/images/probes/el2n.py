@@ -34,7 +34,10 @@ class El2n(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name."""
+        """Return the mean EL2N score of training images after an epoch, by metric name.
+
+        The score of an image is the distance between its softmax and its one-hot label.
+        """
         from torch.nn.functional import one_hot
 
         logits, labels = subject.outputs()

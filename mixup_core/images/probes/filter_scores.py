@@ -64,9 +64,10 @@ class FilterScores(Probe):
         return None if has_teacher else "the run has no teacher; set objective to filter"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name.
+        """Return the statistics of r after an epoch, by metric name.
 
-        Without a teacher, or in an epoch that does not mix, there are no values.
+        r is the teacher's loss minus the student's loss of a mixed image. Without a teacher, or in
+        an epoch that does not mix, there are no values.
         """
         import torch
         from torch.nn.functional import one_hot

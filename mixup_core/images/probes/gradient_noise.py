@@ -35,7 +35,7 @@ class GradientNoise(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name.
+        """Return the spread of the batches' gradients after an epoch, by metric name.
 
         An epoch with a single batch gives no value.
         """

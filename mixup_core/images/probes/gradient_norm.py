@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GradientNorm(Probe):
-    """Euclidean norm of the gradient of the epoch's objective, averaged over all batches.
+    """Euclidean norm of the mean over all batches of the gradient of the epoch's objective.
 
     The probe uses one new draw of partners and weights, and no weight decay. BatchNorm uses its
     running statistics. Near a stationary point of the mixed objective, the noise of this draw
@@ -37,7 +37,7 @@ class GradientNorm(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name."""
+        """Return the norm of the objective's gradient after an epoch, by metric name."""
         return {"train/gradient_norm": norm_of(gradient_of(subject))}
 
 
@@ -65,7 +65,7 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
 
 
 def norm_of(parts: "list[Tensor]") -> float:
-    """Return the Euclidean norm of the values of all tensors, reading their device only once."""
+    """Return the Euclidean norm of the values of all tensors, with one copy from the device."""
     import torch
 
     return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))

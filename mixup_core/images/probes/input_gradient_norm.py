@@ -31,7 +31,10 @@ class InputGradientNorm(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name."""
+        """Return the mean norm of the loss's input gradient after an epoch, by metric name.
+
+        There is one value for validation images and one for test images, if the run has them.
+        """
         import torch
 
         found = {}

@@ -55,7 +55,7 @@ class MeanGradientNorm(Probe):
     """Number of draws of partners and weights."""
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name."""
+        """Return the norm of the expected gradient and its error after an epoch, by metric name."""
         import torch
 
         if not subject.how.is_mixed:

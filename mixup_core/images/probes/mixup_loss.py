@@ -33,7 +33,10 @@ class MixupLoss(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name."""
+        """Return the mean loss on mixed images after an epoch, by metric name.
+
+        The result also has the infimum and the excess over it, if the infimum is known.
+        """
         import torch
 
         config = subject.config

@@ -55,7 +55,7 @@ class NeuralCollapse(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name.
+        """Return the five measures of neural collapse after an epoch, by metric name.
 
         With a single class, or if a class mean equals the average of all, there are no values.
         """

@@ -59,7 +59,7 @@ class OutsideImages(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name.
+        """Return AUROCs and confidence on images of no class after an epoch, by metric name.
 
         Without test images, there are no values.
         """

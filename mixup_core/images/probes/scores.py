@@ -48,7 +48,7 @@ class Scores(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name."""
+        """Return accuracy, balanced accuracy and AUROC after an epoch, by metric name."""
         from scipy.special import softmax
 
         from mixup_core.scores import accuracy, auroc, balanced_accuracy

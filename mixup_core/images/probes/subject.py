@@ -60,7 +60,8 @@ class Subject:
         """Return logits, (images, classes), and labels of all training images, unmixed; cached.
 
         Args:
-            gamma: Weight of the first view, if images have two; None: drawn as in training.
+            gamma: Weight of the image itself, in [0, 1], if the network gets a second view beside
+                it (`data.views`); None: drawn as in training.
         """
         if gamma not in self._known:
             self._known[gamma] = self.asked(gamma)
@@ -68,10 +69,13 @@ class Subject:
 
     @torch.no_grad()
     def asked(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
-        """Return logits, (images, classes), and labels of all training images, unmixed; not cached.
+        """Return logits, (images, classes), and labels of all training images, unmixed.
+
+        Unlike `outputs`, it always runs the network, for probes that record values of its layers.
 
         Args:
-            gamma: Weight of the first view, if images have two; None: drawn as in training.
+            gamma: Weight of the image itself, in [0, 1], if the network gets a second view beside
+                it (`data.views`); None: drawn as in training.
         """
         parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
         return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
@@ -80,7 +84,8 @@ class Subject:
         """Yield all training images with their labels, in batches, unmixed.
 
         Args:
-            gamma: Weight of the first view, if images have two; None: drawn as in training.
+            gamma: Weight of the image itself, in [0, 1], if the network gets a second view beside
+                it (`data.views`); None: drawn as in training.
         """
         scaling = Draws.for_probing(self.config, self.epoch, self.how, self.images).scaling[0]
         if gamma is not None:

@@ -36,7 +36,7 @@ class OriginalError(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name."""
+        """Return error and cross entropy on training images after an epoch, by metric name."""
         from torch.nn.functional import cross_entropy
 
         logits, labels = subject.outputs()
@@ -55,7 +55,7 @@ class _ViewsError(Probe):
     """Weight of the image's own view, in [0, 1]; None: as training draws it."""
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name."""
+        """Return the error on training images with two views after an epoch, by metric name."""
         (metric,) = self.metrics
         return {metric: _error(*subject.outputs(gamma=self.gamma))}
 
@@ -164,7 +164,7 @@ class LabelErrors(Probe):
         return "the run has no label noise; set data.label_noise"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name."""
+        """Return errors on images with right and wrong labels after an epoch, by metric name."""
         import torch
 
         logits, labels = subject.outputs()

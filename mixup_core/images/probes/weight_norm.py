@@ -31,7 +31,7 @@ class WeightNorm(Probe):
     metrics: ClassVar = {"train/weight_norm": Metric(label="weight norm", least=0.0)}
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the network after an epoch; return the values by metric name."""
+        """Return the Euclidean norm of all parameters after an epoch, by metric name."""
         import torch
 
         weights = [part.detach().double() for part in subject.network.parameters()]

@@ -16,12 +16,13 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Whole
 class PatchData(Checked):
     """Distribution of multi-view data: labelled points made of patches, with L features per class.
 
-    A point of class y has C_P patches `beta_p v_{y,1}`, C_P patches `(delta2 - beta_p) v_{y,2}`
-    with random beta_p in [delta1, delta2 - delta1], and P - 2 C_P patches of noise
-    `sum_{j <= Q} sum_l gamma_{j,l} v_{s_j,l}` with Q classes s_j != y and random factors
-    gamma_{j,l}. For L > 2 features, which the source does not have, there are C_P patches of each
-    feature, with the correlations delta1 + (delta2 - L delta1) times a uniform point of the
-    simplex.
+    A point of class y has P patches: C_P patches `beta_p v_{y,1}`, C_P patches
+    `(delta2 - beta_p) v_{y,2}` with random beta_p in [delta1, delta2 - delta1], and P - 2 C_P
+    patches of noise `sum_{j <= Q} sum_l gamma_{j,l} v_{s_j,l}` with Q classes s_j != y and random
+    factors gamma_{j,l}. v_{y,l} is feature l of class y, L is `features`, C_P `signal_patches`, P
+    `patches` and Q `noise_classes`. For L > 2 features, which the source does not have, there are
+    C_P patches of each feature; their factors are uniform among those that are at least delta1 and
+    sum to delta2 over the features.
 
     The source leaves some choices open. In this class the patches have the same order in every
     point, the s_j are uniform and distinct, and all noise patches of a point are the same vector,
@@ -63,7 +64,7 @@ class PatchData(Checked):
 
         Raises:
             RuleError: If `noise_classes` is not below `classes`, `delta1` is above
-                delta2 / features, or `delta3` is above `delta4`.
+                delta2 / features, or the range of the noise factors is empty: `delta3` > `delta4`.
         """
         fits = self.noise_classes < self.classes
         require(fits, "noise_classes < classes", self, "noise_classes", "classes")
@@ -92,8 +93,9 @@ class PatchData(Checked):
 class PatchNetwork(Checked):
     """Network with the outputs `g_y(x) = sum_{r <= m} sum_{p <= P} R(<w_{y,r}, x^(p)>)`.
 
-    The sums run over m neurons and P patches; R is the activation. Fields are in units that scale
-    with the number of classes k, as in Assumption 4.3 of the source.
+    The sums run over m neurons and P patches; R is the activation, linear above the input rho. The
+    fields set m / k, rho k and sigma_0 / rho, with k the number of classes and sigma_0 the standard
+    deviation of the initial weights, as in Assumption 4.3 of the source.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
     """

@@ -12,7 +12,7 @@ from mixup_core.theory.two_layer.rkc import Velocity
 class DescentSolver:
     """Gradient descent y <- y + step f(y), where f is minus the gradient, timed like gradient flow.
 
-    The time is the step size times the number of iterations.
+    The flow time is the step size times the number of iterations.
     """
 
     def __init__(self, velocity: Velocity, y: Floats, step: float) -> None:

@@ -14,7 +14,7 @@ LEARNED_ACCURACY = 0.95
 def feature_accuracy(
     outputs: PatchOutputs, points: PatchSet, weights: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the accuracy on each class with one feature's patches alone, and with all patches.
+    """Return the accuracy on each class if points keep the patches of one feature, or all patches.
 
     A network has learned the feature l of class y if it still classifies points of class y
     correctly when all signal patches of other features are set to 0. Such patches add R(0) = 0
@@ -56,13 +56,14 @@ def is_right(outputs: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def correlations(weights: Floats, threshold: float) -> Floats:
-    """Return C_{y,l}: the summed correlations of active neurons of class y with v_{y,l}, (k, L).
+    """Return how strongly the active neurons of each class correlate with its features: (k, L).
 
         C_{y,l} = sum over B_{y,l} of <w_{y,r}, v_{y,l}>,
         B_{y,l} = {r: <w_{y,r}, v_{y,l}> >= rho / delta1}
 
-    rho is the input above which the activation is linear, and delta1 the smallest correlation of a
-    signal patch with its feature. For a learned feature, C_{y,l} is at least of order log k.
+    w_{y,r} are the weights of neuron r of class y, v_{y,l} is feature l of this class, rho the
+    input above which the activation is linear, and delta1 the smallest correlation of a signal
+    patch with its feature. For a learned feature, C_{y,l} is at least of order log k.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, appendix B.
 

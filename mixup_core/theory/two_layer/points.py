@@ -63,8 +63,7 @@ def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purp
         data: Distribution of the points.
         points_per_class: Number of points of each class, at least 1.
         seed: Seed of the run.
-        purpose: Name of the random stream to use. The number of random draws depends only on the
-            sizes in `data`.
+        purpose: Name of the random stream to use, such as `training points`.
     """
     classes, signals, others = data.classes, data.signal_patches, data.noise_classes
     labels = np.repeat(np.arange(classes), points_per_class)
@@ -189,7 +188,10 @@ def fresh_points(config: TwoLayerConfig) -> PatchSet:
 
 
 def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
-    """Return the points that the training loss uses: unmixed under ERM, else mixed pairs."""
+    """Return the points of the training loss: `points` under ERM, else mixed pairs of them.
+
+    The operation `mask` mixes no pairs, but removes patches of points.
+    """
     if not config.law.mixes:
         return points
     num_pairs = config.pairs_per_class * config.classes

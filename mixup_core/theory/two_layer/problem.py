@@ -64,7 +64,7 @@ def method(config: TwoLayerConfig) -> str | None:
 
 
 def setting(config: TwoLayerConfig, metric: str) -> str:
-    """Describe the data of a metric in captions: `k = 6, 120 training points, flow time 1e+07`."""
+    """Return on which data a metric is measured: `k = 6, 120 training points, flow time 1e+07`."""
     data = config.data
     is_train = metric.startswith(("train/", "linear/"))
     each = data.points_per_class if is_train else data.test_points_per_class

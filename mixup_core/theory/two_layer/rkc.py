@@ -21,7 +21,7 @@ MAX_POWER_ITERATIONS = 50
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RungeKuttaStage:
-    """Coefficients mu, nu, a and b of stage j of a Runge-Kutta step of size h.
+    """Coefficients mu, nu, a and b of stage j of a Runge-Kutta step of size h for dy/dt = f(y).
 
         Y_j = (1 - mu - nu) Y_0 + mu Y_{j-1} + nu Y_{j-2} + h (a F_{j-1} + b F_0)
 
@@ -173,7 +173,7 @@ class RkcSolver:
         return {"y": self.y, "direction": self._direction, "steering": np.array(steering)}
 
     def load(self, state: Arrays) -> None:
-        """Restore the solver from arrays that `state` returned; later steps have equal bits."""
+        """Restore the solver from arrays that `state` returned; it then continues bit for bit."""
         self.y, self._direction = state["y"], state["direction"]
         self.time, evaluations, self._step, self._radius, age = map(float, state["steering"][:5])
         self._last_step, self._last_error = map(float, state["steering"][5:])

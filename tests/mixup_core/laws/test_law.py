@@ -50,6 +50,7 @@ CONTINUOUS: list[tuple[Law, Any]] = [
     (Truncated(alpha=3.0, low=0.25, high=0.75), _within(3.0, 0.25, 0.75)),
 ]
 DISCRETE = Discrete(values=(0.5, 1.0), shares=(0.7, 0.3))
+THREE_VALUES = Discrete(values=(0.2, 0.5, 0.8), shares=(0.25, 0.5, 0.25))
 CHOSEN = [*(law for law, _ in CONTINUOUS), Erm(), Midpoint(), DISCRETE]
 OTHERS = [kind for kind in Law.catalogue.values() if kind not in {type(law) for law in CHOSEN}]
 EVERY: list[Law] = [*CHOSEN, *(parsed(Law, spellings(kind)[0]) for kind in OTHERS)]
@@ -136,8 +137,19 @@ def test_nodes_of_pairs_of_a_symmetric_law_are_the_upper_half_of_its_nodes() -> 
     np.testing.assert_array_equal(Beta(alpha=0.6).nodes_of_pairs(10), nodes[5:])
     assert Erm().nodes_of_pairs(10).tolist() == [1.0]
     assert Midpoint().nodes_of_pairs(10).tolist() == [0.5]
+    assert Beta(alpha=0.6).nodes_of_pairs(9).shape == (9,)
     skewed = BetaAb(a=2.0, b=0.5)
     np.testing.assert_array_equal(skewed.nodes_of_pairs(10), skewed.nodes(10))
+
+
+@pytest.mark.parametrize("count", [4, 7, 8, 16])
+@pytest.mark.parametrize("law", [*EVERY, THREE_VALUES], ids=str)
+def test_nodes_of_pairs_have_the_mean_of_all_nodes_for_functions_that_reversal_leaves_equal(
+    law: Law, count: int
+) -> None:
+    for of in (lambda lam: lam * (1 - lam), lambda lam: abs(lam - 0.5) ** 3):
+        mean = of(law.nodes_of_pairs(count)).mean()
+        assert mean == pytest.approx(of(law.nodes(count)).mean(), abs=1e-9)
 
 
 @pytest.mark.parametrize("law", EVERY, ids=str)

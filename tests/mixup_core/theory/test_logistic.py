@@ -1,11 +1,19 @@
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.keys import run_key
+from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
+from mixup_core.problem import problem_of
 from mixup_core.theory import logistic
 from mixup_core.theory.logistic import floor, minimiser, slopes
+from mixup_core.theory.mixup_expansion import MixupExpansionConfig
+from mixup_core.theory.separability import SeparabilityConfig
+from mixup_core.theory.spurious_feature import SpuriousFeatureConfig
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.7)])
@@ -101,3 +109,29 @@ def test_the_minimiser_stops_after_convergence(monkeypatch: pytest.MonkeyPatch) 
         _, left = minimiser(inputs, labels, Beta(alpha=1.0).nodes_of_pairs(8))
         assert calls <= 25
         assert left < 1e-13
+
+
+@pytest.mark.parametrize("kind", [MixupExpansionConfig, SeparabilityConfig, SpuriousFeatureConfig])
+@pytest.mark.parametrize(
+    ("law", "is_corrected"),
+    [
+        (Discrete(values=(0.25, 0.5, 0.75), shares=(0.25, 0.5, 0.25)), True),
+        (Discrete(values=(0.25, 0.75), shares=(0.5, 0.5)), False),
+        (Discrete(values=(0.5, 1.0), shares=(0.5, 0.5)), False),
+        (Beta(alpha=0.3), False),
+        (BetaAb(a=2.0, b=2.0), False),
+        (Truncated(alpha=1.0, low=0.25, high=0.75), False),
+        (Midpoint(), False),
+        (Erm(), False),
+    ],
+    ids=str,
+)
+def test_only_laws_whose_weight_of_one_half_was_corrected_have_new_keys(
+    kind: type[Any], law: Law, is_corrected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = kind(law=law)
+    key = run_key(config)
+    problem = problem_of(config)
+    before = replace(problem, keying=replace(problem.keying, corrected=lambda config: 0))
+    monkeypatch.setattr("mixup_core.keys.problem_of", lambda config: before)
+    assert (run_key(config) != key) == is_corrected

@@ -1,4 +1,4 @@
-"""Caltech-101: Fei-Fei, Fergus and Perona 2004; 101 classes without the background class."""
+"""Dataset Caltech-101: Fei-Fei, Fergus and Perona 2004; 101 classes, background class left out."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100: Krizhevsky 2009, Learning Multiple Layers of Features."""
+"""Datasets CIFAR-10 and CIFAR-100: Krizhevsky 2009, Learning Multiple Layers of Features."""
 
 from functools import partial
 from pathlib import Path

@@ -57,10 +57,14 @@ class CorruptedSet:
         return tuple(f"{self.folder}/{name}.npy" for name in (*CORRUPTIONS, "labels"))
 
     def sources(self, root: Path) -> Sources:
-        """Return functions that get and unpack the corrupted images, and advice if all fail.
+        """Return functions that unpack the corrupted images into a folder, by source, and advice.
 
         Args:
             root: Folder of datasets, in which a user can put the archive.
+
+        Returns:
+            A mapping from each source, the user's archive or the URL, to a function that takes the
+            folder to unpack into. And advice: what to do by hand if all of them fail.
         """
         return unpacked_archive(self.url, f"{self.folder}.tar", self.md5, root)
 
@@ -87,7 +91,7 @@ CORRUPTED: Mapping[str, CorruptedSet] = {
 def read_corrupted(
     root: Path, of: CorruptedSet, corruption: str, severity: int | None, num_test: int
 ) -> "Images":
-    """Return the test images under one corruption.
+    """Return the test images of CIFAR under one corruption, such as `fog`.
 
     Args:
         root: Folder of datasets (see `data_root`).

@@ -1,4 +1,4 @@
-"""Digits: the 8 x 8 handwritten digits that come with scikit-learn."""
+"""Dataset digits: the 8 x 8 handwritten digits that come with scikit-learn."""
 
 import importlib.util
 from pathlib import Path

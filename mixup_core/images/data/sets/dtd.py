@@ -1,4 +1,4 @@
-"""DTD, describable textures: Cimpoi et al. 2014, arXiv:1311.3618; the first of its ten splits."""
+"""Dataset DTD, describable textures: Cimpoi et al. 2014, arXiv:1311.3618; first of ten splits."""
 
 from itertools import chain
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Fashion-MNIST: Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747."""
+"""Dataset Fashion-MNIST: Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""FGVC-Aircraft, 100 variants: Maji et al. 2013, arXiv:1306.5151."""
+"""Dataset FGVC-Aircraft, 100 variants: Maji et al. 2013, arXiv:1306.5151."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

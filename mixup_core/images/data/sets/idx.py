@@ -27,9 +27,15 @@ MAX_UNPACKED = 64 * 1024**2
 
 
 def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
-    """Read the images of a split from verified idx files with torchvision's functions.
+    """Read images and labels of a split from idx files, whose checksums the caller has verified.
 
     torchvision's dataset classes are not used, because they do not verify files.
+
+    Args:
+        folder: Folder of the files, relative to `root`.
+        root: Folder of datasets.
+        split: `train` or `test`.
+        size: Not used: the images keep their size.
     """
     from torchvision.datasets import mnist
 
@@ -43,7 +49,13 @@ def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
 
 
 def read_labels(folder: Path, root: Path, split: SplitName) -> "NDArray[np.int64]":
-    """Read the labels of a split from a verified idx file, without torch."""
+    """Read the labels of a split, (images,), from a verified idx file, without torch.
+
+    Args:
+        folder: Folder of the files, relative to `root`.
+        root: Folder of datasets.
+        split: `train` or `test`.
+    """
     import numpy as np
 
     content = (root / folder / f"{PREFIXES[split]}-labels-idx1-ubyte").read_bytes()

@@ -1,4 +1,4 @@
-"""MNIST: LeCun, Cortes and Burges; handwritten digits."""
+"""Dataset MNIST: LeCun, Cortes and Burges; handwritten digits."""
 
 from functools import partial
 from pathlib import Path

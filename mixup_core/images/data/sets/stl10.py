@@ -1,4 +1,4 @@
-"""STL-10: Coates, Lee and Ng 2011; only the labelled images."""
+"""Dataset STL-10: Coates, Lee and Ng 2011; only the labelled images."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""SVHN, cropped digits: Netzer et al. 2011; without its 531,131 extra images."""
+"""Dataset SVHN, cropped digits: Netzer et al. 2011; without its 531,131 extra images."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Tiny ImageNet: 200 classes at 64 pixels, Stanford CS231N; tested on its validation images."""
+"""Dataset Tiny ImageNet: Stanford CS231N, 200 classes, 64 pixels; tested on validation images."""
 
 import io
 import zipfile
