@@ -193,7 +193,10 @@ def _keyed(config: Config) -> dict[str, Any]:
 
 
 def _hashed(config: Config, content: Mapping[str, Any]) -> str:
-    """Return a key: the hash of the given values, the versions and (if it enters) the seed."""
+    """Return a key: the hash of the given values, the versions, and the seed if it enters.
+
+    The number of corrections that changed the results of this configuration enters too.
+    """
     keying = problem_of(config).keying
     own = dict(content)
     if _content_of(config).has_seed(config.seed):
