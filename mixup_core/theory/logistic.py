@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from mixup_core.arrays import Floats
-from mixup_core.laws import Beta, BetaAb, Truncated
 from mixup_core.rules import require
 
 _NEWTON_STEPS = 200
@@ -29,16 +28,16 @@ def require_pairs_of_nodes(config: Any) -> None:
 
 
 def corrections_of(config: Any) -> int:
-    """Return 1 if the law is symmetric and 1/2 is one of several possible values; else 0.
+    """Return 1 if a correction of `Law.nodes_of_pairs` changed a configuration's results; else 0.
 
-    Until a correction, `Law.nodes_of_pairs` gave 1/2 a wrong weight for such laws. If the law is
-    continuous, or 1/2 its only value, results were right.
+    Until this correction, a symmetric law had the wrong weight at lam = 1/2 if its nodes contained
+    this value among others.
     """
     law = config.law
-    if law.constant is not None or isinstance(law, Beta | BetaAb | Truncated):
+    if law.constant is not None or not law.is_symmetric:
         return 0
-    is_half = abs(law.nodes(config.nodes) - 0.5) < 1e-9
-    return int(law.is_symmetric and is_half.any())
+    num_before = np.count_nonzero(law.nodes(config.nodes) >= 0.5)
+    return int(num_before != len(law.nodes_of_pairs(config.nodes)))
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:

@@ -15,6 +15,8 @@ from sweeps.commands.experiment_record import record_experiment
 from sweeps.commands.recorded_line import command_line
 from sweeps.commands.request import DONE, RefusedError, Request, on_study
 from sweeps.leasing.lease import Lease
+from sweeps.machine.forced_end import ended_if_interrupted
+from sweeps.machine.scratch import leave_scratch
 from sweeps.machine.signals import hear, leave
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
@@ -77,14 +79,16 @@ def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
 def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
     """Mark unfinished runs in MLflow as ended if the `with` block is interrupted, or Ray has died.
 
-    A second interrupt ends the process without waiting for MLflow.
+    A second interrupt ends the process without waiting for MLflow. The process is also ended, with
+    the exit code of an interrupt, if the block does not end within 15 seconds.
     """  # noqa: DOC501
-    try:
-        yield
-    except (KeyboardInterrupt, HeadLostError):
-        hear(leave)
-        tracker.settle(store)
-        raise
+    with ended_if_interrupted(leave_scratch):
+        try:
+            yield
+        except (KeyboardInterrupt, HeadLostError):
+            hear(leave)
+            tracker.settle(store)
+            raise
 
 
 def log_network(tracker: "Tracker", study: Study, store: Store) -> None:

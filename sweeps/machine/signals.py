@@ -32,14 +32,22 @@ def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_ha
         signal.signal(number, handler)
 
 
+_open_arrivals: list[Callable[[], bool]] = []
+"""The function that the open `arrivals` block of this process has yielded; empty without one."""
+
+
 @contextmanager
 def arrivals() -> Iterator[Callable[[], bool]]:
     """Yield a function that returns True once SIGINT, SIGTERM or SIGHUP has arrived.
 
     The function can be called in any thread. It is more reliable than a signal handler: a handler
     runs only after the main thread has returned from C code, and a library may catch the exception
-    that the handler raises. Use the `with` block in the main thread, and do not nest it.
+    that the handler raises. Use the `with` block in the main thread. A nested block yields the
+    function of the outer block, so signals that arrived since that block began count too.
     """
+    if _open_arrivals:
+        yield _open_arrivals[0]
+        return
     have_come = False
     reader, writer = socket.socketpair()
     with reader, writer:
@@ -53,9 +61,11 @@ def arrivals() -> Iterator[Callable[[], bool]]:
                 have_come |= not set(ending_signals()).isdisjoint(reader.recv(4096))
             return have_come
 
+        _open_arrivals.append(look)
         try:
             yield look
         finally:
+            _open_arrivals.clear()
             signal.set_wakeup_fd(before)
 
 

@@ -1,9 +1,7 @@
 """Head: watches the Ray processes that a launch needs, and ends the launch soon after one dies."""
 
-import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +11,8 @@ from dataclasses import dataclass
 import psutil
 
 from sweeps.machine.address_space import spell_limit
-from sweeps.machine.processes import end_children, lives
+from sweeps.machine.forced_end import end_by_force
+from sweeps.machine.processes import lives
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals
 
 _LOOK_EVERY_STARTING = 0.25
@@ -200,7 +199,8 @@ def _watched(
         while told is None:
             if over.wait(every):
                 return
-            told = GOES_ON if is_interrupted() else lost()
+            with suppress(psutil.Error, OSError):  # a process ended while it was looked at
+                told = GOES_ON if is_interrupted() else lost()
         if over.wait(times.grace):
             return
         code = _CODE
@@ -213,13 +213,7 @@ def _watched(
             signal.pthread_kill(main, signal.SIGINT)
             if over.wait(times.patience):
                 return
-        end_children()
-        leaving = threading.Thread(target=leave, name="leaving", daemon=True)
-        leaving.start()
-        leaving.join(times.patience)
-        with suppress(OSError, ValueError):  # the reader may be gone
-            print(told, file=sys.stderr, flush=True)  # noqa: T201  the last output of this process
-        os._exit(code)
+        end_by_force(told, code, leave, times.patience)
 
     with arrivals() as is_interrupted:
         threading.Thread(target=watch, args=[is_interrupted], name="head", daemon=True).start()

@@ -4,16 +4,14 @@ import gc
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
-from mixup_core.temporary import clear
 from sweeps.leasing.lease import Lease
-from sweeps.machine.scratch import end_members, scratch
+from sweeps.machine.scratch import leave_scratch, scratch
 from sweeps.running.autoscaler import growth_of
 from sweeps.running.cluster_address import VARIABLE, is_elsewhere
 from sweeps.running.placement import Growth, Placement, Slots, require_gpus
@@ -55,7 +53,7 @@ def train(  # noqa: PLR0913  independent objects that the caller opens
     if first:
         with ExitStack() as open_things:
             folder = open_things.enter_context(scratch())
-            leave = partial(_leave, tracker, store, lease, folder)
+            leave = partial(_leave, tracker, store, lease)
             head = open_things.enter_context(cluster(placement, source.num_waiting, folder, leave))
             with head.watched(leave):
                 # Takes a second, unless the tracker's thread has imported it already.
@@ -89,13 +87,11 @@ def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
     return "no node has a GPU: runs train on CPUs"
 
 
-def _leave(tracker: Tracker, store: Store, lease: Lease, folder: Path) -> None:
+def _leave(tracker: Tracker, store: Store, lease: Lease) -> None:
     """Close tracker and lease and delete the scratch folder, from a thread.
 
     It is called when the main thread waits inside Ray and cannot do it.
     """
     tracker.settle(store)
     lease.release()
-    end_members(folder)
-    with suppress(OSError):
-        clear(folder)
+    leave_scratch()

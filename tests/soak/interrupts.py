@@ -52,6 +52,8 @@ class Found:
     """Runs that MLflow has after an interrupt although nothing of them is stored."""
     left_running: int = 0
     left_behind: list[str] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
+    """Output of the launches that ended later than the goal, with the stacks of their threads."""
 
     def figures(self, *, runs: int) -> dict[str, Any]:
         """Return the measurements to publish."""
@@ -67,6 +69,7 @@ class Found:
             "mlflow_runs_created_by_interrupting": self.created,
             "mlflow_runs_left_running": self.left_running,
             "left_after_10_seconds": self.left_behind,
+            "printed_by_slow_launches": self.slow,
         }
 
 
@@ -79,7 +82,7 @@ def main() -> None:
     options = parser.parse_args()
     rng, place, found = random.Random(options.seed), Place(), Found()
     task = Task(TINY, (f"seeds={options.runs // ARMS}", "base.epochs=20", "base.eval_every=20"))
-    mixsweep = place.home("interrupted")
+    mixsweep = place.home("interrupted", PYTHONFAULTHANDLER="1")
     signals = list(SIGNALS)
     for number in range(options.interrupts):
         _interrupt(mixsweep, task, signals[number % len(signals)], rng, found)
@@ -111,10 +114,13 @@ def _interrupt(
         interrupted_at = time.monotonic()
         SIGNALS[number](launch.process.pid, number)
         try:
-            launch.process.communicate(timeout=PATIENCE)
+            _, printed = launch.process.communicate(timeout=PATIENCE)
         except TimeoutExpired:
-            launch.process.kill()
+            launch.process.send_signal(signal.SIGABRT)  # prints what each thread is doing
+            _, printed = launch.process.communicate()
         taken = time.monotonic() - interrupted_at
+        if taken > GOAL_SECONDS:
+            found.slow.append(f"{number.name}, {taken:.1f} s: {printed}")
         found.seconds.setdefault(number.name, []).append(taken)
     found.codes[launch.process.returncode] += 1
     tracked = _tracked(mixsweep)

@@ -6,13 +6,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from sweeps.machine.scratch import clear_scratch, end_orphans, scratch
+from sweeps.machine.scratch import clear_scratch, end_orphans, leave_scratch, scratch
 from tests.sweeps.machine.left import left_by_a_dead_process
 
 
@@ -182,3 +184,15 @@ def test_the_scratch_path_leaves_room_for_the_longest_socket_of_ray(
             sockets.mkdir(parents=True)
             with socket.socket(socket.AF_UNIX) as server:
                 server.bind(str(sockets / "plasma_store"))
+
+
+def test_a_thread_can_leave_the_scratch_folder_before_its_block_ends(place: Path) -> None:
+    with scratch() as folder:
+        process = subprocess.Popen(["sleep", "60"], cwd=folder)
+        time.sleep(1.0)  # until it is recorded
+        thread = threading.Thread(target=leave_scratch)
+        thread.start()
+        thread.join()
+        assert process.wait() == -signal.SIGKILL
+        assert not folder.exists()
+    leave_scratch()

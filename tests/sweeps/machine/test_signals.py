@@ -60,3 +60,14 @@ def test_an_ignored_or_non_terminating_signal_is_not_recorded() -> None:
         signal.raise_signal(signal.SIGUSR1)
         signal.raise_signal(signal.SIGHUP)
         assert not has_come()
+
+
+def test_a_nested_block_counts_the_signals_since_the_outer_block_began() -> None:
+    hear(lambda number, frame: None)
+    with arrivals() as has_come:
+        signal.raise_signal(signal.SIGTERM)
+        with arrivals() as has_come_within:
+            assert has_come_within()
+        assert has_come()
+    with arrivals() as has_come:
+        assert not has_come()
