@@ -49,6 +49,7 @@ from sweeps.leasing.holders import StudyBusyError, StudyLostError
 from sweeps.machine.address_space import spell_lack_of_memory
 from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
 from sweeps.machine.concealed import concealed
+from sweeps.machine.forced_end import ended_if_interrupted
 from sweeps.machine.home import PlaceError
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear, leave
 from sweeps.machine.sqlite_files import DatabaseError
@@ -86,7 +87,8 @@ def main() -> NoReturn:
         hear()
         _require_working_directory()
         _require_home()
-        code = commands.main(standalone_mode=False, obj=ending)
+        with ended_if_interrupted():
+            code = commands.main(standalone_mode=False, obj=ending)
     except click.exceptions.Exit as exited:
         code = exited.exit_code
     except click.ClickException as error:

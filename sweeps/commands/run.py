@@ -31,6 +31,7 @@ from sweeps.commands.request import SOME_FAILED, RefusedError, Request, on_studi
 from sweeps.commands.sync import bringing_up_to_date, log_network, open_tracker, settled_if_cut
 from sweeps.commands.terminal_table import show_table
 from sweeps.leasing.lease import Lease
+from sweeps.machine.forced_end import cleaned_by_force
 from sweeps.machine.scratch import clear_scratch
 from sweeps.running.cluster_address import choose_cluster
 from sweeps.running.console import still
@@ -118,7 +119,10 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         request.require_databases()
     store, study = request.store, request.study
     cut = Lease.cut_off(store, study.name)
-    with Lease.acquire(store, study.name, command_line()) as lease:
+    with (
+        Lease.acquire(store, study.name, command_line()) as lease,
+        cleaned_by_force(lease.release),
+    ):
         if cut is not None:
             click.echo(cut.spell_death(), err=True)
         clear_scratch()

@@ -15,8 +15,7 @@ from sweeps.commands.experiment_record import record_experiment
 from sweeps.commands.recorded_line import command_line
 from sweeps.commands.request import DONE, RefusedError, Request, on_study
 from sweeps.leasing.lease import Lease
-from sweeps.machine.forced_end import ended_if_interrupted
-from sweeps.machine.scratch import leave_scratch
+from sweeps.machine.forced_end import cleaned_by_force
 from sweeps.machine.signals import hear, leave
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
@@ -32,7 +31,10 @@ def sync(request: Request) -> int:
     """Write the stored results of a study to MLflow again, even to an empty database."""  # noqa: DOC501
     request.require_stored()
     request.require_databases()
-    with Lease.acquire(request.store, request.study.name, command_line()) as lease:
+    with (
+        Lease.acquire(request.store, request.study.name, command_line()) as lease,
+        cleaned_by_force(lease.release),
+    ):
         results = request.results()
         tracker = open_tracker(request, lease)
         with settled_if_cut(tracker, request.store):
@@ -79,10 +81,10 @@ def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
 def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
     """Mark unfinished runs in MLflow as ended if the `with` block is interrupted, or Ray has died.
 
-    A second interrupt ends the process without waiting for MLflow. The process is also ended, with
-    the exit code of an interrupt, if the block does not end within 15 seconds.
+    The same is done if this process is ended by force. A second interrupt ends it without waiting
+    for MLflow.
     """  # noqa: DOC501
-    with ended_if_interrupted(leave_scratch):
+    with cleaned_by_force(partial(tracker.settle, store)):
         try:
             yield
         except (KeyboardInterrupt, HeadLostError):

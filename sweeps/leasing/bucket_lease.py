@@ -23,7 +23,6 @@ import dataclasses
 import json
 import os
 import re
-import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -40,6 +39,7 @@ from sweeps.leasing.holders import (
     StudyBusyError,
     checked,
 )
+from sweeps.machine.signals import interrupt_main_thread
 
 _BEAT_EVERY = 2.0
 _EXPIRY = 30.0
@@ -47,6 +47,7 @@ _EXPIRY = 30.0
 _BELIEF = 20.0
 """Seconds for which a driver may still write after its last heartbeat."""
 _SILENCE = 6.0
+_TO_RELEASE = 3.0
 """Seconds without a heartbeat after which `mixsweep status` shows a study as not running."""
 _LOOK_EVERY = 0.25
 _SUSPENDS_TOO = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -150,6 +151,11 @@ class BucketLease:
         if self._ends.is_set():
             return
         self._ends.set()
+        last = threading.Thread(target=self._beat_last, daemon=True)
+        last.start()
+        last.join(_TO_RELEASE)  # an unreachable bucket is retried for minutes
+
+    def _beat_last(self) -> None:
         self._thread.join()
         if self.successor is None:
             with contextlib.suppress(StoreError):  # on failure, the next driver must wait
@@ -182,7 +188,7 @@ class BucketLease:
                 newest = _newest(self._files, self._study)
                 if newest > self.holder.token:
                     self.successor = _read_holder(self._files, self._study, newest)
-                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                    interrupt_main_thread()
                     return
                 self._beat()
                 self._believed_at = began

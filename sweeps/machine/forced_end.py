@@ -2,59 +2,73 @@
 
 import faulthandler
 import os
+import select
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from sweeps.machine.processes import end_children
-from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals
+from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals, is_self_interrupted
 
 _LOOK_EVERY = 0.5
 _PATIENCE = 15.0
 """Seconds; longer than an interrupted launch needs to clean up, also if Ray does not answer."""
-_TO_LEAVE = 5.0
+_TO_CLEAN_UP, _TO_PRINT = 5.0, 1.0
+_DEBUGGERS = {"bdb", "pdb", "pydevd"}
+"""Modules of debuggers, for which Ctrl-C is a command."""
+_cleanups: list[Callable[[], None]] = []
 
 
-def end_by_force(told: str, code: int, leave: Callable[[], None], patience: float) -> NoReturn:
-    """Kill all descendants of this process, clean up, print a message, and end this process.
+@contextmanager
+def cleaned_by_force(cleanup: Callable[[], None]) -> Iterator[None]:
+    """Call a cleanup if this process is ended by force during the `with` block.
 
-    Call this in a thread, when the main thread does not react. The process ends whatever fails.
-    With PYTHONFAULTHANDLER set, it first prints what each thread is doing.
+    Args:
+        cleanup: Called in a thread, at the same time as the other cleanups.
+    """
+    _cleanups.append(cleanup)
+    try:
+        yield
+    finally:
+        _cleanups.remove(cleanup)
+
+
+def end_by_force(told: str, code: int, patience: float = _TO_CLEAN_UP) -> NoReturn:
+    """Kill the children of this process, clean up, print a message, and end this process.
+
+    Call this in a thread, when the main thread does not react. The process ends whatever fails,
+    also if nobody reads its output. With PYTHONFAULTHANDLER set, it first prints the stack of each
+    thread.
 
     Args:
         told: The message, the last output of this process.
         code: Exit code.
-        leave: Cleanup, called in a thread.
-        patience: Seconds that the cleanup may take.
+        patience: Seconds that the cleanups of `cleaned_by_force` may take.
     """
     try:
-        with suppress(OSError):
-            if faulthandler.is_enabled():
-                faulthandler.dump_traceback(file=2)
         end_children()
-        leaving = threading.Thread(target=leave, name="leaving", daemon=True)
-        leaving.start()
-        leaving.join(patience)
-        with suppress(OSError, ValueError):  # the reader may be gone
-            print(told, file=sys.stderr, flush=True)  # noqa: T201  the last output of this process
+        # While it writes, no other thread runs.
+        if faulthandler.is_enabled() and select.select([], [2], [], 0)[1]:
+            faulthandler.dump_traceback(file=2)
+        _call_each(_cleanups, patience)
+        _call_each([lambda: print(told, file=sys.stderr, flush=True)], _TO_PRINT)  # noqa: T201
     finally:
         os._exit(code)
 
 
 @contextmanager
-def ended_if_interrupted(
-    leave: Callable[[], None], *, patience: float = _PATIENCE
-) -> Iterator[None]:
+def ended_if_interrupted(*, patience: float = _PATIENCE) -> Iterator[None]:
     """End this process if the `with` block does not end soon after SIGINT, SIGTERM or SIGHUP.
 
     An interrupt raises `KeyboardInterrupt` only once. The block does not end if a library swallows
-    the exception, or if the main thread waits for a lock after it. Use this context in the main
-    thread.
+    the exception, or if the main thread waits for a lock after it. A process in a debugger is not
+    ended. Use this context in the main thread. It cannot help while C code keeps Python's global
+    lock (GIL).
 
     Args:
-        leave: Cleanup that is called in a thread before this process is ended by force.
         patience: Seconds from the signal until the process is ended.
     """
     over = threading.Event()
@@ -64,11 +78,36 @@ def ended_if_interrupted(
             while not is_interrupted():
                 if over.wait(_LOOK_EVERY):
                     return
-            if not over.wait(patience):
-                end_by_force(GOES_ON, INTERRUPTED, leave, _TO_LEAVE)
+            if not (over.wait(patience) or is_self_interrupted() or _is_debugged()):
+                end_by_force(GOES_ON, INTERRUPTED)
 
-        threading.Thread(target=watch, name="interrupts", daemon=True).start()
         try:
+            threading.Thread(target=watch, name="interrupts", daemon=True).start()
             yield
         finally:
             over.set()
+
+
+def _call_each(functions: Iterable[Callable[[], None]], timeout: float) -> None:
+    """Call functions in threads, all at once; wait at most `timeout` seconds; ignore errors."""
+
+    def call(function: Callable[[], None]) -> None:
+        with suppress(Exception):
+            function()
+
+    threads = [threading.Thread(target=call, args=[one], daemon=True) for one in functions]
+    until = time.monotonic() + timeout
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+
+
+def _is_debugged() -> bool:
+    """Return True if the main thread is in a debugger."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in _DEBUGGERS:
+            return True
+        frame = frame.f_back
+    return False

@@ -7,11 +7,13 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
 
 from mixup_core.temporary import PREFIX, clear, collect, left_folders, temporary_folder
+from sweeps.machine.forced_end import cleaned_by_force
 from sweeps.machine.members import members, recorded_members
 from sweeps.machine.processes import adopting, wait_for_end
 
@@ -27,10 +29,6 @@ _PATIENCE = 1.0
 """Seconds to wait until killed processes have ended."""
 
 
-_open_folders: set[Path] = set()
-"""Temporary folders of this process that `scratch` has created and not deleted yet."""
-
-
 @contextmanager
 def scratch() -> Iterator[Path]:
     """Create a private temporary folder for this driver, and delete it after the `with` block.
@@ -44,30 +42,17 @@ def scratch() -> Iterator[Path]:
     """
     end_orphans()
     with temporary_folder(_place()) as folder, adopting():
-        _open_folders.add(folder)
         try:
-            with recorded_members(folder):
+            with cleaned_by_force(partial(_leave, folder)), recorded_members(folder):
                 yield folder
         finally:
             end_members(folder)
-            _open_folders.discard(folder)
 
 
 def clear_scratch() -> None:
     """Clean up after launches that were killed: end their processes and delete their folders."""
     end_orphans()
     collect(_place())
-
-
-def leave_scratch() -> None:
-    """Kill the processes that this driver has started, and delete its temporary folders.
-
-    This may be called in a thread, when the main thread cannot leave the block of `scratch`.
-    """
-    for folder in tuple(_open_folders):
-        end_members(folder)
-        with suppress(OSError):
-            clear(folder)
 
 
 def end_orphans() -> None:
@@ -95,6 +80,12 @@ def end_members(folder: Path) -> None:
         if not killed:
             return
         wait_for_end(killed, _PATIENCE)
+
+
+def _leave(folder: Path) -> None:
+    end_members(folder)
+    with suppress(OSError):
+        clear(folder)
 
 
 def _place() -> Path:

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -30,6 +31,20 @@ def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_ha
     """Install a handler of SIGINT, SIGTERM and SIGHUP; by default it raises `KeyboardInterrupt`."""
     for number in ending_signals():
         signal.signal(number, handler)
+
+
+_sent_by_itself = threading.Event()
+
+
+def interrupt_main_thread() -> None:
+    """Raise `KeyboardInterrupt` in the main thread, from another thread of this process."""
+    _sent_by_itself.set()
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+def is_self_interrupted() -> bool:
+    """Return True if this process has interrupted its main thread itself."""
+    return _sent_by_itself.is_set()
 
 
 _open_arrivals: list[Callable[[], bool]] = []
@@ -83,5 +98,6 @@ def leave_saying_so(number: int, frame: FrameType | None) -> None:
 
     It is installed while modules are imported, before any work has begun.
     """
-    os.write(2, f"{GOES_ON}\n".encode())
+    with suppress(OSError):  # the reader may be gone
+        os.write(2, f"{GOES_ON}\n".encode())
     leave(number, frame)

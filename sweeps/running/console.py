@@ -352,7 +352,7 @@ def still(
         yield
     finally:
         done.set()
-        teller.join()
+        teller.join(1.0)  # it may wait for a reader of the output
 
 
 def _joined(parts: Sequence[str]) -> str:

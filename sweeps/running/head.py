@@ -1,6 +1,5 @@
 """Head: watches the Ray processes that a launch needs, and ends the launch soon after one dies."""
 
-import signal
 import socket
 import threading
 import time
@@ -13,7 +12,7 @@ import psutil
 from sweeps.machine.address_space import spell_limit
 from sweeps.machine.forced_end import end_by_force
 from sweeps.machine.processes import lives
-from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals
+from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals, interrupt_main_thread
 
 _LOOK_EVERY_STARTING = 0.25
 _OWN = ("gcs_server", "raylet")
@@ -70,19 +69,15 @@ class Head:
         self._answered_at = time.monotonic()
         self._times = times
 
-    def watched(self, leave: Callable[[], None]) -> AbstractContextManager[None]:
+    def watched(self) -> AbstractContextManager[None]:
         """Return a context manager that watches this Ray cluster during its block.
-
-        Args:
-            leave: Cleanup that is called in a thread if the main thread does not react to the
-                interrupt, before this process is ended by force; it may take a few seconds.
 
         Raises:
             HeadLostError: If the cluster has died; replaces the errors that follow from its death.
             KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow
                 from it.
         """
-        return _watched(self._lost, self._times.look_every, leave, self._times)
+        return _watched(self._lost, self._times.look_every, self._times)
 
     def _lost(self) -> str | None:
         gone = self._gone()
@@ -108,14 +103,13 @@ class Head:
         return None
 
 
-def starting(leave: Callable[[], None], *, times: Times = _TIMES) -> AbstractContextManager[None]:
+def starting(*, times: Times = _TIMES) -> AbstractContextManager[None]:
     """Return a context manager that watches the Ray processes which its block starts.
 
     Without it, Ray waits a minute for its control process (GCS), or ends this process from C++ if
     its raylet has died.
 
     Args:
-        leave: Cleanup that is called before this process is ended by force.
         times: Time limits for watching; `look_every` is not used.
 
     Raises:
@@ -132,15 +126,14 @@ def starting(leave: Callable[[], None], *, times: Times = _TIMES) -> AbstractCon
         ended = _ended_of(own)
         return ended and not_started(ended)
 
-    return _watched(lost, _LOOK_EVERY_STARTING, leave, times)
+    return _watched(lost, _LOOK_EVERY_STARTING, times)
 
 
-def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[None]:
+def joining(address: str) -> AbstractContextManager[None]:
     """Return a context manager that limits the time in which its block joins a Ray cluster.
 
     Args:
         address: Address of the cluster, for the message.
-        leave: Cleanup that is called before this process is ended by force.
 
     Raises:
         HeadLostError: If the cluster does not answer in time.
@@ -154,7 +147,7 @@ def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[N
         said = f"{address}: Ray could not join this cluster within {_JOINS_WITHIN:.0f} s"
         return f"{said}; run the same command again to retry" if is_late else None
 
-    return _watched(lost, _LOOK_EVERY_STARTING, leave)
+    return _watched(lost, _LOOK_EVERY_STARTING)
 
 
 def not_started(reason: str) -> str:
@@ -170,7 +163,6 @@ def not_started(reason: str) -> str:
 def _watched(
     lost: Callable[[], str | None],
     every: float,
-    leave: Callable[[], None],
     times: Times = _TIMES,
 ) -> Iterator[None]:
     """Watch in a thread for a loss, such as a dead process, while the block runs.
@@ -183,7 +175,6 @@ def _watched(
     Args:
         lost: Returns a message about a loss; None if nothing is lost.
         every: Seconds between two checks.
-        leave: Cleanup that is called before this process is ended by force.
         times: The other times of the watch.
 
     Raises:
@@ -208,16 +199,14 @@ def _watched(
             told, code = GOES_ON, INTERRUPTED
         else:
             found.append(told)
-            main = threading.main_thread().ident
-            assert main is not None
-            signal.pthread_kill(main, signal.SIGINT)
+            interrupt_main_thread()
             if over.wait(times.patience):
                 return
-        end_by_force(told, code, leave, times.patience)
+        end_by_force(told, code, times.patience)
 
     with arrivals() as is_interrupted:
-        threading.Thread(target=watch, args=[is_interrupted], name="head", daemon=True).start()
         try:
+            threading.Thread(target=watch, args=[is_interrupted], name="head", daemon=True).start()
             yield
         except BaseException as error:
             if (cause := _cause(found, is_interrupted)) is None:

@@ -6,12 +6,11 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
-from sweeps.machine.scratch import leave_scratch, scratch
+from sweeps.machine.scratch import scratch
 from sweeps.running.autoscaler import growth_of
 from sweeps.running.cluster_address import VARIABLE, is_elsewhere
 from sweeps.running.placement import Growth, Placement, Slots, require_gpus
@@ -53,9 +52,8 @@ def train(  # noqa: PLR0913  independent objects that the caller opens
     if first:
         with ExitStack() as open_things:
             folder = open_things.enter_context(scratch())
-            leave = partial(_leave, tracker, store, lease)
-            head = open_things.enter_context(cluster(placement, source.num_waiting, folder, leave))
-            with head.watched(leave):
+            head = open_things.enter_context(cluster(placement, source.num_waiting, folder))
+            with head.watched():
                 # Takes a second, unless the tracker's thread has imported it already.
                 from sweeps.running.tuning import tune_runs
 
@@ -85,13 +83,3 @@ def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
     if slots.gpus_per_run:
         return "no node has a GPU yet: runs wait until nodes with GPUs join; Ctrl-C ends the launch"
     return "no node has a GPU: runs train on CPUs"
-
-
-def _leave(tracker: Tracker, store: Store, lease: Lease) -> None:
-    """Close tracker and lease and delete the scratch folder, from a thread.
-
-    It is called when the main thread waits inside Ray and cannot do it.
-    """
-    tracker.settle(store)
-    lease.release()
-    leave_scratch()

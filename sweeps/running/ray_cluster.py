@@ -3,7 +3,7 @@
 import gc
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 
@@ -39,7 +39,6 @@ def cluster(
     placement: Placement,
     runs: int,
     folder: Path,
-    leave: Callable[[], None],
 ) -> Iterator[Head]:
     """Join or start a Ray cluster for the time of the block.
 
@@ -50,7 +49,6 @@ def cluster(
         placement: The requested placement of runs.
         runs: Number of runs to train.
         folder: Private folder for Ray's files.
-        leave: Cleanup that is called before this process is ended by force.
 
     Raises:
         HeadLostError: If a cluster on this machine does not start, or the cluster to join does not
@@ -60,11 +58,10 @@ def cluster(
     """
     wait_for_ending()
     if is_elsewhere():
-        _join(folder, leave)
+        _join(folder)
     else:
         with still("starting Ray"):
-            _start_ray(placement.cpus_here(runs), folder, leave)
-    hear()  # Ray's own handler would end the process with another exit code
+            _start_ray(placement.cpus_here(runs), folder)
     head = Head(ray.get_runtime_context().gcs_address, is_own=not is_elsewhere())
     try:
         yield head
@@ -124,14 +121,14 @@ def nodes() -> list[Node]:
     ]
 
 
-def _join(folder: Path, leave: Callable[[], None]) -> None:
+def _join(folder: Path) -> None:
     """Join the Ray cluster in RAY_ADDRESS.
 
     Raises:
         PlacementError: If the cluster refuses this process.
     """
     address = os.environ[VARIABLE]
-    with still("joining the Ray cluster"), joining(address, leave), chdir(folder):
+    with still("joining the Ray cluster"), joining(address), chdir(folder):
         try:
             ray.init(logging_level="WARNING", log_to_driver=False)
         except Exception as error:  # Ray has no specific type for this error
@@ -139,9 +136,11 @@ def _join(folder: Path, leave: Callable[[], None]) -> None:
             raise PlacementError(
                 f"{address}: this Ray cluster cannot be joined: {reason}"
             ) from error
+        finally:
+            hear()  # Ray's own handler would end the process with another exit code
 
 
-def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
+def _start_ray(cpus: int, folder: Path) -> None:
     """Start a Ray cluster on this machine; try again after a timeout.
 
     Raises:
@@ -162,7 +161,7 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
     for tries_left in reversed(range(_STARTS)):
         try:
             # Ray's workers import from the working directory, which may contain any module.
-            with _environment(**variables), starting(leave), chdir(folder):
+            with _environment(**variables), starting(), chdir(folder):
                 ray.init(
                     address="local",
                     num_cpus=cpus,
@@ -186,6 +185,8 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
             raise HeadLostError(not_started(reason)) from error
         else:
             return
+        finally:
+            hear()  # Ray's own handler would end the process with another exit code
 
 
 @contextmanager

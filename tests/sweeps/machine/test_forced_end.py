@@ -9,9 +9,9 @@ from sweeps.machine.processes import lives
 from sweeps.machine.signals import GOES_ON, INTERRUPTED
 
 SCRIPT = """
-import signal, subprocess, sys, threading, time
-from sweeps.machine.forced_end import ended_if_interrupted
-from sweeps.machine.signals import hear
+import os, signal, subprocess, sys, threading, time
+from sweeps.machine.forced_end import cleaned_by_force, ended_if_interrupted
+from sweeps.machine.signals import hear, interrupt_main_thread
 
 def leave():
     print("left", flush=True)
@@ -20,9 +20,9 @@ def leave():
 hear()
 child = subprocess.Popen(["sleep", "60"])
 print(child.pid, flush=True)
-with ended_if_interrupted(leave, patience=0.2):
+with ended_if_interrupted(patience=0.2), cleaned_by_force(leave):
     try:
-        signal.raise_signal(signal.{number})
+        {interrupt}
     except KeyboardInterrupt:
         pass
     {block}
@@ -32,11 +32,13 @@ child.kill()
 WAIT_FOR_A_LOCK = "lock = threading.Lock(); lock.acquire(); lock.acquire()"
 
 
-def run(number: str, block: str, leave: str = "pass", **environment: str) -> Any:
-    script = SCRIPT.format(number=number, block=block, leave=leave)
+def run(number: str, block: str, leave: str = "pass", given: str = "", **environment: str) -> Any:
+    interrupt = f"signal.raise_signal(signal.{number})" if number.startswith("SIG") else number
+    script = SCRIPT.format(interrupt=interrupt, block=block, leave=leave)
     return subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60
-    )
+        [sys.executable, "-c", script], env=environment, input=given, capture_output=True,
+        text=True, timeout=60, check=False,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
@@ -65,3 +67,25 @@ def test_a_block_that_ends_soon_or_was_not_interrupted_is_not_ended(
 ) -> None:
     done = run(number, block)
     assert (done.returncode, done.stdout.split()[1:], done.stderr) == (0, ["went", "on"], "")
+
+
+FULL = """reader, writer = os.pipe(); os.dup2(writer, 2)
+    while True: print("x" * 1000, file=sys.stderr)
+"""
+
+
+def test_a_process_is_ended_although_nobody_reads_its_full_output() -> None:
+    done = run("SIGINT", FULL, PYTHONFAULTHANDLER="1")
+    assert (done.returncode, done.stdout.split()[1:]) == (INTERRUPTED, ["left"])
+
+
+def test_a_process_that_interrupted_itself_is_not_ended() -> None:
+    done = run("interrupt_main_thread(); time.sleep(5)", "time.sleep(1.0)")
+    assert (done.returncode, done.stdout.split()[1:]) == (0, ["went", "on"])
+
+
+def test_a_process_in_a_debugger_is_not_ended() -> None:
+    given = "import time\ntime.sleep(1.5)\nc\n"
+    done = run("SIGINT", "breakpoint()", given=given)
+    assert done.returncode == 0
+    assert done.stdout.endswith("went on\n")

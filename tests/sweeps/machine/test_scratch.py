@@ -6,15 +6,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from sweeps.machine.scratch import clear_scratch, end_orphans, leave_scratch, scratch
+from sweeps.machine.scratch import clear_scratch, end_orphans, scratch
 from tests.sweeps.machine.left import left_by_a_dead_process
 
 
@@ -186,13 +184,20 @@ def test_the_scratch_path_leaves_room_for_the_longest_socket_of_ray(
                 server.bind(str(sockets / "plasma_store"))
 
 
-def test_a_thread_can_leave_the_scratch_folder_before_its_block_ends(place: Path) -> None:
-    with scratch() as folder:
-        process = subprocess.Popen(["sleep", "60"], cwd=folder)
-        time.sleep(1.0)  # until it is recorded
-        thread = threading.Thread(target=leave_scratch)
-        thread.start()
-        thread.join()
-        assert process.wait() == -signal.SIGKILL
-        assert not folder.exists()
-    leave_scratch()
+FORCED = """
+import subprocess, sys, time
+from sweeps.machine.forced_end import end_by_force
+from sweeps.machine.scratch import scratch
+with scratch() as folder:
+    subprocess.Popen(["sleep", "60"], cwd=folder)
+    end_by_force("told", 3)
+"""
+
+
+def test_a_driver_that_is_ended_by_force_leaves_no_folder(place: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORCED], env={**os.environ, "TMPDIR": str(place)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (3, "told\n")
+    assert list(place.iterdir()) == []

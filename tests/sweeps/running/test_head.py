@@ -41,7 +41,7 @@ def test_a_launch_fails_when_an_essential_process_of_its_cluster_ends(
     goes_on: list[bool] = []
 
     def launch() -> None:
-        with watched.watched(pytest.fail):
+        with watched.watched():
             processes["log_monitor"].kill()
             time.sleep(TIMES.grace + 2 * TIMES.look_every)
             goes_on.append(True)
@@ -64,7 +64,7 @@ def test_a_head_that_ended_before_the_first_check_is_reported(
     watched = Head(NOWHERE, is_own=True, times=TIMES)
     with (
         pytest.raises(HeadLostError, match="Ray's process gcs_server has ended"),
-        watched.watched(pytest.fail),
+        watched.watched(),
     ):
         time.sleep(30)
 
@@ -76,7 +76,7 @@ def test_a_remote_cluster_may_be_silent_for_a_moment() -> None:
     goes_on: list[bool] = []
 
     def launch() -> None:
-        with watched.watched(pytest.fail):
+        with watched.watched():
             server.close()
             time.sleep(1.5)
             with socket.create_server(("127.0.0.1", port)):
@@ -91,9 +91,9 @@ def test_a_remote_cluster_may_be_silent_for_a_moment() -> None:
 
 def test_other_errors_of_a_launch_are_raised_unchanged() -> None:
     watched = Head(NOWHERE, is_own=True, times=TIMES)
-    with watched.watched(pytest.fail):
+    with watched.watched():
         pass
-    with pytest.raises(ZeroDivisionError), watched.watched(pytest.fail):
+    with pytest.raises(ZeroDivisionError), watched.watched():
         raise ZeroDivisionError
 
 
@@ -103,7 +103,7 @@ def test_an_interrupt_that_ends_the_cluster_is_raised_as_an_interrupt(
     watched = Head(NOWHERE, is_own=True, times=TIMES)
 
     def launch() -> None:
-        with watched.watched(pytest.fail):
+        with watched.watched():
             processes["gcs_server"].kill()
             time.sleep(TIMES.look_every + TIMES.grace / 2)
             raise KeyboardInterrupt
@@ -119,7 +119,7 @@ def test_an_interrupt_that_a_library_swallows_is_raised_afterwards(
     hear()
 
     def launch() -> None:
-        with Head(NOWHERE, is_own=True, times=TIMES).watched(pytest.fail):
+        with Head(NOWHERE, is_own=True, times=TIMES).watched():
             with contextlib.suppress(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGTERM)
             if follows is not None:
@@ -133,13 +133,14 @@ def test_an_interrupt_that_a_library_swallows_is_raised_afterwards(
 DEAF = """
 import signal, subprocess, sys, time
 from pathlib import Path
+from sweeps.machine.forced_end import cleaned_by_force
 from sweeps.running import head
 child = subprocess.Popen([sys.argv[1], "60"])
 other = subprocess.Popen([sys.argv[2], "60"])
 watched = head.Head("127.0.0.1:9", is_own=True, times=head.Times(patience=1.0))
 signal.signal(signal.SIGINT, lambda number, frame: None)
 print(other.pid, flush=True)
-with watched.watched(lambda: print("left in order", flush=True)):
+with cleaned_by_force(lambda: print("left in order", flush=True)), watched.watched():
     child.kill()
     while True:
         time.sleep(1)
@@ -169,6 +170,7 @@ def test_a_process_that_ignores_interrupts_is_ended_with_its_children(tmp_path: 
 
 WITHIN_RAY = """
 import ctypes, os, signal, subprocess, sys, threading
+from sweeps.machine.forced_end import cleaned_by_force
 from sweeps.running import head
 from sweeps.machine.signals import hear
 hear()
@@ -178,7 +180,7 @@ def interrupt_all():
         raylet.kill()
     os.kill(os.getpid(), signal.SIGHUP)
 
-with head.starting(lambda: print("left in order", flush=True)):
+with cleaned_by_force(lambda: print("left in order", flush=True)), head.starting():
     raylet = subprocess.Popen([sys.argv[1], "60"])
     threading.Timer(1.0, interrupt_all).start()
     lock, mutex = ctypes.CDLL(None).pthread_mutex_lock, ctypes.create_string_buffer(64)
@@ -205,6 +207,7 @@ def test_an_interrupt_while_ray_waits_ends_the_process_with_the_exit_code(
 
 STARTING = """
 import signal, subprocess, sys, time
+from sweeps.machine.forced_end import cleaned_by_force
 from sweeps.running import head
 program, is_deaf, comes_before = sys.argv[1], sys.argv[2] == "deaf", sys.argv[3] == "before"
 if is_deaf:
@@ -212,7 +215,7 @@ if is_deaf:
 child = subprocess.Popen([program, "60"]) if comes_before else None
 try:
     leave = lambda: print("left in order", flush=True)
-    with head.starting(leave, times=head.Times(patience=1.0)):
+    with cleaned_by_force(leave), head.starting(times=head.Times(patience=1.0)):
         child = child or subprocess.Popen([program, "60"])
         time.sleep(0 if sys.argv[3] == "and goes at once" else 2)
         child.kill()

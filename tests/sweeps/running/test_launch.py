@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
+from mixup_core.temporary import clear
 from sweeps.leasing.lease import Lease
 from sweeps.running import launch
 from sweeps.running.head import HeadLostError
@@ -58,9 +59,7 @@ def test_a_cluster_that_does_not_start_is_reported_and_leaves_no_folder(
     seen: list[Path] = []
 
     @contextmanager
-    def none(
-        placement: Placement, runs: int, folder: Path, leave: Callable[[], None]
-    ) -> Iterator[None]:
+    def none(placement: Placement, runs: int, folder: Path) -> Iterator[None]:
         assert runs == 4
         seen.append(folder)
         assert folder.is_dir()
@@ -87,13 +86,11 @@ def test_a_scratch_folder_that_ray_still_writes_to_is_removed_by_the_next_launch
         path.mkdir(exist_ok=True)  # by a process of Ray that has not ended yet
 
     @contextmanager
-    def lost(
-        placement: Placement, runs: int, folder: Path, leave: Callable[[], None]
-    ) -> Iterator[None]:
+    def lost(placement: Placement, runs: int, folder: Path) -> Iterator[None]:
         (folder / "ray").mkdir()
         with monkeypatch.context() as patched:
             patched.setattr(shutil, "rmtree", and_written_again)
-            leave()
+            clear(folder)
         left.extend(path.name for path in folder.iterdir())  # the process may end now
         raise HeadLostError("Ray is gone")
         yield
