@@ -49,7 +49,7 @@ def test_a_process_without_a_secret_address_is_not_restarted(
     hide_addresses(OPTIONS)
 
 
-def test_a_restarted_process_knows_the_moved_options_and_hides_this_from_children(
+def test_only_the_restarted_process_itself_learns_that_an_option_was_moved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     restarted: list[dict[str, str]] = []
