@@ -13,9 +13,12 @@ HIDDEN = "***"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]{0,30}")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _PATH = re.compile(r"(/?[\w .,+=~-]+)*/?")
-_LOGIN = re.compile(r"[^/@]*:[^@]*@")
-"""Matches `USER:PASSWORD@` at the start of a path, a sign that the scheme of a URL is missing."""
-_ANYWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S*")
+_NO_PATH = re.compile(r"(?!/[^/]).*(:.*@|(//|:/).*[@?#])", re.DOTALL)
+"""Matches a URL without its scheme (`USER:PASSWORD@HOST`), or with `//` or `:/` for `://`, that may
+have a login or a query. An absolute path does not match."""
+_ANYWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}(://|:/|//)\S*")
+"""Matches a URL in a text, also one with `:/` or `//` for `://` by mistake."""
+_BEFORE_SECRETS = re.compile(r"[@?#]")
 _TRAILING = ".,;:!?'\"`)]}>"
 """Punctuation marks that can follow a URL in a sentence and are not part of the URL."""
 _WHOLE_WORD = 4
@@ -87,10 +90,16 @@ class Address:
         )
 
     @classmethod
-    def of_path(cls, path: str) -> "Address":
-        """Return the address of a local path; hidden if the path begins like `USER:PASSWORD@`."""
-        is_login = _LOGIN.match(path) is not None
-        return cls(is_hidden=True) if is_login else cls(path=path)
+    def of_path(cls, path: str, scheme: str = "") -> "Address":
+        """Return the address of a local path; hidden if the path may be or contain a URL.
+
+        Args:
+            path: The path.
+            scheme: Scheme to show before the path, such as `file`; empty for none.
+        """
+        is_url = _NO_PATH.match(path) is not None or "://" in path
+        is_url = is_url or without_secrets(path) != path
+        return cls(scheme=scheme, is_hidden=True) if is_url else cls(scheme=scheme, path=path)
 
 
 def web_address(url: str) -> Address:
@@ -123,7 +132,7 @@ def store_address(url: str) -> Address:
     if "://" not in url:
         return Address.of_path(url)
     if url.startswith("file:///"):
-        return Address(scheme="file", path=url.removeprefix("file://"))
+        return Address.of_path(url.removeprefix("file://"), "file")
     link = url.rpartition("::")[2]
     scheme = link.partition("://")[0]
     if scheme in {"http", "https"}:
@@ -189,10 +198,17 @@ def without_secrets(text: str) -> str:
     def replaced(found: re.Match[str]) -> str:
         whole = found[0]
         url = whole.rstrip(_TRAILING)
+        is_plain = _BEFORE_SECRETS.search(url) is None
+        if found[1] != "://":
+            return whole if is_plain else HIDDEN + whole[len(url) :]
         path = url.removeprefix("file://").removeprefix("sqlite://")
         address = web_address(url)
-        is_local = path != url and path.startswith("/")
-        shown = url if is_local or address.is_whole else str(address)
+        if path != url and path.startswith("/"):
+            second = None if is_plain else _ANYWHERE.search(path)
+            end = len(url) if second is None else len(url) - len(path) + second.start()
+            shown = url[:end] + (HIDDEN if second else "")
+        else:
+            shown = url if address.is_whole else str(address)
         return shown.partition("?")[0] + whole[len(url) :]
 
     return _ANYWHERE.sub(replaced, text)

@@ -21,10 +21,10 @@ PROTOCOLS = ("s3", "gs", "abfs", "az", "sftp", "ssh", "ftp", "smb", "hdfs", "web
 def addresses(count: int) -> Iterator[str]:
     """Yield `count` addresses, each with at least one secret."""
     draw = random.Random(0)
-    kinds = (_database, _typed_database, _store, _web, _typed_web)
+    kinds = (_database, _typed_database, _store, _web, _typed_web, _mistyped, _listed)
     for number in range(count):
         between = RESERVED[number % len(RESERVED)]
-        yield kinds[number % len(kinds)](draw, between.join(CANARIES))
+        yield draw.choice(kinds)(draw, between.join(CANARIES))
 
 
 def _database(draw: random.Random, secret: str) -> str:
@@ -83,3 +83,14 @@ def _typed_web(draw: random.Random, secret: str) -> str:
             f"http://host/x#{draw.choice(KEYS)}={secret}",
         ]
     )
+
+
+def _mistyped(draw: random.Random, secret: str) -> str:
+    url = draw.choice([_typed_database, _store, _web, _typed_web])(draw, secret)
+    return url.replace("://", draw.choice(["//", ":/"]), 1)
+
+
+def _listed(draw: random.Random, secret: str) -> str:
+    first = draw.choice(["file:///x", "sqlite:///x.db", "sqlite:////x.db"])
+    url = draw.choice([_typed_database, _store, _web, _typed_web])(draw, secret)
+    return f"{first}{draw.choice(',; |')}{url}"

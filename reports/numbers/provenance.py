@@ -39,9 +39,6 @@ SETTLED = frozenset({"complete", "diverged"})
 """Outcomes of a run that a later launch does not train again by default."""
 
 
-_OF_STUDY_FILE = {"source", "description"}
-
-
 def describe(  # noqa: PLR0913  each is a source of facts of its own
     study: Study,
     results: Sequence[RunResult],
@@ -237,26 +234,12 @@ def spell_machine(environment: Mapping[str, str]) -> str:
 
 def public(text: str) -> str:
     """Return a text without credentials in addresses, and with `~` for the user's home folder."""
-    return _without_home(without_secrets(text))
-
-
-def _written_by_user(text: str) -> str:
-    """Return the text of a study file without logins in addresses; the home folder becomes `~`."""
-    return _without_home(re.sub(r"(?<=://)[^\s\"']*@", "", text))
-
-
-def _without_home(text: str) -> str:
-    home = str(Path.home())
+    text, home = without_secrets(text), str(Path.home())
     return text if home == os.sep else re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
 
 
 def _published(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _written_by_user(part)
-        if key in _OF_STUDY_FILE and isinstance(part, str)
-        else _published_part(part)
-        for key, part in content.items()
-    }
+    return {key: _published_part(part) for key, part in content.items()}
 
 
 def _published_part(value: Any) -> Any:

@@ -12,6 +12,7 @@ from mixup_core.addresses import store_address
 from sweeps.commands.options import LocalPath, json_option, loading_option, set_option
 from sweeps.commands.recorded_line import command_line
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request
+from sweeps.machine.arguments import was_option
 from sweeps.machine.concealed import conceal
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
@@ -95,8 +96,10 @@ def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
     Raises:
         RefusedError: If several homes and also a store are given.
     """
-    # Click's envvar would split a path at blanks or colons.
-    if not stores and len(homes) < 2 and (store := os.environ.get("MIXSWEEP_STORE")):
+    # Click's envvar would split a path at blanks or colons. A variable does not apply to several
+    # homes, but --store with a password, which `hide_addresses` moved to it, is refused.
+    applies = len(homes) < 2 or was_option("MIXSWEEP_STORE")
+    if not stores and applies and (store := os.environ.get("MIXSWEEP_STORE")):
         stores = (store,)
     homes = homes or (Path(os.environ.get("MIXSWEEP_HOME") or "runs"),)
     if not stores:

@@ -1,10 +1,12 @@
 """share and add: write the results of a study to one file, and add the file to another home."""
 
+import dataclasses
 import tempfile
 from pathlib import Path
 
 import click
 
+from mixup_core.addresses import without_secrets
 from mixup_core.store.checkpoints import Store
 from mixup_core.temporary import temporary_folder
 from sweeps.commands.options import LocalPath, home_option, loading_option, store_option
@@ -42,9 +44,11 @@ def share(request: Request, out: Path | None) -> int:
     results = request.results()
     report = request.home.report_of(study.name)
     file = out or request.home.folder / "exports" / f"{study.name}.mixsweep.zip"
+    packed = Launch.of(study, launch.command, launch.at_ms)
+    _require_no_secrets(packed)
     runs, size = write_archive(
         file,
-        Launch.of(study, launch.command, launch.at_ms),
+        dataclasses.replace(packed, source=without_secrets(packed.source)),
         known_data(request.store, study.name),
         results,
         request.store,
@@ -87,6 +91,22 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
     plugins = " --plugin FILE" if launch.plugins else ""
     click.echo(f"next      {program()} report {study} {place.options}{plugins}", err=True)
     return SOME_FAILED if added.other else DONE
+
+
+def _require_no_secrets(launch: Launch) -> None:
+    """Require settings without secrets; an arm without its secret has other keys, so no runs.
+
+    Raises:
+        RefusedError: If a setting contains an address with a secret.
+    """
+    for arm, config in launch.arms.items():
+        for path, value in config.items():
+            if isinstance(value, str) and (shown := without_secrets(value)) != value:
+                raise RefusedError(
+                    f"{launch.study}: {path} of the arm {arm} is an address that may contain a "
+                    f"secret ({shown}), and the archive would contain it; remove the secret from "
+                    "the study file and train again"
+                )
 
 
 def _say_plugins(launch: Launch) -> None:

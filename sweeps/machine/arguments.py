@@ -17,6 +17,9 @@ ADDRESSES: Mapping[tuple[str, str], Shown] = {
 }  # fmt: skip
 """Functions that return an address without its secrets, by option and environment variable of the
 address."""
+_MOVED = "_MIXSWEEP_MOVED"
+"""Environment variable that names, after the restart, the variables that options were moved to."""
+_moved: set[str] = set()
 
 
 def read_names_as_utf8() -> None:
@@ -42,9 +45,16 @@ def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None
         options: By option and the environment variable that can replace it: a function that
             returns an address without its secrets, and so tells whether it has any.
     """
+    _moved.update(os.environ.pop(_MOVED, "").split())  # not for child processes
     arguments, moved = moved_to_environment(sys.orig_argv, options)
     if moved:
-        os.execve(sys.executable, arguments, {**os.environ, **moved})  # noqa: S606  no shell
+        environment = {**os.environ, **moved, _MOVED: " ".join(moved)}
+        os.execve(sys.executable, arguments, environment)  # noqa: S606  no shell
+
+
+def was_option(variable: str) -> bool:
+    """Return True if `hide_addresses` moved an option's address to an environment variable."""
+    return variable in _moved
 
 
 def moved_to_environment(

@@ -1,5 +1,6 @@
 """Database URLs: convert file paths to database URLs and back, and remove secrets."""
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import url2pathname
@@ -57,7 +58,7 @@ def database_address(url: str) -> Address:
     if scheme in {"http", "https"}:
         return web_address(url)
     if scheme == "file":
-        return Address(scheme=scheme, path=urlsplit(url).path)
+        return Address.of_path(urlsplit(url).path, scheme)
     try:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError
@@ -72,7 +73,8 @@ def database_address(url: str) -> Address:
     path = "" if parts.database is None else f"/{parts.database}"
     has_login = parts.username is not None or parts.password is not None
     if scheme.partition("+")[0] == "sqlite" and not has_login and not parts.host:
-        return Address(scheme=scheme, path=path, has_query="?" in url)
+        address = Address.of_path(parts.database or "", scheme)
+        return address if address.is_hidden else replace(address, path=path, has_query="?" in url)
     return Address.of_parts(
         scheme=scheme,
         host=parts.host or "",

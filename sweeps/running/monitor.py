@@ -219,7 +219,7 @@ class Monitor:
             message=printable(message),
             epoch=epoch,
             attempts=attempts,
-            trace=trace,
+            trace=concealed(trace),
         )
         self.failures[run.key] = failure
         self.note(f"{run.arm} seed {run.seed} {kind}: {message}")

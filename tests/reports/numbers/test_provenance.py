@@ -62,6 +62,16 @@ def test_a_study_without_results_has_no_times() -> None:
     assert found["environments"] == []
 
 
+def test_secrets_of_addresses_in_the_study_file_are_not_recorded(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    address = "https://me:secret@host/x.zip?sig=secret#secret"
+    study = replace(study, description=f"From {address}.", source=f"description: {address}\n")
+    found = described(study, results)
+    assert found["description"] == "From https://***@host/x.zip."
+    assert found["source"] == "description: https://***@host/x.zip\n"
+
+
 def test_logins_and_the_home_folder_are_not_recorded(
     study: Study, results: tuple[RunResult, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

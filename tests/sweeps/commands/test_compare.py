@@ -1,12 +1,16 @@
 import json
 import math
+import os
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import scipy.stats
 from click.testing import CliRunner, Result
 
+import sweeps
 from sweeps.cli import commands
 from sweeps.commands.request import RefusedError
 from tests.sweeps.commands.trained import error_of, train
@@ -177,3 +181,16 @@ def test_invalid_combinations_of_side_by_side_options_are_refused(
     said = _side_by_side("--home", "a", *arguments)
     assert isinstance(said.exception, RefusedError)
     assert text in str(said.exception)
+
+
+def test_a_store_with_a_password_and_several_homes_are_refused(tmp_path: Path) -> None:
+    address = "s3://me:secret@bucket"
+    said = subprocess.run(
+        [sys.executable, "-m", "sweeps", "compare", "digits", "--home", "a", "--home", "b",
+         "--store", address],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(sweeps.__file__).parents[1])},
+    )  # fmt: skip
+    assert said.returncode == 2
+    assert "--store allows at most one --home" in said.stderr
+    assert "secret" not in said.stdout + said.stderr

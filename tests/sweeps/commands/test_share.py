@@ -204,3 +204,29 @@ def test_an_archive_names_its_plugin_but_no_suggested_command_contains_that_name
     first, second = said.stderr.splitlines(keepends=True)
     assert first == needs
     assert second.endswith(f"report signs --home '{other}' --plugin FILE\n")
+
+
+def test_a_shared_study_file_has_no_secrets_of_addresses(
+    tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    address = "https://me:secret@host/x.zip?sig=secret#secret"
+    described = f"description=Images of {address}"
+    train(tmp_path / "runs", "digits", described)
+    archive, unpacked = tmp_path / "digits.zip", tmp_path / "unpacked"
+    said = type_in("share", "digits", "--set", described, "--out", str(archive))
+    assert said.return_value == DONE
+    unpacked.mkdir()
+    assert "description: Images of https://***@host/x.zip\n" in unpack(archive, unpacked).source
+    assert "secret" not in (unpacked / "launch.json").read_text()
+
+
+def test_a_study_with_a_secret_in_a_setting_is_not_shared(
+    launched: Path, type_in: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arms = {"erm": {"data.source": "https://me:secret@host/x.zip"}}
+    monkeypatch.setattr("sweeps.state.ledger.settings_of", lambda _: arms)
+    said = type_in("share", "signs", "--out", str(launched / "signs.zip"))
+    assert isinstance(said.exception, RefusedError)
+    assert "data.source of the arm erm" in str(said.exception)
+    assert "secret@" not in str(said.exception)
+    assert not (launched / "signs.zip").exists()

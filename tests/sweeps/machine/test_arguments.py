@@ -1,9 +1,16 @@
 """Arguments: an address with a secret leaves the command line, and nothing else does."""
 
+import os
+
 import pytest
 
 from mixup_core.addresses import store_address
-from sweeps.machine.arguments import hide_addresses, moved_to_environment, read_names_as_utf8
+from sweeps.machine.arguments import (
+    hide_addresses,
+    moved_to_environment,
+    read_names_as_utf8,
+    was_option,
+)
 from sweeps.machine.databases import database_address
 
 OPTIONS = {("--store", "S"): store_address, ("--optuna", "O"): database_address}
@@ -40,6 +47,24 @@ def test_a_process_without_a_secret_address_is_not_restarted(
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("started anew"))
     monkeypatch.setattr("sys.orig_argv", ["python", "-m", "sweeps", "run", "x", "--store", "runs"])
     hide_addresses(OPTIONS)
+
+
+def test_only_the_restarted_process_itself_learns_that_an_option_was_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    restarted: list[dict[str, str]] = []
+    monkeypatch.setattr("sweeps.machine.arguments._moved", set())
+    monkeypatch.setattr("os.execve", lambda *given: restarted.append(given[2]))
+    monkeypatch.setattr("sys.orig_argv", ["python", "run", "x", "--store", "s3://a:b@h"])
+    hide_addresses(OPTIONS)
+    assert not was_option("S")
+    monkeypatch.setattr("os.environ", dict(restarted[0]))
+    monkeypatch.setattr("sys.orig_argv", ["python", "run", "x"])
+    hide_addresses(OPTIONS)
+    hide_addresses(OPTIONS)  # each entry point calls it
+    assert (was_option("S"), was_option("O"), len(restarted)) == (True, False, 1)
+    assert os.environ.keys() - restarted[0].keys() == set()
+    assert restarted[0].keys() - os.environ.keys() == {"_MIXSWEEP_MOVED"}
 
 
 def test_a_process_with_a_non_utf8_locale_restarts_in_utf8_mode(

@@ -77,6 +77,8 @@ def test_no_secret_of_12000_addresses_is_shown() -> None:
         ("sqlite:////a/b@c.db", "sqlite:////a/b@c.db", True),
         ("http://me:secret@server:5000", "http://***@server:5000", False),
         ("file:///a/mlruns", "file:///a/mlruns", True),
+        ("postgresql//me:secret@host/db", "***", False),
+        ("sqlite:///x.db,https://me:secret@host/y", "sqlite://***", False),
         ("mlruns", "mlruns", True),
         ("databricks", "databricks", True),
     ],

@@ -1,5 +1,6 @@
 """Uploads: the files that a job gets, and those that are never uploaded."""
 
+import json
 import os
 import zipfile
 from collections.abc import Collection
@@ -18,7 +19,9 @@ CREDENTIALS = [
     ".kube/config", "server.pem", "SERVER.PEM", "a/b/tls.key", ".env", ".env.local", ".npmrc",
     "id_rsa", "id_ed25519", "id_ed25519.pub", "id_ecdsa_sk", "deep/.docker/config.json",
     "kaggle.json", "credentials.json", "secrets.toml", ".bash_history", "client_secret_1.json",
-    "my.token", ".huggingface/token", ".ray/auth_token",
+    "my.token", ".huggingface/token", ".ray/auth_token", "rootkey.csv", "me_accessKeys.csv",
+    "kubeconfig.yaml", "prod-kubeconfig.yaml", "prod-kubeconfig.yml", "ray_token",
+    "terraform.tfstate.backup", ".mc/config.json", "auth.json",
 ]  # fmt: skip
 HARMLESS = ["study.yaml", "plugin.py", "id_mapping.py", "secrets.py", "keys.md", "a/b/env.txt"]
 
@@ -49,6 +52,20 @@ def test_a_credential_is_excluded_from_an_upload_and_reported(tmp_path: Path, na
 )  # fmt: skip
 def test_a_private_key_is_detected_by_its_content(tmp_path: Path, head: str) -> None:
     write(tmp_path, "notes.txt", content=f"# mine\n{head}\nMIIE")
+    write(tmp_path, "sub/key.json", content=json.dumps({"private_key": f"{head}\nMIIE"}))
+    found = Upload.of(tmp_path, excludes=(), kept=()).credentials
+    is_pem = head.startswith("-")
+    assert found == (("notes.txt", "sub/key.json") if is_pem else ("notes.txt",))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [json.dumps({"auths": {"ghcr.io": {}}}), "github.com:\n    oauth_token: x",
+     "[default]\naws_secret_access_key = x", "users:\n- user:\n    client-key-data: x"],
+    ids=["docker", "gh", "aws", "kubectl"],
+)  # fmt: skip
+def test_a_credential_of_any_name_is_detected_by_its_content(tmp_path: Path, content: str) -> None:
+    write(tmp_path, "notes.txt", content=content)
     assert Upload.of(tmp_path, excludes=(), kept=()).credentials == ("notes.txt",)
 
 
@@ -57,6 +74,28 @@ def test_a_link_to_a_credential_is_excluded_from_an_upload(tmp_path: Path) -> No
     (tmp_path / "here" / "harmless.txt").symlink_to(tmp_path / "elsewhere" / ".netrc")
     found = Upload.of(tmp_path / "here", excludes=(), kept=())
     assert (found.files, found.credentials) == (("study.yaml",), ("harmless.txt",))
+
+
+@pytest.mark.parametrize(
+    "target", [".kube", ".docker", ".config/gh", ".kube/config", ".config/gh/hosts.yml"]
+)
+def test_a_link_into_a_folder_of_credentials_is_excluded_from_an_upload(
+    tmp_path: Path, target: str
+) -> None:
+    write(tmp_path, ".kube/config", ".docker/config.json", ".config/gh/hosts.yml", "here/a/b")
+    (tmp_path / "here" / "x").symlink_to(tmp_path / target)
+    (tmp_path / "here" / "inside").symlink_to("a")
+    found = Upload.of(tmp_path / "here", excludes=(), kept=())
+    assert found.files == ("a/b", "inside/b")
+    assert [name.rstrip("/") for name in found.credentials] == ["x"]
+
+
+def test_links_within_a_working_directory_below_a_folder_of_credentials_are_uploaded(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, ".cache/desk/a/b")
+    (tmp_path / ".cache" / "desk" / "link").symlink_to(tmp_path / ".cache" / "desk" / "a")
+    assert files_of(tmp_path / ".cache" / "desk") == ("a/b", "link/b")
 
 
 def test_ignored_files_are_neither_uploaded_nor_reported(tmp_path: Path) -> None:
@@ -73,6 +112,29 @@ def test_an_ignore_file_can_allow_a_file_that_looks_like_a_credential(tmp_path: 
     write(tmp_path, ".rayignore", content="!public.pem\n")
     found = Upload.of(tmp_path, excludes=(), kept=())
     assert (found.files, found.credentials) == ((".rayignore", "public.pem"), ("private.pem",))
+
+
+@pytest.mark.parametrize(
+    ("file", "lines"),
+    [
+        (".gitignore", "/*\n!/src/\n"),
+        (".gitignore", "!.env\n!/src/*\n"),
+        (".rayignore", "/*\n!/src/\n"),
+        (".rayignore", "!/src/*\n"),
+        (".rayignore", "!*\n"),
+        (".rayignore", "!src\n"),
+    ],
+)
+def test_a_pattern_for_other_names_or_for_git_allows_no_credentials_or_results(
+    tmp_path: Path, file: str, lines: str
+) -> None:
+    secrets = ("src/.aws/credentials", "src/.env", "src/id_rsa")
+    write(tmp_path, *secrets, "src/runs/mlflow.db", "src/runs/store/x", "src/a.py")
+    write(tmp_path, file, content=lines)
+    found = Upload.of(tmp_path, excludes=(), kept=())
+    assert "src/a.py" in found.files
+    assert set(found.files) <= {file, "src/a.py"}
+    assert found.credentials == ("src/.aws/", "src/.env", "src/id_rsa")
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,16 @@ def store_epochs(store: Store, run: Run, epochs: int) -> None:
     )
 
 
+def test_a_failure_is_stored_without_the_secrets_in_its_message_and_traceback(
+    monitor: Monitor,
+) -> None:
+    said = "OSError: https://me:hidden@host/x"
+    monitor.fail(RUN, kind="failed", message=said, epoch=None, attempts=1, trace=f"line 1\n{said}")
+    failure = monitor.store.failures.read_all()[RUN.key]
+    clean = "OSError: https://***@host/x"
+    assert (failure.message, failure.trace) == (clean, f"line 1\n{clean}")
+
+
 def test_a_reported_failure_is_kept_and_tracked_with_the_last_stored_epoch(
     watch: Watch, monitor: Monitor, tracked: Tracked
 ) -> None:
