@@ -50,6 +50,7 @@ from sweeps.machine.address_space import spell_lack_of_memory
 from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
 from sweeps.machine.concealed import concealed
 from sweeps.machine.home import PlaceError
+from sweeps.machine.processes import spare_children
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear, leave
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.machine.streams import lost_output, steady_streams
@@ -78,6 +79,7 @@ def main() -> NoReturn:
     read_names_as_utf8()
     hide_addresses()
     steady_streams()
+    spare_children()
     _ignore_warnings()
     ending, is_cut = Ending(), False
     # Draw figures to files in our style, whatever matplotlib settings the user has.
