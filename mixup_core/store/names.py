@@ -14,7 +14,7 @@ _NOTE_NAME = re.compile(
 )
 _NAMES = (MANIFEST_NAME, STATE_NAME, PREDICTION_NAME, FAILURE_NAME, _NOTE_NAME)
 _TEMPORARY = re.compile(r"(\.[a-z0-9_]{8})?\.tmp$")
-"""What a file's name ends in while it is written: claims have no random part."""
+"""End of a file's name while it is written; files of claims have no random part."""
 
 
 def checked(key: str) -> str:

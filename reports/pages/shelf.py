@@ -36,7 +36,7 @@ from sweeps.study.study import Study
 _DIGITS = 8
 """Number of digits of the hash of the settings in the name of a folder."""
 _SUFFIX = re.compile(rf"@([0-9a-f]{{{_DIGITS}}}|earlier)(\.[1-9][0-9]*)?")
-"""What follows `STUDY` in the names of folders that this module makes."""
+"""End of the names of folders beside `STUDY` that this module makes."""
 _PROVENANCE, _RUNS = "provenance.json", "runs.csv"
 _TELLING = ("table.csv", "report.html", _RUNS)
 """Files that identify the folder of a report; every report has at least one of them."""
@@ -78,7 +78,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportPlace:
-    """The folder for a study's new report, and earlier reports to be moved before and deleted after."""
+    """The folder for a study's new report, and earlier reports to be moved or deleted."""
 
     folder: Path
     stays: Standing | None = None
