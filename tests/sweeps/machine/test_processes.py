@@ -72,7 +72,7 @@ for process in (before, *left):
 """
 
 
-def test_children_from_before_the_command_and_their_descendants_live_on() -> None:
+def test_children_from_before_the_command_and_their_descendants_are_spared() -> None:
     started = 'sh -c "sleep 60 & wait" & sleep 0.3; exec "$0" -c "$1"'
     ended = subprocess.run(
         ["sh", "-c", started, sys.executable, _SPARING],
