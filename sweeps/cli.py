@@ -51,6 +51,7 @@ from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
 from sweeps.machine.concealed import concealed
 from sweeps.machine.forced_end import ended_if_interrupted
 from sweeps.machine.home import PlaceError
+from sweeps.machine.processes import spare_children
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear, leave
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.machine.streams import lost_output, steady_streams
@@ -79,6 +80,7 @@ def main() -> NoReturn:
     read_names_as_utf8()
     hide_addresses()
     steady_streams()
+    spare_children()
     _ignore_warnings()
     ending, is_cut = Ending(), False
     # Draw figures to files in our style, whatever matplotlib settings the user has.

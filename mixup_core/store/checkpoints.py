@@ -29,7 +29,7 @@ from mixup_core.store.manifests import (
     state_header,
     state_ref,
 )
-from mixup_core.store.names import checked, key_in, manifest_name
+from mixup_core.store.names import MANIFEST_NAME, checked, is_temporary, key_in, manifest_name
 from mixup_core.store.prediction_store import PredictionStore
 from mixup_core.store.sealed_files import SealedFiles
 from mixup_core.store.state_store import StateStore, name_of_state
@@ -248,7 +248,7 @@ class Store:
         for shard in sorted({checked(key)[:2] for key in keys}):
             for top in ("stages", "states"):
                 for name in list(self.files.names(f"{top}/{shard}")):
-                    is_torn = name.endswith(".tmp") or top == "states"
+                    is_torn = is_temporary(name) or top == "states"
                     if is_torn and (key := key_in(name)) in keys and self.read(key) is None:
                         self._clear(name)
 
@@ -305,14 +305,14 @@ class Store:
         ):
             for name in list(self.files.names(top)):
                 unnamed = top == "states" and name not in named
-                left_behind = unnamed or name.endswith(".tmp")
+                left_behind = unnamed or is_temporary(name)
                 if left_behind and self.files.age(name) >= stale_after:
                     self._clear(name)
         return tuple(faults)
 
     def _clear(self, name: str) -> None:
-        """Remove a file unless another process is writing it or a manifest names it."""
+        """Remove a file unless a process is writing it, a manifest names it, or it is foreign."""
         if name.startswith("states/"):
             self.states.clear(name)
-        else:
+        elif MANIFEST_NAME.fullmatch(name) or is_temporary(name):
             self._sealed.clear(name)

@@ -12,7 +12,7 @@ from mixup_core.rules import printable
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.files import Files
 from mixup_core.store.manifests import NOT_AS_WRITTEN, Failure, built, seal
-from mixup_core.store.names import failure_name
+from mixup_core.store.names import FAILURE_NAME, failure_name
 from mixup_core.store.sealed_files import SealedFiles
 
 
@@ -63,7 +63,7 @@ class FailureStore:
         return tuple(f"{name}: damaged" for name in names if name not in sound)
 
     def _names(self) -> list[str]:
-        return [name for name in self._files.names("failures") if name.endswith(".json")]
+        return [name for name in self._files.names("failures") if FAILURE_NAME.fullmatch(name)]
 
     def _failure_in(self, name: str, sealed: bytes | UnreadableError) -> Failure | None:
         content = self._sealed.content(name, sealed)

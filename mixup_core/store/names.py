@@ -7,6 +7,14 @@ _SHARDED = r"(?P<shard>[0-9a-f]{2})/(?P<key>(?P=shard)[0-9a-f]{2,62})"
 MANIFEST_NAME = re.compile(rf"stages/{_SHARDED}\.json")
 STATE_NAME = re.compile(rf"states/{_SHARDED}-[0-9a-f]{{64}}\.bin")
 PREDICTION_NAME = re.compile(rf"predictions/{_SHARDED}\.bin")
+FAILURE_NAME = re.compile(r"failures/[0-9a-f]{4,64}\.json")
+_NOTE_NAME = re.compile(
+    r"studies/[a-z0-9-]{1,100}/([0-9a-f]+|statements)\.json"
+    r"|(leases|stops|claims)/[a-z0-9-]{1,100}(\.json|\.planned)?"
+)
+_NAMES = (MANIFEST_NAME, STATE_NAME, PREDICTION_NAME, FAILURE_NAME, _NOTE_NAME)
+_TEMPORARY = re.compile(r"(\.[a-z0-9_]{8})?\.tmp$")
+"""End of a file's name while it is written; files of claims have no random part."""
 
 
 def checked(key: str) -> str:
@@ -28,6 +36,15 @@ def manifest_name(key: str) -> str:
 def key_in(name: str) -> str:
     """Return the stage key with which the name of a manifest, state or temporary file begins."""
     return re.split(r"[-.]", Path(name).name)[0]
+
+
+def is_temporary(name: str) -> bool:
+    """Return True if a name is that of a file of the store while it is being written.
+
+    Other programs may have temporary files in the same folders, which are not to be removed.
+    """
+    complete = _TEMPORARY.sub("", name)
+    return complete != name and any(pattern.fullmatch(complete) for pattern in _NAMES)
 
 
 def states_folder(key: str) -> str:

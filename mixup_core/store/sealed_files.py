@@ -1,11 +1,12 @@
 """SealedFiles: files of a store that contain their own checksum.
 
-    quarantine/    damaged files, named without their folders
+    quarantine/    damaged files, named without their folders; equal names get a number
 
 A damaged file is moved to `quarantine/` when it is read, and then counts as missing.
 """
 
 import logging
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +100,8 @@ class SealedFiles:
             content: The damaged bytes that were read. If the moved file has other bytes, another
                 process has replaced it in the meantime, and it is moved back.
         """
-        aside = f"quarantine/{Path(name).name}"
         try:
-            self._files.move(name, aside)
+            aside = put_aside(self._files, name)
         except FileNotFoundError:
             return  # another reader was faster
         if content is not None and (moved := self._read_aside(aside)) not in {None, content}:
@@ -119,3 +119,16 @@ class SealedFiles:
             return self._files.read(name)
         except (FileNotFoundError, UnreadableError):
             return None
+
+
+def put_aside(files: Files, name: str) -> str:
+    """Move a file of a store to `quarantine/`, beside earlier ones; return its name there.
+
+    Raises:
+        FileNotFoundError: If the file does not exist.
+    """
+    first = f"quarantine/{Path(name).name}"
+    names = (f"{first}.{number}" if number else first for number in count())
+    aside = next(name for name in names if not files.has(name))
+    files.move(name, aside)
+    return aside

@@ -14,7 +14,7 @@ from pathlib import Path
 from mixup_core.store.files import Files
 from mixup_core.store.manifest_store import ManifestStore
 from mixup_core.store.manifests import FormatError, Stage, state_header, state_ref
-from mixup_core.store.names import STATE_NAME, key_in, state_name, states_folder
+from mixup_core.store.names import STATE_NAME, is_temporary, key_in, state_name, states_folder
 from mixup_core.store.sealed_files import SealedFiles
 
 _ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
@@ -101,9 +101,13 @@ class StateStore:
                 self.clear(name)
 
     def clear(self, name: str) -> None:
-        """Remove a file of `states/` unless a process is writing it or a manifest names it."""
-        if not STATE_NAME.fullmatch(_ASIDE.sub("", name)):
+        """Remove a file of `states/` unless a process is writing it or a manifest names it.
+
+        Files of other programs stay.
+        """
+        if is_temporary(name):
             self._sealed.clear(name)
+        if not STATE_NAME.fullmatch(_ASIDE.sub("", name)):
             return
         if not _ASIDE.search(name):
             listed, name = name, f"{name}.{secrets.token_hex(4)}.torn"

@@ -13,7 +13,9 @@ those in its `runs.csv`; without this file, the report counts as finished.
 """
 
 import csv
+import glob
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -33,6 +35,8 @@ from sweeps.study.study import Study
 
 _DIGITS = 8
 """Number of digits of the hash of the settings in the name of a folder."""
+_SUFFIX = re.compile(rf"@([0-9a-f]{{{_DIGITS}}}|earlier)(\.[1-9][0-9]*)?")
+"""End of the names of folders beside `STUDY` that this module makes."""
 _PROVENANCE, _RUNS = "provenance.json", "runs.csv"
 _TELLING = ("table.csv", "report.html", _RUNS)
 """Files that identify the folder of a report; every report has at least one of them."""
@@ -74,7 +78,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportPlace:
-    """The folder for a study's new report, and earlier reports to be moved or deleted first."""
+    """The folder for a study's new report, and earlier reports to be moved or deleted."""
 
     folder: Path
     stays: Standing | None = None
@@ -89,18 +93,25 @@ class ReportPlace:
     outdated: tuple[Path, ...] = ()
     """Folders to delete: reports with the same settings whose results the new report includes."""
 
-    def clear(self) -> None:
-        """Delete outdated reports and move an earlier one away, so that a new one can be written.
+    def make_room(self) -> None:
+        """Move an earlier report away, so that a new one can be written.
 
         Raises:
             OSError: If a folder cannot be moved.
         """
-        for folder in self.outdated:
-            shutil.rmtree(folder)
         if self.moves is not None:
             if self.moves.exists():
                 shutil.rmtree(self.moves)
             self.folder.rename(self.moves)
+
+    def clear(self) -> None:
+        """Delete outdated reports; call this once the new report has been written.
+
+        Raises:
+            OSError: If a folder cannot be deleted.
+        """
+        for folder in self.outdated:
+            shutil.rmtree(folder)
 
 
 def place_of(
@@ -178,8 +189,15 @@ def holds_report(folder: Path) -> bool:
 
 
 def standings(folder: Path, study: str) -> tuple[Standing, ...]:
-    """Return all reports of a study: that in the folder `STUDY`, then those in `STUDY@...`."""
-    beside = sorted(p for p in folder.parent.glob("*") if p.name.startswith(f"{folder.name}@"))
+    """Return all reports of a study: that in the folder `STUDY`, then those in `STUDY@...`.
+
+    Folders that users have named themselves, such as `STUDY@for-the-paper`, are left out.
+    """
+    beside = sorted(
+        path
+        for path in folder.parent.glob(f"{glob.escape(folder.name)}@*")
+        if _SUFFIX.fullmatch(path.name.removeprefix(folder.name))
+    )
     return tuple(
         found for path in (folder, *beside) if (found := standing(path, study)) is not None
     )

@@ -132,8 +132,9 @@ def write_report(
     )
     look(study, request.store, results)
     place = place_of(folder, study, results, is_finished=finished, predicted=draft.predicted)
-    place.clear()
+    place.make_room()
     report = draft.write(place.folder)
+    place.clear()
     if said := spell_place(place, study):
         click.echo(said, err=True)
     is_shown = place.stays is None or place.stays.settings != study.settings

@@ -136,7 +136,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
                 "mlflow.source.type": "LOCAL",
             },
             data_checksums=request.data_checksums(),
-            owner=HOME if request.home.tracking is None else identity_of(request.store),
+            owner=HOME if request.home.is_self_contained else identity_of(request.store),
             record_experiment=partial(record_experiment, request),
         ),
         may_write=lease.is_held,

@@ -35,6 +35,7 @@ from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 from mixup_core.store.folder import Folder
 from mixup_core.store.local_files import open_lock, read_regular, write_durably
 from mixup_core.store.notes import parse_note
+from mixup_core.store.sealed_files import put_aside
 from sweeps.leasing.holders import (
     Heartbeat,
     Holder,
@@ -302,5 +303,5 @@ def _write(path: Path, content: bytes) -> None:
 
 def _put_aside(path: Path, reason: str) -> None:
     store = Folder(path.parent.parent)
-    store.move(f"{path.parent.name}/{path.name}", f"quarantine/{path.name}")
+    put_aside(store, f"{path.parent.name}/{path.name}")
     _logger.warning("%s %s; moved to quarantine", path, reason)

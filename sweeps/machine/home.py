@@ -72,6 +72,12 @@ class Home:
         return str(Path(self.store_url).absolute()) if is_path else self.store_url
 
     @property
+    def is_self_contained(self) -> bool:
+        """True if both the store and MLflow's database are those in the folder."""
+        own = self.folder.resolve() / "store"
+        return self.tracking is None and Path(self.store).resolve() == own.resolve()
+
+    @property
     def tracking_uri(self) -> str:
         """Address of the MLflow server or database."""
         return self.tracking or sqlite_url(self.folder.resolve() / "mlflow.db")

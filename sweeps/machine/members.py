@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from sweeps.machine.processes import lives
+from sweeps.machine.processes import below, lives
 
 _FILE = "processes"
 _FIRST, _SLOWER, _LONGEST = 0.25, 1.3, 5.0
@@ -37,7 +37,7 @@ def recorded_members(folder: Path) -> Iterator[None]:
     over = threading.Event()
 
     def record() -> None:
-        joined = _below(psutil.Process()).difference(known, before, *map(_below, before))
+        joined = below(psutil.Process()).difference(known, before, *map(below, before))
         known.update(joined)
         lines = filter(None, map(identity, joined))
         if text := "".join(f"{line}\n" for line in lines):
@@ -78,7 +78,7 @@ def members(folder: Path) -> Iterator[psutil.Process]:
         with suppress(psutil.Error, ValueError):
             process = psutil.Process(int(line.partition(" ")[0]))
             if identity(process) == line:
-                seen |= {process, *_below(process)}
+                seen |= {process, *below(process)}
     yield from filter(lives, seen)
 
 
@@ -97,13 +97,6 @@ def _started_in(folder: Path) -> Iterator[psutil.Process]:
             is_in = os.path.samestat(Path(f"/proc/{process.pid}/cwd").stat(), there)
             if is_in and any(str(folder) in argument for argument in process.cmdline()):
                 yield process
-
-
-def _below(process: psutil.Process) -> set[psutil.Process]:
-    try:
-        return set(process.children(recursive=True))
-    except psutil.NoSuchProcess:
-        return set()
 
 
 def identity(process: psutil.Process) -> str | None:

@@ -12,6 +12,8 @@ _LOOK_EVERY = 0.01
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 """Operations of prctl(2), Linux."""
 
+_spared: set[psutil.Process] = set()
+
 
 def lives(process: psutil.Process) -> bool:
     """Return True while a process is running; a zombie counts as ended."""
@@ -19,6 +21,14 @@ def lives(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def below(process: psutil.Process) -> set[psutil.Process]:
+    """Return all descendants of a process; none if it has ended."""
+    try:
+        return set(process.children(recursive=True))
+    except psutil.NoSuchProcess:
+        return set()
 
 
 def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
@@ -34,13 +44,22 @@ def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
         time.sleep(_LOOK_EVERY)
 
 
+def spare_children() -> None:
+    """Exclude the present children of this process, and their descendants, from `end_children`.
+
+    Call this at the start of a command. A process has children from the start if a shell starts
+    some and then becomes this process by `exec`, as in the entry points of containers.
+    """
+    _spared.update(below(psutil.Process()))
+
+
 def end_children() -> None:
-    """Kill all descendants of this process.
+    """Kill all descendants of this process, except those that `spare_children` excludes.
 
     Stored results are kept. Ray cannot be used in this process afterwards: end the process with
     `os._exit`.
     """
-    for child in psutil.Process().children(recursive=True):
+    for child in below(psutil.Process()).difference(_spared, *map(below, _spared)):
         with suppress(psutil.NoSuchProcess):
             child.kill()
 

@@ -21,9 +21,11 @@ from typing import IO, Any
 
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Stage
 from mixup_core.store.notes import filled, parse_note
 from mixup_core.temporary import temporary_folder
 from sweeps.state.ledger import Launch, is_printable
+from sweeps.state.passing import OWNER
 from sweeps.state.results import RunResult
 
 SUMS = "SHA256SUMS"
@@ -129,13 +131,9 @@ def add_unpacked(folder: Path, store: Store, report: Path) -> Added:
     new, known, other = 0, 0, []
     for stage in source.stages():
         before = store.read(stage.key)
-        stored = store.write(
-            stage.key,
-            records=stage.records,
-            facts=stage.facts,
-            environment=stage.environment,
-            state=None,
-        )
+        # A longer run that has stored this stage only to resume from may delete it even now.
+        while OWNER in (stored := _write(stage, store)).environment:
+            store.forget(stage.key, OWNER)
         if stored.records != stage.records:
             other.append(stage.key)
             continue
@@ -246,17 +244,19 @@ def _copied(result: RunResult, store: Store, copy: Store) -> bool:
         copy.failures.write(result.failure)
     if stage is None:
         return False
-    copy.write(
-        stage.key,
-        records=stage.records,
-        facts=stage.facts,
-        environment=stage.environment,
-        state=None,
-    )
+    _write(stage, copy)
     predictions = store.predictions.read(stage.key, stage.records[-1])
     if predictions is not None:
         copy.predictions.write(stage.key, stage.records[-1], predictions)
     return True
+
+
+def _write(stage: Stage, store: Store) -> Stage:
+    """Write a stage to a store, to stay there and without its state; return the stored stage."""
+    environment = {name: value for name, value in stage.environment.items() if name != OWNER}
+    return store.write(
+        stage.key, records=stage.records, facts=stage.facts, environment=environment, state=None
+    )
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:

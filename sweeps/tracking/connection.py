@@ -92,14 +92,18 @@ class NotMlflowError(Exception):
     """
 
 
+class ForeignExperimentError(Exception):
+    """An experiment in MLflow has the name of a study, and only runs of another program."""
+
+
 def is_refusal(error: Exception) -> bool:
-    """Return True if a retry would fail: MLflow rejected the call, or the server is not MLflow.
+    """Return True if a retry would fail: MLflow or this program rejects the call.
 
     After any other error, for example a lost connection, the call may succeed later.
     """
     from mlflow.exceptions import MlflowException
 
-    if isinstance(error, NotMlflowError):
+    if isinstance(error, (NotMlflowError, ForeignExperimentError)):
         return True
     refusals = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
     is_nonsense = "not in a valid JSON format" in str(error)

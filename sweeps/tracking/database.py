@@ -15,6 +15,8 @@ from urllib.request import url2pathname
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.local_files import read_regular, write_durably
 from sweeps.machine.sqlite_files import DatabaseError, alone, require_companions
+from sweeps.tracking.links import VIEW_TAG
+from sweeps.tracking.logged_run import OWN_TAGS
 
 _PATIENCE = 20.0
 """Seconds to wait for another process that writes."""
@@ -155,7 +157,8 @@ def relocate(database: Path) -> None:
     """Update the artifact paths in an MLflow database after its home was moved or copied.
 
     MLflow stores absolute paths of artifacts, so it would still write to the old folder. An
-    experiment is only changed if its artifacts are in a local folder named `artifacts`.
+    experiment is only changed if it has runs or the view of a study, and its artifacts are in a
+    local folder named `artifacts`.
 
     Args:
         database: The database file in the home; nothing is done if it does not exist.
@@ -169,8 +172,11 @@ def relocate(database: Path) -> None:
             return
         moved = connection.execute(
             "SELECT experiment_id, artifact_location FROM experiments "
-            "WHERE artifact_location LIKE 'file:%/' || ? AND artifact_location != ?",
-            (_FOLDER, here),
+            "WHERE artifact_location LIKE 'file:%/' || ? AND artifact_location != ? "
+            "AND experiment_id IN (SELECT experiment_id FROM experiment_tags WHERE key = ? "
+            "UNION SELECT experiment_id FROM runs JOIN tags USING (run_uuid) "
+            "WHERE tags.key IN (?, ?, ?))",
+            (_FOLDER, here, VIEW_TAG, *OWN_TAGS),
         ).fetchall()
         with connection:
             for experiment_id, before in moved:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweeps.machine.databases import database_file
-from sweeps.tracking.connection import PAGE, connect, require_name
+from sweeps.tracking.connection import PAGE, ForeignExperimentError, connect, require_name
 from sweeps.tracking.database import artifacts_beside, clear_metrics, relocate
+from sweeps.tracking.links import VIEW_TAG
 from sweeps.tracking.logged_run import (
     HOME,
     MODEL_TAG,
@@ -56,6 +57,8 @@ class Experiment:
     """Runs that mixsweep wrote, by level and name; runs of other programs are left out."""
     is_deleted: bool = False
     """True if the experiment was in MLflow's trash."""
+    is_foreign: bool = False
+    """True if the experiment has runs, and neither a run of mixsweep nor its tags."""
     owner: str = HOME
     """Owner of the runs in `entries` (see `OWNER_TAG`)."""
     stray: Sequence[LoggedRun] = ()
@@ -82,8 +85,12 @@ class Experiment:
         require_name(found.name, name)
         entries: dict[Identity, LoggedRun] = {}
         stray = []
-        for run in _search(client, found.experiment_id):
-            entry = logged_run(run)
+        runs = [logged_run(run) for run in _search(client, found.experiment_id)]
+        is_known = VIEW_TAG in found.tags or any(entry.is_of(None) for entry in runs)
+        if not is_known:  # experiments of early versions lack the tag; their runs may be deleted
+            trash = [logged_run(r) for r in _search(client, found.experiment_id, deleted=True)]
+            is_known = not (runs or trash) or any(entry.is_of(None) for entry in trash)
+        for entry in runs:
             if not entry.is_of(owner):
                 continue
             is_first = entry.is_whole and entries.setdefault(entry.identity, entry) is entry
@@ -95,6 +102,7 @@ class Experiment:
             is_deleted=found.lifecycle_stage == "deleted",
             tags=dict(found.tags),
             entries=entries,
+            is_foreign=not is_known,
             owner=owner or HOME,
             stray=stray,
         )
@@ -112,6 +120,9 @@ class Experiment:
                 default depends on the working directory; None if a server chooses it.
             owner: Store whose runs are written: its id, or `HOME` if MLflow's database belongs to a
                 single home.
+
+        Raises:
+            ForeignExperimentError: If the experiment has only runs of another program.
         """
         database = database_file(uri)
         if database is not None and artifact_location == artifacts_beside(database):
@@ -122,6 +133,11 @@ class Experiment:
             created = client.create_experiment(name, artifact_location=artifact_location)
             require_name(client.get_experiment(created).name, name)
             return cls(client=client, experiment_id=created, tags={}, entries={}, owner=owner)
+        if opened.is_foreign:
+            raise ForeignExperimentError(
+                f"MLflow's experiment {name!r} is of another program; rename it or the study, or "
+                "choose another --tracking-uri"
+            )
         if opened.is_deleted:
             opened.client.restore_experiment(opened.experiment_id)
         for entry in opened.stray:
@@ -323,12 +339,17 @@ class Experiment:
         self.client.log_artifacts(entry.run_id, str(folder))
 
 
-def _search(client: "MlflowClient", experiment_id: str) -> "Iterator[MlflowRun]":
-    """Yield the runs of an experiment, without those in the trash, the oldest first."""
+def _search(
+    client: "MlflowClient", experiment_id: str, *, deleted: bool = False
+) -> "Iterator[MlflowRun]":
+    """Yield the runs of an experiment, those in the trash or all others, the oldest first."""
+    from mlflow.entities import ViewType
+
     token = None
     while True:
         page = client.search_runs(
             [experiment_id],
+            run_view_type=ViewType.DELETED_ONLY if deleted else ViewType.ACTIVE_ONLY,
             max_results=PAGE,
             order_by=["attributes.start_time ASC"],
             page_token=token,

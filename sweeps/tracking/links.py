@@ -33,6 +33,10 @@ _LETTER = 7
 """Approximate width of a letter in a column heading, in pixels."""
 
 
+VIEW_TAG = f"{_VIEW_TAG}{_ARMS}"
+"""Tag that experiments of studies have, and those of other programs do not."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Links:
     """Links to the pages of a study in MLflow, which commands print and reports show."""

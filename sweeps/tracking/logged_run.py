@@ -46,8 +46,8 @@ NAMED_BY: Mapping[str, tuple[str, ...]] = {
 }
 """Tags that together name a run within an experiment, by level."""
 
-_OWN = {"run_key", "config_id"}
-"""Tags that only runs of mixsweep have."""
+OWN_TAGS = frozenset({OWNER_TAG, "run_key", "config_id"})
+"""Tags that only runs of mixsweep have; each of its runs of level `seed` has one of them."""
 
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
@@ -132,7 +132,7 @@ class LoggedRun:
         """
         if OWNER_TAG in self.tags:
             return owner in {None, self.tags[OWNER_TAG]}
-        return not _OWN.isdisjoint(self.tags)
+        return not OWN_TAGS.isdisjoint(self.tags)
 
     @property
     def is_whole(self) -> bool:

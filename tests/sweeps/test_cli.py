@@ -166,3 +166,28 @@ def test_commands_load_no_numerical_library_until_one_is_needed() -> None:
     code = "import sys, sweeps.cli; print(*{'numpy', 'scipy', 'torch', 'mlflow'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_the_command_spares_the_processes_that_ran_before_it() -> None:
+    program = textwrap.dedent(
+        """
+        import psutil, sys
+        from sweeps.cli import main
+        from sweeps.machine.processes import end_children, lives
+        (before,) = psutil.Process().children()
+        sys.argv = ["mixsweep", "schema"]
+        sys.stdout = open("/dev/null", "w")
+        try:
+            main()
+        except SystemExit:
+            end_children()
+        psutil.wait_procs([before], timeout=0.2)
+        print(lives(before), file=sys.stderr)
+        before.kill()
+        """
+    )
+    shell = 'sleep 60 & exec "$0" -c "$1"'
+    ended = subprocess.run(
+        ["sh", "-c", shell, sys.executable, program], check=True, capture_output=True, text=True
+    )
+    assert ended.stderr == "True\n"

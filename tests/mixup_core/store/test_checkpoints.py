@@ -86,7 +86,7 @@ def test_partial_files_of_dead_writers_are_deleted_and_stored_ones_kept(disk: St
     assert disk.folder is not None
     manifest_of(disk, "aa01").unlink()
     manifest_of(disk, "aa03").unlink()
-    torn = manifest_of(disk, "aa01").with_name("aa01.json.x.tmp")
+    torn = manifest_of(disk, "aa01").with_name("aa01.json.x1y2z3_4.tmp")
     torn.write_bytes(b"{")
     disk.clear_torn("aa01", "aa02")
     assert not torn.exists()
@@ -250,7 +250,7 @@ def test_files_are_readable_by_their_owner_alone_under_any_umask(disk: Store, um
 def test_verify_removes_old_files_of_dead_writers_and_keeps_young_ones(disk: Store) -> None:
     write(disk)
     left = [
-        manifest_of(disk).with_name(f"{KEY}.json.x1.tmp"),
+        manifest_of(disk).with_name(f"{KEY}.json.x1y2z3_4.tmp"),
         state_of(disk).with_name(f"{KEY}-{'0' * 64}.bin"),
     ]
     for path in left:
@@ -267,7 +267,14 @@ def test_verify_removes_old_files_of_dead_writers_and_keeps_young_ones(disk: Sto
 
 
 @pytest.mark.parametrize(
-    "name", ["leases/digits.json.x1.tmp", "studies/digits/0a.json.x1.tmp", "stops/digits.x1.tmp"]
+    "name",
+    [
+        "leases/digits.json.x1y2z3_4.tmp",
+        "studies/digits/0a.json.x1y2z3_4.tmp",
+        "studies/digits/statements.json.x1y2z3_4.tmp",
+        "stops/digits.json.x1y2z3_4.tmp",
+        "claims/digits.planned.tmp",
+    ],
 )
 def test_verify_also_removes_files_of_dead_writers_in_other_folders(disk: Store, name: str) -> None:
     assert disk.folder is not None
@@ -302,6 +309,32 @@ def test_a_file_with_an_invalid_key_or_in_a_wrong_shard_is_not_a_stage(
     assert store.keys() == {KEY: True}
     assert store.verify(stale_after=0) == ()
     assert is_whole(store)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "states/weights.pt",
+        f"states/{KEY[:2]}/{KEY}-notes.txt",
+        f"stages/{KEY[:2]}/{KEY}.md",
+        "stages/draft.tmp",
+        "studies/paper.tex.tmp",
+        "failures/2026/notes.json",
+        "failures/notes.json",
+        "predictions/model.bin.tmp",
+    ],
+)
+def test_files_of_other_programs_stay_when_the_folders_are_shared(store: Store, name: str) -> None:
+    write(store)
+    store.files.write(name, b"foreign")
+    assert store.verify(stale_after=0) == ()
+    assert store.failures.read_all() == {}
+    store.drop_state(KEY)
+    store.delete(KEY)
+    store.clear_torn(KEY)
+    assert store.keys() == {}
+    assert store.files.read(name) == b"foreign"
+    assert store.quarantined() == ()
 
 
 def test_verify_removes_a_state_without_a_manifest(store: Store, url: str) -> None:

@@ -10,6 +10,7 @@ from mixup_core.store.names import (
     STATE_NAME,
     checked,
     failure_name,
+    is_temporary,
     key_in,
     manifest_name,
     prediction_name,
@@ -85,6 +86,23 @@ def test_the_name_pattern_of_a_kind_matches_only_names_of_this_kind() -> None:
 def test_a_state_name_without_a_whole_lower_case_sha256_does_not_match() -> None:
     for sha256 in (SHA256[1:], f"{SHA256}0", SHA256.upper()):
         assert STATE_NAME.fullmatch(f"states/01/{KEY}-{sha256}.bin") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (f"{manifest_name(KEY)}.x1y2z3_4.tmp", True),
+        (f"{failure_name(KEY)}.x1y2z3_4.tmp", True),
+        ("claims/digits.json.tmp", True),
+        (manifest_name(KEY), False),
+        (f"{manifest_name(KEY)}.draft.tmp", False),
+        ("stages/01/notes.x1y2z3_4.tmp", False),
+    ],
+)
+def test_a_temporary_file_has_a_name_of_the_store_and_a_temporary_ending(
+    name: str, expected: bool
+) -> None:
+    assert is_temporary(name) is expected
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_verify_checks_predictions_and_removes_files_of_dead_writers(tmp_path: P
     )
     store.predictions.write(KEY, LAST, CONTENT)
     (file,) = (tmp_path / "predictions").rglob("*.bin")
-    torn = file.with_name(f"{file.name}.abc.tmp")
+    torn = file.with_name(f"{file.name}.x1y2z3_4.tmp")
     torn.write_bytes(b"half")
     assert store.verify(stale_after=0.0) == ()
     assert not torn.exists()

@@ -112,6 +112,17 @@ def test_a_folder_in_place_of_a_file_is_quarantined_with_its_content(disk: Store
     assert notes == ["of a colleague"] * 2
 
 
+def test_damaged_files_of_equal_names_are_all_kept(store: Store, url: str) -> None:
+    write(store)
+    store.failures.write(FAILURE)
+    for top, content in (("stages", b"one"), ("failures", b"two")):
+        alter(url, f"/{top}/", lambda _, content=content: content)
+    assert len(store.verify()) == 2
+    names = store.quarantined()
+    assert names == (f"quarantine/{KEY}.json", f"quarantine/{KEY}.json.1")
+    assert {store.files.read(name) for name in names} == {b"one", b"two"}
+
+
 def test_the_target_of_a_damaged_link_is_not_moved(disk: Store, tmp_path: Path) -> None:
     write(disk)
     elsewhere = tmp_path / "elsewhere.json"

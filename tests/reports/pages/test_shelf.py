@@ -1,5 +1,6 @@
 """Shelf: the folders of reports, with a real store and commands as a user types them."""
 
+import errno
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -343,3 +344,31 @@ def test_a_report_with_more_runs_and_fewer_predictions_keeps_the_other_aside(
         assert "calibration.csv" not in _bytes(home / "reports" / "digits")
         (first,) = _beside(home)
         assert _bytes(first) == finished
+
+
+@pytest.mark.parametrize("name", ["digits@for-the-paper", "digits@0123456789", "digits@earlier.md"])
+def test_a_copy_of_a_report_under_a_name_of_the_user_is_never_deleted(
+    home: Path, report: Mixsweep, finished: dict[str, bytes], name: str
+) -> None:
+    copy = home / "reports" / name
+    shutil.copytree(home / "reports" / "digits", copy)
+    assert report().return_value == 0
+    assert _bytes(copy) == finished
+
+
+def test_an_outdated_report_is_deleted_only_after_the_new_one_is_written(
+    home: Path, report: Mixsweep, finished: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = json.loads(finished["provenance.json"])["settings"]
+    outdated = home / "reports" / f"digits@{settings[:8]}"
+    shutil.copytree(home / "reports" / "digits", outdated)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "disk full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("reports.pages.build.replace_files", full)
+        assert isinstance(report().exception, OSError)
+    assert _bytes(outdated) == finished
+    assert report().return_value == 0
+    assert not outdated.exists()

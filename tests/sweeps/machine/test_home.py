@@ -28,6 +28,16 @@ def test_addresses_replace_parts_of_the_home_folder(tmp_path: Path) -> None:
     assert home.artifact_location is None, "the server says where files go"
 
 
+def test_only_a_home_with_its_own_store_and_mlflow_database_is_self_contained(
+    tmp_path: Path,
+) -> None:
+    assert Home(folder=tmp_path).is_self_contained
+    assert Home(folder=tmp_path, store_url=str(tmp_path / "store")).is_self_contained
+    for elsewhere in (str(tmp_path / "other"), "s3://bucket/store"):
+        assert not Home(folder=tmp_path, store_url=elsewhere).is_self_contained
+    assert not Home(folder=tmp_path, tracking="http://server:5000").is_self_contained
+
+
 def test_files_of_a_database_elsewhere_stay_in_the_folder(tmp_path: Path) -> None:
     home = Home(folder=tmp_path, tracking="postgresql://server/mlflow")
     assert home.artifact_location == (tmp_path / "artifacts").as_uri()

@@ -57,6 +57,32 @@ def test_all_descendant_processes_are_ended() -> None:
     assert ended.stdout.split() == ["2", "0"]
 
 
+_SPARING = """
+import os, subprocess, psutil
+from sweeps.machine.processes import below, end_children, lives, spare_children
+(before,) = psutil.Process().children()
+spare_children()
+after = subprocess.Popen(["sleep", "60"])
+end_children()
+after.wait()
+left = below(before)
+print(lives(before), len(left), all(map(lives, left)))
+for process in (before, *left):
+    process.kill()
+"""
+
+
+def test_children_from_before_the_command_and_their_descendants_are_spared() -> None:
+    started = 'sh -c "sleep 60 & wait" & sleep 0.3; exec "$0" -c "$1"'
+    ended = subprocess.run(
+        ["sh", "-c", started, sys.executable, _SPARING],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.stdout.split() == ["True", "1", "True"]
+
+
 _ORPHANED = "from subprocess import *; print(Popen(['sleep', '60'], stdout=DEVNULL).pid)"
 """A process that ends at once and leaves another behind."""
 

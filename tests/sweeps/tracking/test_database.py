@@ -62,6 +62,18 @@ def test_artifact_locations_outside_the_home_are_not_changed(
     assert client.get_run(run.info.run_id).info.artifact_uri == run.info.artifact_uri
 
 
+def test_artifact_locations_of_other_programs_in_the_home_are_not_changed(
+    study: Study, home: Path, tmp_path: Path
+) -> None:
+    client = MlflowClient(Home(folder=home).tracking_uri)
+    elsewhere = (tmp_path / "artifacts").as_uri()
+    experiment = client.create_experiment(f"{study.name} of yours", artifact_location=elsewhere)
+    run = client.create_run(experiment, tags={"level": "seed"})
+    relocate(home / "mlflow.db")
+    assert client.get_experiment(experiment).artifact_location == elsewhere
+    assert client.get_run(run.info.run_id).info.artifact_uri == run.info.artifact_uri
+
+
 def test_relocating_a_missing_database_creates_no_file(tmp_path: Path) -> None:
     relocate(tmp_path / "mlflow.db")
     assert list(tmp_path.iterdir()) == []
