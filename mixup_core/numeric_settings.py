@@ -2,8 +2,8 @@
 
 The libraries that torch uses (oneDNN, MKL, OpenMP, ATen, cuBLAS, cuDNN) read these variables.
 mixsweep sets those that choose a precision, because a run's precision is part of its configuration,
-and one that makes cuBLAS deterministic. The others are recorded with every stage: they can be
-needed to reproduce exact bits on another processor.
+one that makes cuBLAS deterministic, and those of the number of threads. The others are recorded
+with every stage: they can be needed to reproduce exact bits on another processor.
 """
 
 import re
@@ -18,6 +18,15 @@ FIXED = {
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
 """Environment variables that every training process sets, and their values; None: unset."""
+
+_ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "MKL_NUM_THREADS",
+        "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+    ),
+    "1",
+)  # fmt: skip
+"""Environment variables of the number of threads; libraries read them when they are loaded."""
 
 _FAMILIES = re.compile(
     r"(?:ONEDNN|DNNL|MKL|OMP|GOMP|ATEN|CUBLAS|CUBLASLT|CUDNN|TORCH_CUDNN|TORCH_BLAS)_[A-Z0-9_]+"
@@ -58,6 +67,21 @@ def fix_precision(environment: MutableMapping[str, str]) -> None:
             environment.pop(name, None)
         else:
             environment[name] = value
+
+
+def use_one_thread(environment: MutableMapping[str, str]) -> None:
+    """Make numeric libraries compute in one thread, as their results depend on how many there are.
+
+    NumPy and SciPy each bring their own OpenBLAS, which `torch.set_num_threads` does not reach. The
+    libraries that are loaded are limited, and those that are loaded later read the environment.
+
+    Args:
+        environment: Environment to change, usually `os.environ`.
+    """
+    from threadpoolctl import threadpool_limits
+
+    environment.update(_ONE_THREAD)
+    threadpool_limits(limits=1)
 
 
 def recorded_settings(environment: Mapping[str, str]) -> str:

@@ -1,5 +1,10 @@
 """Numeric settings: the precision is set, and everything else that affects bits is recorded."""
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
 from mixup_core.numeric_settings import differences, fix_precision, recorded_settings
@@ -19,6 +24,29 @@ def test_fix_precision_overrides_precision_variables_of_the_environment() -> Non
         "PATH": "/bin",
     }
     assert recorded_settings(environment) == ""
+
+
+_POOLS = """
+import json, os
+import numpy
+from threadpoolctl import threadpool_info, threadpool_limits
+threadpool_limits(limits=2)
+from mixup_core.numeric_settings import use_one_thread
+use_one_thread(os.environ)
+import scipy.linalg, torch
+print(json.dumps([(pool["prefix"], pool["num_threads"]) for pool in threadpool_info()]))
+"""
+
+
+@pytest.mark.parametrize("variables", [{}, {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}])
+def test_libraries_loaded_before_and_later_compute_in_one_thread(variables: dict[str, str]) -> None:
+    given = {name: value for name, value in os.environ.items() if "_THREADS" not in name}
+    said = subprocess.run(
+        [sys.executable, "-c", _POOLS], env=given | variables, stdout=-1, check=True
+    )
+    pools = json.loads(said.stdout)
+    assert len(pools) >= 3
+    assert {threads for _, threads in pools} == {1}
 
 
 @pytest.mark.parametrize(
