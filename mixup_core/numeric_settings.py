@@ -1,13 +1,13 @@
 """Numeric settings: environment variables that can change the last bits of a run's results.
 
-The libraries that torch uses (oneDNN, MKL, OpenMP, ATen, cuBLAS, cuDNN) read these variables.
+NumPy, SciPy (OpenBLAS) and torch (oneDNN, MKL, OpenMP, ATen, cuBLAS, cuDNN) read these variables.
 mixsweep sets those that choose a precision, because a run's precision is part of its configuration,
 one that makes cuBLAS deterministic, and those of the number of threads. The others are recorded
 with every stage: they can be needed to reproduce exact bits on another processor.
 """
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 
 FIXED = {
     # Wins over the older name DNNL_DEFAULT_FPMATH_MODE.
@@ -30,6 +30,7 @@ _ONE_THREAD = dict.fromkeys(
 
 _FAMILIES = re.compile(
     r"(?:ONEDNN|DNNL|MKL|OMP|GOMP|ATEN|CUBLAS|CUBLASLT|CUDNN|TORCH_CUDNN|TORCH_BLAS)_[A-Z0-9_]+"
+    r"|OPENBLAS_(?:CORETYPE|BLOCK_FACTOR)|NPY_(?:DISABLE|ENABLE)_CPU_FEATURES"
     r"|KMP_(?:DETERMINISTIC_REDUCTION|FORCE_REDUCTION|DYNAMIC_MODE)|GLIBC_TUNABLES"
 )
 _INERT = re.compile(
@@ -45,6 +46,8 @@ _LONGEST = 200
 """Maximum number of characters recorded of a variable's value."""
 NOT_NUMERIC = frozenset({"host", "pid", "node", "gpus", "gpus_per_run", "tried", "resumes"})
 """Entries of a stage's environment record that cannot change results."""
+_ONLY_IF_SET = frozenset({"settings", "onednn_at_most"})
+"""Entries that a record lacks if nothing was set. Others are missing from earlier versions."""
 BEGAN_IN = "began_in"
 """Entry of a stage's environment record, present if the run was resumed in another environment.
 
@@ -101,14 +104,22 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
     )
 
 
-def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the versions and settings that differ between two stages' environments.
+def differences(*environments: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the versions and settings that differ between environments of stages.
 
-    Entries that cannot change results, such as the host, are left out.
+    Entries that cannot change results, such as the host, are left out. A version is compared only
+    between the records that have it: earlier versions of mixsweep recorded fewer.
 
     Args:
-        one: Environment record of a stage: host, versions and settings by name.
-        other: Environment record of another stage.
+        environments: Environment records of stages: host, versions and settings by name.
     """
-    names = sorted((one.keys() | other.keys()) - NOT_NUMERIC - {BEGAN_IN})
-    return tuple(name for name in names if one.get(name, "") != other.get(name, ""))
+    names = set[str]().union(*environments) - NOT_NUMERIC - {BEGAN_IN}
+    return tuple(name for name in sorted(names) if len(_values(name, environments)) > 1)
+
+
+def _values(name: str, environments: Iterable[Mapping[str, str]]) -> set[str]:
+    return {
+        environment.get(name, "")
+        for environment in environments
+        if name in environment or name in _ONLY_IF_SET
+    }
