@@ -57,7 +57,7 @@ def test_libraries_loaded_before_and_later_compute_in_one_thread(variables: dict
         "KMP_DETERMINISTIC_REDUCTION", "OMP_DYNAMIC", "OMP_SCHEDULE", "ATEN_CPU_CAPABILITY",
         "CUBLASLT_WORKSPACE_SIZE",
         "GLIBC_TUNABLES", "TORCH_BLAS_PREFER_CUBLASLT", "OPENBLAS_CORETYPE",
-        "OPENBLAS_BLOCK_FACTOR", "NPY_DISABLE_CPU_FEATURES",
+        "OPENBLAS_BLOCK_FACTOR", "OPENBLAS_L2_SIZE", "NPY_DISABLE_CPU_FEATURES",
     ],
 )  # fmt: skip
 def test_a_variable_that_can_change_bits_is_recorded(name: str) -> None:
