@@ -37,6 +37,7 @@ from mixup_core.records import EpochRecord
 from sweeps.commands.request import Request
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study, study_of
+from sweeps.running.attempt import prepare_process
 from sweeps.state.results import RunResult, read_predictions
 from sweeps.study.study import Run, Study
 
@@ -349,7 +350,8 @@ def train(
 ) -> Iterator[EpochRecord]:
     """Train one run in this process and yield the record of each epoch; nothing is stored.
 
-    On a CPU with one thread (`torch.set_num_threads(1)`) the values equal those of `mixsweep run`.
+    On a CPU the values equal those of `mixsweep run`: numeric libraries of this process compute in
+    one thread from then on, with the precision of a launch.
     The example is arm `uniform` of a bundled study that computes a lower bound of the mixup loss.
 
     Args:
@@ -379,4 +381,5 @@ def train(
     if device.partition(":")[0] not in {"cpu", "cuda"}:
         raise ValueError(f"device must be cpu, cuda or cuda:NUMBER, got ({device=}).")
     root = None if data is None else local_path(data)
+    prepare_process()
     return iter(problem_of(run.config).start(run.config, root, device))

@@ -1,13 +1,13 @@
 """Numeric settings: environment variables that can change the last bits of a run's results.
 
-The libraries that torch uses (oneDNN, MKL, OpenMP, ATen, cuBLAS, cuDNN) read these variables.
+NumPy, SciPy (OpenBLAS) and torch (oneDNN, MKL, OpenMP, ATen, cuBLAS, cuDNN) read these variables.
 mixsweep sets those that choose a precision, because a run's precision is part of its configuration,
-and one that makes cuBLAS deterministic. The others are recorded with every stage: they can be
-needed to reproduce exact bits on another processor.
+one that makes cuBLAS deterministic, and those of the number of threads. The others are recorded
+with every stage: they can be needed to reproduce exact bits on another processor.
 """
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 
 FIXED = {
     # Wins over the older name DNNL_DEFAULT_FPMATH_MODE.
@@ -19,8 +19,18 @@ FIXED = {
 }
 """Environment variables that every training process sets, and their values; None: unset."""
 
+_ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "MKL_NUM_THREADS",
+        "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+    ),
+    "1",
+)  # fmt: skip
+"""Environment variables of the number of threads; libraries read them when they are loaded."""
+
 _FAMILIES = re.compile(
     r"(?:ONEDNN|DNNL|MKL|OMP|GOMP|ATEN|CUBLAS|CUBLASLT|CUDNN|TORCH_CUDNN|TORCH_BLAS)_[A-Z0-9_]+"
+    r"|OPENBLAS_(?:CORETYPE|BLOCK_FACTOR|L2_SIZE)|NPY_(?:DISABLE|ENABLE)_CPU_FEATURES"
     r"|KMP_(?:DETERMINISTIC_REDUCTION|FORCE_REDUCTION|DYNAMIC_MODE)|GLIBC_TUNABLES"
 )
 _INERT = re.compile(
@@ -36,6 +46,8 @@ _LONGEST = 200
 """Maximum number of characters recorded of a variable's value."""
 NOT_NUMERIC = frozenset({"host", "pid", "node", "gpus", "gpus_per_run", "tried", "resumes"})
 """Entries of a stage's environment record that cannot change results."""
+_ONLY_IF_SET = frozenset({"settings", "onednn_at_most"})
+"""Entries that a record lacks if nothing was set. Others are missing from earlier versions."""
 BEGAN_IN = "began_in"
 """Entry of a stage's environment record, present if the run was resumed in another environment.
 
@@ -60,6 +72,21 @@ def fix_precision(environment: MutableMapping[str, str]) -> None:
             environment[name] = value
 
 
+def use_one_thread(environment: MutableMapping[str, str]) -> None:
+    """Make numeric libraries compute in one thread, as their results depend on how many there are.
+
+    NumPy and SciPy each bring their own OpenBLAS, which `torch.set_num_threads` does not reach. The
+    libraries that are loaded are limited, and those that are loaded later read the environment.
+
+    Args:
+        environment: Environment to change, usually `os.environ`.
+    """
+    from threadpoolctl import threadpool_limits
+
+    environment.update(_ONE_THREAD)
+    threadpool_limits(limits=1)
+
+
 def recorded_settings(environment: Mapping[str, str]) -> str:
     """Return the environment variables that can change the last bits of results, for the record.
 
@@ -77,14 +104,22 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
     )
 
 
-def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the versions and settings that differ between two stages' environments.
+def differences(*environments: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the versions and settings that differ between environments of stages.
 
-    Entries that cannot change results, such as the host, are left out.
+    Entries that cannot change results, such as the host, are left out. A version is compared only
+    between the records that have it: earlier versions of mixsweep recorded fewer.
 
     Args:
-        one: Environment record of a stage: host, versions and settings by name.
-        other: Environment record of another stage.
+        environments: Environment records of stages: host, versions and settings by name.
     """
-    names = sorted((one.keys() | other.keys()) - NOT_NUMERIC - {BEGAN_IN})
-    return tuple(name for name in names if one.get(name, "") != other.get(name, ""))
+    names = set[str]().union(*environments) - NOT_NUMERIC - {BEGAN_IN}
+    return tuple(name for name in sorted(names) if len(_values(name, environments)) > 1)
+
+
+def _values(name: str, environments: Iterable[Mapping[str, str]]) -> set[str]:
+    return {
+        environment.get(name, "")
+        for environment in environments
+        if name in environment or name in _ONLY_IF_SET
+    }

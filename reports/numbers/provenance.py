@@ -25,6 +25,8 @@ PACKAGES = (
     "mixsweep",
     "torch",
     "torchvision",
+    "pillow",
+    "timm",
     "ray",
     "optuna",
     "mlflow",
@@ -191,10 +193,8 @@ has the environment of its first epochs in its stages.
 
 def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
     """Return a warning for each way in which runs of a table were trained in mixed environments."""
-    first, *others = environments or [{}]
-    names = sorted({name for other in others for name in differences(first, other)})
     noted = []
-    if names:
+    if names := differences(*environments):
         noted.append(
             f"WARNING, runs were trained in environments that differ in {', '.join(names)}, so "
             "that paired runs may differ in rounding."

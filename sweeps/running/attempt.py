@@ -17,7 +17,7 @@ from typing import Any
 from mixup_core.faults import fault_of
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
-from mixup_core.numeric_settings import fix_precision
+from mixup_core.numeric_settings import fix_precision, use_one_thread
 from mixup_core.plugins.loading import message_of
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError, DivergedError, Gradual, Process, Teacher, problem_of
@@ -43,12 +43,14 @@ _EXPLAINED = (DataError, RuleError, StoreError)
 def prepare_process() -> None:
     """Set threads, precision and memory handling of this process for training.
 
-    Training with Ray and in one process then gives the same results, bit for bit.
+    Training with Ray and in one process then gives the same results, bit for bit, on any number of
+    cores.
     """
     fix_precision(os.environ)
     import torch  # a cluster's driver imports this module without torch
 
     torch.set_num_threads(1)
+    use_one_thread(os.environ)
     torch.set_default_dtype(torch.float32)
     keep_freed_memory()
 

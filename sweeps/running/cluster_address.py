@@ -47,6 +47,18 @@ _SWITCH = re.compile(r"-?\d{1,18}|true|false")
 """Pattern of the valid values of all other kept variables."""
 
 
+_TUNE = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    # Tune's snapshots of all trials are never read, and grow with every run.
+    "TUNE_GLOBAL_CHECKPOINT_S": "inf",
+}
+"""Environment variables of Ray Tune that every launch sets."""
+_OF_TUNE = ("TUNE_", "RAY_TUNE_", "RAY_AIR_", "RAY_TRAIN_")
+"""Prefixes of the environment variables that Ray Tune reads in the driver."""
+
+
 def choose_cluster(address: str | None) -> None:
     """Set RAY_ADDRESS to the Ray cluster to join; unset it to start a cluster on this machine.
 
@@ -84,7 +96,7 @@ def close_environment(environment: MutableMapping[str, str]) -> None:
     """Change RAY_ variables so that other users cannot use a Ray cluster that this process starts.
 
     The cluster then listens on this machine only and requires a random token. Other RAY_ variables
-    are removed, except valid ones for memory, devices and CPU priority.
+    are removed, except valid ones for memory, devices and CPU priority. Ray Tune's are set, too.
 
     Args:
         environment: Environment of this process, before Ray is imported; changed in place.
@@ -94,6 +106,20 @@ def close_environment(environment: MutableMapping[str, str]) -> None:
         if not (name.startswith(_KEPT) and form.fullmatch(environment[name])):
             del environment[name]
     environment.update(_CLOSED, RAY_AUTH_TOKEN=secrets.token_hex(32))
+    set_tune_variables(environment)
+
+
+def set_tune_variables(environment: MutableMapping[str, str]) -> None:
+    """Set the variables of Ray Tune, and remove all others that it reads in this process.
+
+    Some values would end the launch with an error, and others would replace our interrupt handler.
+
+    Args:
+        environment: Environment of this process, before Ray Tune is imported; changed in place.
+    """
+    for name in [name for name in environment if name.startswith(_OF_TUNE)]:
+        del environment[name]
+    environment.update(_TUNE)
 
 
 def _refusal(host: str, port: int) -> str | None:

@@ -7,10 +7,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 
-from sweeps.running.cluster_address import VARIABLE, close_environment, is_elsewhere
+from sweeps.running.cluster_address import (
+    VARIABLE,
+    close_environment,
+    is_elsewhere,
+    set_tune_variables,
+)
 
-# Ray reads these when it is imported.
-if not is_elsewhere():
+# Ray and Ray Tune read these when they are imported.
+if is_elsewhere():
+    set_tune_variables(os.environ)
+else:
     close_environment(os.environ)
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 

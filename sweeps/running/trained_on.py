@@ -3,6 +3,8 @@
 import os
 import platform
 import re
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +39,27 @@ def environment_of(device: str, config: Any) -> dict[str, str]:
         **(_gpu_libraries(config) if is_gpu else _instructions()),
         "torch": torch.__version__,
         "numpy": np.__version__,
+        **{package: _version(package) for package in _packages(config)},
         "threads": str(torch.get_num_threads()),
         **({"settings": settings} if (settings := recorded_settings(os.environ)) else {}),
     }
+
+
+def _packages(config: Any) -> tuple[str, ...]:
+    """Return the packages, besides torch and numpy, whose versions can change results of a run."""
+    if getattr(config, "problem", None) != "images":
+        return ("scipy",)
+    is_timm = getattr(config.model, "name", None) == "timm"
+    return ("scipy", "torchvision", "pillow", *(("timm",) if is_timm else ()))
+
+
+@cache
+def _version(package: str) -> str:
+    """Return the version of an installed package, which is not imported for it."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _gpu_libraries(config: Any) -> dict[str, str]:

@@ -9,13 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-# Tune reads these when it is imported.
-os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
-os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
-os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
-# Tune's snapshots of all trials are never read, and grow with every run.
-os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "inf")
-
 from ray import tune
 from ray.exceptions import OutOfMemoryError
 

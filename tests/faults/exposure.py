@@ -46,12 +46,12 @@ def routable_interface() -> Iterator[None]:
 
 
 @cache
-def ray_variables() -> frozenset[str]:
-    """Return the name of every environment variable that Ray's Python code mentions."""
+def ray_variables(prefix: str = "RAY_") -> frozenset[str]:
+    """Return each environment variable with a prefix that Ray's Python code mentions, by name."""
     sources = Path(ray.__file__).parent.rglob("*.py")
     texts = (source.read_text(errors="replace") for source in sources)
     return frozenset(
-        name for text in texts for name in re.findall(r"\bRAY_[A-Za-z_]{3,60}\b", text)
+        name for text in texts for name in re.findall(rf"\b{prefix}[A-Za-z_]{{3,60}}\b", text)
     )
 
 

@@ -1,6 +1,7 @@
 """The Python interface for notebooks: the same tables as the files, and single runs."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,24 @@ def test_a_device_other_than_cpu_or_cuda_is_refused() -> None:
     run = mixsweep.read_study("digits").runs()[0]
     with pytest.raises(ValueError, match="device must be cpu, cuda or cuda:NUMBER"):
         mixsweep.train(run, device="tpu")
+
+
+_FEATURES = """
+import mixsweep
+study = mixsweep.read_study("gaussian-features")
+run = next(run for run in study.runs() if (run.arm, run.seed) == ("uniform ratio=1.0", 2))
+*_, last = mixsweep.train(run)
+print(*(value.hex() for _, value in sorted(last.metrics.items())))
+"""
+
+
+def test_training_gives_the_same_bits_on_one_core_and_on_several() -> None:
+    given = {name: value for name, value in os.environ.items() if "_THREADS" not in name}
+    one, several = (
+        subprocess.run([sys.executable, "-c", _FEATURES], env=env, stdout=-1, check=True).stdout
+        for env in (given | {"OMP_NUM_THREADS": "1"}, given)
+    )
+    assert one == several != b""
 
 
 @pytest.mark.long

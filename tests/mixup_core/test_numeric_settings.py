@@ -1,5 +1,10 @@
 """Numeric settings: the precision is set, and everything else that affects bits is recorded."""
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
 from mixup_core.numeric_settings import differences, fix_precision, recorded_settings
@@ -21,6 +26,29 @@ def test_fix_precision_overrides_precision_variables_of_the_environment() -> Non
     assert recorded_settings(environment) == ""
 
 
+_POOLS = """
+import json, os
+import numpy
+from threadpoolctl import threadpool_info, threadpool_limits
+threadpool_limits(limits=2)
+from mixup_core.numeric_settings import use_one_thread
+use_one_thread(os.environ)
+import scipy.linalg, torch
+print(json.dumps([(pool["prefix"], pool["num_threads"]) for pool in threadpool_info()]))
+"""
+
+
+@pytest.mark.parametrize("variables", [{}, {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}])
+def test_libraries_loaded_before_and_later_compute_in_one_thread(variables: dict[str, str]) -> None:
+    given = {name: value for name, value in os.environ.items() if "_THREADS" not in name}
+    said = subprocess.run(
+        [sys.executable, "-c", _POOLS], env=given | variables, stdout=-1, check=True
+    )
+    pools = json.loads(said.stdout)
+    assert len(pools) >= 3
+    assert {threads for _, threads in pools} == {1}
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -28,7 +56,8 @@ def test_fix_precision_overrides_precision_variables_of_the_environment() -> Non
         "MKL_ENABLE_INSTRUCTIONS", "MKL_DYNAMIC", "MKL_DEBUG_CPU_TYPE",
         "KMP_DETERMINISTIC_REDUCTION", "OMP_DYNAMIC", "OMP_SCHEDULE", "ATEN_CPU_CAPABILITY",
         "CUBLASLT_WORKSPACE_SIZE",
-        "GLIBC_TUNABLES", "TORCH_BLAS_PREFER_CUBLASLT",
+        "GLIBC_TUNABLES", "TORCH_BLAS_PREFER_CUBLASLT", "OPENBLAS_CORETYPE",
+        "OPENBLAS_BLOCK_FACTOR", "OPENBLAS_L2_SIZE", "NPY_DISABLE_CPU_FEATURES",
     ],
 )  # fmt: skip
 def test_a_variable_that_can_change_bits_is_recorded(name: str) -> None:
@@ -41,6 +70,7 @@ def test_a_variable_that_can_change_bits_is_recorded(name: str) -> None:
         "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MKL_VERBOSE", "ONEDNN_VERBOSE", "KMP_AFFINITY",
         "OMP_PLACES", "AWS_SECRET_ACCESS_KEY", "MY_MKL_CBWR", "OMPI_COMM_WORLD_RANK", "MKLROOT",
         "DNNL_DEFAULT_FPMATH_MODE", "KMP_INIT_AT_FORK", "KMP_DUPLICATE_LIB_OK",
+        "OPENBLAS_NUM_THREADS", "OPENBLAS_VERBOSE", "OPENBLAS_THREAD_TIMEOUT",
     ],
 )  # fmt: skip
 def test_a_variable_that_cannot_change_bits_is_not_recorded(name: str) -> None:
@@ -56,4 +86,13 @@ def test_differences_compare_only_entries_that_can_change_bits() -> None:
     one = {"device": "Xeon", "host": "a", "pid": "1", "tried": "k 1", "node": "x", "began_in": "y"}
     assert differences(one, {"device": "Xeon", "host": "b", "pid": "2"}) == ()
     assert differences(one, {**one, "settings": "MKL_CBWR=AVX2"}) == ("settings",)
-    assert differences({**one, "threads": "1"}, {**one, "device": "Epyc"}) == ("device", "threads")
+    other = {**one, "device": "Epyc", "threads": "2"}
+    assert differences({**one, "threads": "1"}, other) == ("device", "threads")
+
+
+def test_differences_ignore_a_version_that_a_record_lacks() -> None:
+    earlier = {"device": "Xeon", "numpy": "2.4"}
+    old, new = ({**earlier, "scipy": number} for number in ("1.16", "1.17"))
+    assert differences(earlier, new) == differences(new, earlier) == ()
+    assert differences(earlier, old, new) == ("scipy",)
+    assert differences(earlier, {**new, "onednn_at_most": "AVX2"}) == ("onednn_at_most",)

@@ -5,12 +5,11 @@ import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from reports.numbers.code_origin import describe_code
-from reports.numbers.provenance import PACKAGES
+from reports.numbers.provenance import installed_versions
 from sweeps.machine.processor import processor
 
 MEASUREMENTS = Path("reports") / "published" / "measurements"
@@ -55,7 +54,7 @@ def publish(
             "load_average": os.getloadavg()[2],
             "versions": {
                 "python": platform.python_version(),
-                **{package: version(package) for package in PACKAGES},
+                **installed_versions(),
             },
         },
     }

@@ -164,6 +164,9 @@ def _families() -> Iterator[Surrounding]:
                 variables=dict.fromkeys(sorted(names - _ADDRESSES), value),
                 commands=_WITH_RAY if value == "junk" else FEW,
             )
+    for value in ("", *_JUNK):  # only a launch with Ray imports Ray Tune
+        variables = dict.fromkeys(sorted(ray_variables("TUNE_")), value)
+        yield Surrounding(name=f"TUNE_*={value}", variables=variables, commands=(ON_RAY,))
     for name, value in _PYTHON.items():
         yield Surrounding(name=f"{name}={value}", variables={name: value}, commands=FEW)
 

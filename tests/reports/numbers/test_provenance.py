@@ -137,6 +137,14 @@ def test_a_report_imports_neither_torch_nor_ray_nor_optuna() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_origin_compares_versions_that_the_first_record_lacks() -> None:
+    records = [{"device": "Xeon"}, {"device": "Xeon", "scipy": "1.16"}]
+    assert "WARNING" not in spell_origin({"environments": records, "code": None})
+    records.append({"device": "Xeon", "scipy": "1.17"})
+    found = spell_origin({"environments": records, "code": None})
+    assert "environments that differ in scipy, so" in found
+
+
 def test_the_origin_warns_if_runs_were_computed_in_different_environments() -> None:
     plain = {"device": "Xeon", "instructions": "AVX512", "host": "a"}
     limited = {**plain, "settings": "MKL_CBWR=AVX2"}

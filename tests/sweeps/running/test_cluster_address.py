@@ -13,7 +13,12 @@ from contextlib import contextmanager
 import pytest
 
 from sweeps.running import cluster_address as module
-from sweeps.running.cluster_address import choose_cluster, close_environment, is_elsewhere
+from sweeps.running.cluster_address import (
+    choose_cluster,
+    close_environment,
+    is_elsewhere,
+    set_tune_variables,
+)
 from sweeps.running.placement import PlacementError
 
 _HEAD = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
@@ -168,13 +173,39 @@ def test_an_own_cluster_ignores_environment_settings_that_weaken_security() -> N
     close_environment(environment)
     token = environment.pop("RAY_AUTH_TOKEN")
     assert len(token) == 64
+    assert (
+        environment
+        == {
+            "PATH": "/bin",
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+            "RAY_AUTH_MODE": "token",
+            "RAY_enable_metrics_collection": "0",
+            "RAY_gcs_server_port_wait_time_s": "10",
+            "RAY_memory_usage_threshold": "0.9",
+            "RAY_worker_niceness": "0",
+            "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "true",
+        }
+        | module._TUNE
+    )
+
+
+def test_variables_of_ray_tune_are_replaced_and_others_are_kept() -> None:
+    environment = {
+        "PATH": "/bin",
+        "RAY_ADDRESS": "10.0.0.1:6379",
+        "RAY_AIR_LOCAL_CACHE_DIR": "/x",
+        "RAY_AIR_NEW_OUTPUT": "1",
+        "RAY_TUNE_CALLBACKS": "os.system",
+        "TUNE_RESULT_DIR": "/x",
+        "TUNE_RESULT_BUFFER_LENGTH": "x",
+        "TUNE_DISABLE_SIGINT_HANDLER": "0",
+    }
+    set_tune_variables(environment)
     assert environment == {
         "PATH": "/bin",
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-        "RAY_AUTH_MODE": "token",
-        "RAY_enable_metrics_collection": "0",
-        "RAY_gcs_server_port_wait_time_s": "10",
-        "RAY_memory_usage_threshold": "0.9",
-        "RAY_worker_niceness": "0",
-        "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "true",
+        "RAY_ADDRESS": "10.0.0.1:6379",
+        "RAY_AIR_NEW_OUTPUT": "0",
+        "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+        "TUNE_DISABLE_SIGINT_HANDLER": "1",
+        "TUNE_GLOBAL_CHECKPOINT_S": "inf",
     }
