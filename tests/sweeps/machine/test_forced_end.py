@@ -49,7 +49,7 @@ def test_a_process_that_waits_for_a_lock_after_an_interrupt_is_ended(number: str
     assert not (psutil.pid_exists(int(pid)) and lives(psutil.Process(int(pid))))
 
 
-def test_a_process_is_ended_although_its_cleanup_never_returns() -> None:
+def test_a_process_whose_cleanup_never_returns_is_ended() -> None:
     done = run("SIGINT", WAIT_FOR_A_LOCK, leave="threading.Event().wait()")
     assert (done.returncode, done.stderr) == (INTERRUPTED, f"{GOES_ON}\n")
 
@@ -74,7 +74,7 @@ FULL = """reader, writer = os.pipe(); os.dup2(writer, 2)
 """
 
 
-def test_a_process_is_ended_although_nobody_reads_its_full_output() -> None:
+def test_a_process_whose_output_is_full_is_ended() -> None:
     done = run("SIGINT", FULL, PYTHONFAULTHANDLER="1")
     assert (done.returncode, done.stdout.split()[1:]) == (INTERRUPTED, ["left"])
 

@@ -58,7 +58,7 @@ from sweeps.running.ray_cluster import cluster, nodes
 from sweeps.machine.scratch import scratch
 
 with scratch() as folder:
-    with cluster(Placement(slots=2), 5, folder, lambda: None):
+    with cluster(Placement(slots=2), 5, folder):
         import ray
 
         @ray.remote(num_cpus=1)
