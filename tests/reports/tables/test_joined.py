@@ -17,6 +17,7 @@ from reports.tables.joined import Joined, join
 from reports.tables.joined_columns import JoinedColumn, MixedProtocolsError
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
+from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
@@ -275,3 +276,13 @@ def test_latex_with_many_columns_is_split_into_several_tables() -> None:
         == len(set(re.findall(r"\\label\{[^}]+\}", text)))
         == 4
     )
+
+
+def test_seeds_added_after_a_look_lower_the_error_level_as_in_the_report() -> None:
+    once = Statement(at_ms=0, finished=0, runs=10, seeds=(0, 1), looks=1, extended=1)
+    own = column(replace(make_study(), claims=(CLAIM,)))
+    (verdict,) = replace(own, statements={CLAIM: once}).judge()
+    arranged = arrange(own.study, own.results)
+    assert verdict == verdicts_of(own.study, arranged, statements={CLAIM: once})[0]
+    assert verdict.confidence == 0.975
+    assert own.judge()[0].confidence == 0.95

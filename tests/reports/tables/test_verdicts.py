@@ -15,6 +15,7 @@ from reports.pages.build import draft_report
 from reports.tables.table import tabulate
 from reports.tables.verdicts import verdict_table, verdicts_csv
 from sweeps.state.results import RunResult
+from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim, Relation, StatedComparison
 from sweeps.study.readouts import MeanOfLast, Rise
 from sweeps.study.study import Study, Variant
@@ -293,6 +294,10 @@ def test_a_verdict_shows_whether_sign_and_decision_hold_under_other_settings() -
     varied = varied_verdicts(study, results)
     assert [found.verdict for found in verdicts] == ["holds", "holds"]
     assert [found.verdict for found in varied["x"]] == ["fails", "holds"]
+    once = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=1, extended=1)
+    stated = varied_verdicts(study, results, dict.fromkeys(study.claims, once))
+    assert {found.confidence for found in varied["x"]} == {0.95, 0.975}
+    assert {found.confidence for found in stated["x"]} == {0.975, 0.9875}
     listing = verdict_table(primary, verdicts, varied)
     assert listing.header[-1] == "under other settings"
     assert listing.cells[0][-1] == "x: fails, other sign; same under mean of the last 2 evaluations"
