@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from reports.numbers.effects import effect_interval, hedges_factor
-from reports.numbers.shares import ANY, Measure, least_variance, share_limits
+from reports.numbers.shares import ANY, Measure, least_variance, share_limits, smallest_step
 from reports.numbers.summary import CONFIDENCE, ROUNDING, summarise, t_quantile
 
 MIN_SEEDS_SIGN_FLIP = 6
@@ -245,7 +245,8 @@ def contrast(
         size = min(size for size in sizes if size is not None)
         is_one = len(terms) == 1
         counted = difference + number if is_one else difference
-        spread = max(spread, math.sqrt(least_variance(counted, size, is_difference=not is_one)))
+        step = None if is_one else smallest_step([factor for factor, _, _ in terms])
+        spread = max(spread, math.sqrt(least_variance(counted, size, step=step)))
     sides = tuple(
         WeightedArm(factor=factor, mean=own.mean, sd=own.sd or 0.0, measure=measure)
         for factor, by_seed, measure in terms

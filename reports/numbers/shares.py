@@ -1,6 +1,8 @@
 """Shares: range, least variance and exact intervals of metrics that are fractions of images."""
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scipy import special
@@ -21,6 +23,7 @@ class Measure:
         return math.isfinite(self.least) and math.isfinite(self.most)
 
 
+_MOST_FACTORS, _ROUNDING = 12, 1e-9
 _MOST_EFFECTIVE = 1e8
 """Largest effective number of items. Above it, the incomplete beta function loses precision."""
 
@@ -28,22 +31,45 @@ ANY = Measure()
 """A metric without bounds that is no fraction."""
 
 
-def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
+def smallest_step(factors: Sequence[float]) -> float:
+    """Return the smallest positive amount by which one item can change a weighted sum of arms.
+
+    An item counts 0 or 1 in each arm, so it contributes a sum of some of the factors. The result is
+    at most 1. It is 0, so that nothing is claimed, for more than 12 arms.
+
+    Args:
+        factors: Factor of each arm, such as (1, -1) for a difference.
+
+    Example:
+        >>> smallest_step((1, -1)), smallest_step((1, -10)), smallest_step((1, -0.5))
+        (1.0, 1.0, 0.5)
+    """
+    if len(factors) > _MOST_FACTORS:
+        return 0.0
+    sums = (abs(math.fsum(part)) for part in itertools.product(*((0.0, f) for f in factors)))
+    return min([1.0, *(one for one in sums if one > _ROUNDING)])
+
+
+def least_variance(mean: float, size: int, *, step: float | None = None) -> float:
     """Return a lower limit for the variance over seeds of a metric that is a fraction of N items.
 
     The metric is that of one run, or the difference of two runs; an item is for example a test
     image. The observed variance of few seeds can be smaller by chance. For a fraction p, the limit
     is the sampling variance p (1 - p) / N. For a difference d it is |d| / N: two runs whose
-    fractions differ by d disagree on at least N |d| of the same items (McNemar 1947). p (1 - p) and
-    |d| are taken as at least 1 / N.
+    fractions differ by d disagree on at least N |d| of the same items (McNemar 1947). For a
+    weighted sum, in which an item contributes 0 or at least s in absolute value, it is s |d| / N.
+    p (1 - p) is taken as at least 1 / N, and |d| as at least s / N.
 
     Args:
-        mean: The fraction p, or the difference d.
+        mean: The fraction p, or the difference or weighted sum d.
         size: The number of items N.
-        is_difference: True if `mean` is a difference of two fractions.
+        step: The smallest contribution s of an item, in (0, 1], 1 for a difference; None if `mean`
+            is a fraction.
     """
-    share = abs(mean) if is_difference else max(0.0, min(1.0, mean)) * (1 - min(1.0, mean))
-    return max(share, 1 / size) / size
+    if step is None:
+        share = max(0.0, min(1.0, mean)) * (1 - min(1.0, mean))
+        return max(share, 1 / size) / size
+    return step * max(abs(mean), step / size) / size
 
 
 def share_limits(

@@ -1,13 +1,14 @@
 """Exact limits of fractions, and the smallest spread that counting allows."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import scipy.stats
 
 from reports.numbers.comparison import compare
-from reports.numbers.shares import Measure, least_variance, share_limits
+from reports.numbers.shares import Measure, least_variance, share_limits, smallest_step
 from reports.numbers.summary import summarise
 
 CLASSES = Measure(least=0.0, most=1.0, size=6)
@@ -90,9 +91,44 @@ def test_a_difference_of_one_image_in_256_at_every_seed_is_not_significant() -> 
 
 
 def test_the_least_variance_is_the_counting_variance() -> None:
-    assert least_variance(0.2, 100, is_difference=False) == pytest.approx(0.2 * 0.8 / 100)
-    assert least_variance(-0.02, 100, is_difference=True) == pytest.approx(0.02 / 100)
-    assert least_variance(0.0, 100, is_difference=True) == pytest.approx(1 / 100**2)
+    assert least_variance(0.2, 100) == pytest.approx(0.2 * 0.8 / 100)
+    assert least_variance(-0.02, 100, step=1.0) == pytest.approx(0.02 / 100)
+    assert least_variance(0.0, 100, step=1.0) == pytest.approx(1 / 100**2)
+
+
+@pytest.mark.parametrize(
+    ("factors", "step"),
+    [
+        ((1, -1), 1.0),
+        ((1, -1, -1, 1), 1.0),
+        ((2, -1, -1), 1.0),
+        ((1, -10), 1.0),
+        ((1, -0.5), 0.5),
+        ((1, -0.75), 0.25),
+        ((1 / 3, 1 / 3, 1 / 3, -1), 1 / 3),
+        ((5, -3), 1.0),
+        ([1] * 13, 0.0),
+    ],
+)
+def test_the_smallest_step_is_the_least_change_by_one_item(
+    factors: Sequence[float], step: float
+) -> None:
+    assert smallest_step(factors) == pytest.approx(step)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.5, 0.75, 3.0])
+def test_the_limit_of_a_weighted_difference_is_below_the_variance_of_any_networks(
+    factor: float,
+) -> None:
+    """4,000 runs of two networks on new images; they disagree as little as their shares allow."""
+    rng, size, step = np.random.default_rng(5), 500, smallest_step((1.0, -factor))
+    for shares in ((0.1, 0.1), (0.3, 0.1), (0.1, 0.3)):
+        drawn = rng.random((4000, size))
+        ours, theirs = (drawn < shares[0]).mean(axis=1), (drawn < shares[1]).mean(axis=1)
+        found = ours - factor * theirs
+        limit = least_variance(float(found.mean()), size, step=step)
+        seen = float(np.var(found)) + float(found.mean()) ** 2 / size
+        assert limit <= 1.1 * max(seen, (step / size) ** 2)
 
 
 @pytest.mark.parametrize("n", [2, 5])
