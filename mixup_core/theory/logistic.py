@@ -34,7 +34,8 @@ def corrections_of(config: Any) -> int:
     this value among others.
     """
     law = config.law
-    if law.constant is not None or not law.is_symmetric:
+    is_continuous = law.has_nodes(1)  # a discrete law with several values has not
+    if law.constant is not None or not law.is_symmetric or is_continuous:
         return 0
     num_before = np.count_nonzero(law.nodes(config.nodes) >= 0.5)
     return int(num_before != len(law.nodes_of_pairs(config.nodes)))

@@ -54,7 +54,7 @@ _NAMED = re.compile(r"!(.*/)?[^/]*\w[^/]*/?\s*$")
 _KEY_HEAD = re.compile(
     rb"(?m)^[ \t]*(-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----\s*$|PuTTY-User-Key-File-\d"
     rb"|client-(certificate|key)-data:\s*\S|oauth_token:\s*\S|aws_secret_access_key\s*=\s*\S)"
-    rb'|"private_key"\s*:\s*"-----BEGIN|"auths"\s*:\s*\{'
+    rb'|\A\s*\{(?s:.*?)("private_key"\s*:\s*"-----BEGIN|"auths"\s*:\s*\{)'
 )
 """Pattern of credentials whose files may have any name: private keys, also in JSON (Google Cloud),
 and files of kubectl, gh, AWS and Docker."""
