@@ -246,7 +246,7 @@ def test_claims_about_predictions_are_judged_separately_in_each_column() -> None
     there = column(study, place="copy")
     joined = join([here, there], command="")
     arranged = arrange(study, here.results)
-    predicted = gather_predictions(arranged, study.readout, reader())
+    predicted = gather_predictions(study, arranged, reader())
     (expected,) = verdicts_of(study, arranged, predicted)
     assert joined.verdicts[0] == (expected,)
     assert expected.value is not None

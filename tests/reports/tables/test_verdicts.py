@@ -245,7 +245,7 @@ def test_a_claim_about_predictions_is_judged_by_the_stored_predictions(
     metric = "predicted/calibration_error"
     study = replace(study, claims=(claim("less", metric=metric),))
     arranged = arrange(study, results)
-    predicted = gather_predictions(arranged, study.readout, reader())
+    predicted = gather_predictions(study, arranged, reader())
     (verdict,) = verdicts_of(study, arranged, predicted)
     raw = [
         [predicted.arms[arm].runs[seed].raw.error for seed in range(5)]
