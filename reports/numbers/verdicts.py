@@ -56,11 +56,20 @@ def verdicts_of(
     return judge(study, numbers, statements, ends=ends_of(arranged))
 
 
-def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tuple[Verdict, ...]]:
+def varied_verdicts(
+    study: Study,
+    results: Iterable[RunResult],
+    statements: Mapping[Claim, Statement] | None = None,
+) -> dict[str, tuple[Verdict, ...]]:
     """Return the verdicts of a study's claims under each of its variants, by the variant's label.
 
     Each variant is judged like a separate study: p values are adjusted for its own claims only.
     Claims about predictions are left out.
+
+    Args:
+        study: Study with the variants.
+        results: Its results.
+        statements: Store's record of each claim of the study; None if there is none.
     """
     results = tuple(results)
     found = {}
@@ -72,7 +81,7 @@ def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tup
             for result in results
             if result.run.arm in names
         ]
-        verdicts = verdicts_of(under, arrange(under, own))
+        verdicts = verdicts_of(under, arrange(under, own), statements=statements)
         predicted = study.problem.measuring.predicted
         found[variant.label] = tuple(v for v in verdicts if v.claim.that.metric not in predicted)
     return found

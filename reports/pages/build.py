@@ -172,7 +172,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     )
     table = _tabulated(parts, spell_origin(provenance), predicted)
     verdicts = verdicts_of(parts.study, arranged, predicted, statements)
-    varied = varied_verdicts(study, ordered) if parts.selection.winner is None else {}
+    varied = {} if parts.selection.winner else varied_verdicts(study, ordered, statements)
     claims = (verdict_table(parts.study, verdicts, varied),) if verdicts else ()
     found = (
         winner_table(parts.searched, table) if parts.searched and parts.selection.winner else None,

@@ -12,6 +12,8 @@ from reports.numbers.verdict import Verdict
 from reports.numbers.verdicts import verdicts_of
 from reports.tables.captions import spell_seeds_of, spell_settings
 from sweeps.state.results import RunResult
+from sweeps.state.statements import Statement
+from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 
@@ -32,6 +34,8 @@ class JoinedColumn:
     """Checksum of each file of each dataset, for the provenance."""
     predictions: ReadPredictions | None = None
     """Function that reads the predictions of a complete run; None if there are no predictions."""
+    statements: Mapping[Claim, Statement] | None = None
+    """Store's record of each claim; None if there is none."""
 
     def judge(self) -> tuple[Verdict, ...]:
         """Return the verdict of each claim of the study in this table column, as in its report."""
@@ -42,7 +46,7 @@ class JoinedColumn:
         )
         if is_asked and self.predictions is not None:
             predicted = gather_predictions(study, arranged, self.predictions)
-        return verdicts_of(study, arranged, predicted)
+        return verdicts_of(study, arranged, predicted, self.statements)
 
     def environments(self, name: str) -> str:
         """Return one property, such as `device`, of the machines that trained this study, as text.

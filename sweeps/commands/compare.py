@@ -17,6 +17,7 @@ from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.reading.tree_reader import named
 from sweeps.state.results import read_predictions
+from sweeps.state.statements import statements_of
 
 
 @click.command()
@@ -162,6 +163,7 @@ def _side_by_side(
             place=str(request.home.shown_store if request.home.store_url else request.home.folder),
             data_checksums=request.data_checksums(),
             predictions=partial(read_predictions, store=request.store),
+            statements=statements_of(request.study, request.store),
         )
         for request in requests
     ]

@@ -17,6 +17,7 @@ from reports.tables.joined import Joined, join
 from reports.tables.joined_columns import JoinedColumn, MixedProtocolsError
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
+from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
@@ -251,6 +252,15 @@ def test_claims_about_predictions_are_judged_separately_in_each_column() -> None
     assert joined.verdicts[0] == (expected,)
     assert expected.value is not None
     assert joined.verdicts[1][0].verdict == "unfinished"
+
+
+def test_claims_in_columns_are_corrected_for_seeds_changed_after_a_look() -> None:
+    study = replace(make_study(), claims=(CLAIM,))
+    stated = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=1, extended=1)
+    here = replace(column(study), statements={CLAIM: stated})
+    (paid,), (plain,) = join([here, column(study, place="copy")], command="").verdicts
+    assert (paid.confidence, plain.confidence) == pytest.approx((0.975, 0.95))
+    assert paid.p == pytest.approx(2 * (plain.p or 0))
 
 
 def test_latex_has_arms_and_differences_with_escaped_text(machines: Joined) -> None:
