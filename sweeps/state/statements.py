@@ -134,7 +134,7 @@ def state(study: Study, store: Store) -> None:
             after = f"{finished} of {sum(map(len, runs.values()))} runs"
             changed = replace(changed, extended=before.extended + 1, extended_after=after)
         known[key] = changed
-    _write(study, store, known)
+    _write(study.name, store, known)
 
 
 def _is_changed(study: Study, before: Statement | None) -> bool:
@@ -224,7 +224,7 @@ def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
         if key in known and seen > known[key].seen:
             known[key] = replace(known[key], looks=known[key].looks + 1, seen=seen)
     if known:
-        _write(study, store, known)
+        _write(study.name, store, known)
 
 
 def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
@@ -271,6 +271,21 @@ def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
     return {}
 
 
+def copy_statements(study: str, source: Store, target: Store) -> None:
+    """Copy the records of a study's claims to another store, unless it has records of the study.
+
+    Records with unprintable text are left out; they could disturb a terminal.
+
+    Args:
+        study: Name of the study.
+        source: The store to copy from, which other users may have written.
+        target: The store to copy to.
+    """
+    if not stated_in(study, target):
+        found = stated_in(study, source)
+        _write(study, target, {k: s for k, s in found.items() if str(s).isprintable()})
+
+
 def _name(study: str) -> str:
     return f"studies/{study}/statements.json"
 
@@ -279,8 +294,8 @@ def _read(study: Study, store: Store) -> Mapping[str, Statement]:
     return stated_in(study.name, store) if study.claims else {}
 
 
-def _write(study: Study, store: Store, known: Mapping[str, Statement]) -> None:
+def _write(study: str, store: Store, known: Mapping[str, Statement]) -> None:
     content = {key: asdict(statement) for key, statement in known.items()}
-    if content and content != {k: asdict(v) for k, v in _read(study, store).items()}:
+    if content and content != {k: asdict(v) for k, v in stated_in(study, store).items()}:
         with suppress(StoreError, OSError):
-            store.files.write(_name(study.name), json.dumps(content, indent=0).encode())
+            store.files.write(_name(study), json.dumps(content, indent=0).encode())
