@@ -21,7 +21,7 @@ _MOST_NAMED = 5
 class ClaimsReader:
     """Reads the claims of a study file and the numbers it quotes from papers; reports faults."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what claims are checked against
         self,
         read: TreeReader,
         problem: Problem,

@@ -328,4 +328,8 @@ def test_verdicts_under_other_settings_are_corrected_for_seeds_changed_after_a_l
         study, results, data_checksums={}, command="mixsweep", statements={made: stated}
     )
     (row,) = rows_of(str(report.contents["verdicts.csv"]))
-    assert (plain.verdict, row["verdict"], row["variants"]) == ("holds", "undecided", "same under x")
+    assert (plain.verdict, row["verdict"], row["variants"]) == (
+        "holds",
+        "undecided",
+        "same under x",
+    )

@@ -89,7 +89,7 @@ def _statements(home: Path) -> str:
     return spell_statements(found.values())
 
 
-def test_a_shared_study_keeps_when_its_claims_were_stated_unless_the_home_knows(
+def test_statements_of_claims_are_shared_and_do_not_replace_those_of_the_home(
     launched: Path, tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
     stated = Statement(at_ms=1, finished=0, runs=4, seeds=(0, 1), looks=2, extended=1)
