@@ -288,7 +288,7 @@ def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Stat
     predicted = None
     if any(claim.that.metric in study.problem.measuring.predicted for claim in study.claims):
         read = partial(read_predictions, store=store)
-        predicted = gather_predictions(arranged, study.readout, read)
+        predicted = gather_predictions(study, arranged, read)
     numbers = numbers_by(study, arranged, predicted)
     return numbers, ends_of(arranged), statements_of(study, store)
 

@@ -69,7 +69,8 @@ class Comparison:
     """Sample standard deviation of the differences over the seeds; None at n = 1."""
     spread: float | None
     """Standard deviation used for intervals: `sd`, or the sampling noise of the test images if that
-    is larger (`reports.numbers.shares.least_variance`).
+    is larger and known (`reports.numbers.shares.least_variance`); for several arms it is known only
+    if all factors are whole numbers.
     """
     sides: tuple[WeightedArm, ...]
     number: float
@@ -240,13 +241,8 @@ def contrast(
         difference = 0.0
     spread = summary.sd if summary.sd > rounding else 0.0
     is_equal_pair = n == 2 and spread == 0
-    sizes = [measure.size for _, _, measure in terms]
-    if all(size is not None for size in sizes) and not is_equal_pair:
-        size = min(size for size in sizes if size is not None)
-        is_one = len(terms) == 1
-        counted = difference + number if is_one else difference
-        step = None if is_one else smallest_step([factor for factor, _, _ in terms])
-        spread = max(spread, math.sqrt(least_variance(counted, size, step=step)))
+    if not is_equal_pair:
+        spread = max(spread, math.sqrt(_counting_variance(terms, difference + number)))
     sides = tuple(
         WeightedArm(factor=factor, mean=own.mean, sd=own.sd or 0.0, measure=measure)
         for factor, by_seed, measure in terms
@@ -281,6 +277,25 @@ def contrast(
         effect_low=effect_low,
         effect_high=effect_high,
     )
+
+
+def _counting_variance(
+    terms: Sequence[tuple[float, Mapping[int, float], Measure]], total: float
+) -> float:
+    """Return the least variance over seeds of a weighted sum of fractions; 0 if it is unknown.
+
+    Args:
+        terms: Factor, values and measure of each arm.
+        total: Mean over seeds of the weighted sum.
+    """
+    sizes = [measure.size for _, _, measure in terms if measure.size is not None]
+    if len(sizes) < len(terms):
+        return 0.0
+    first = terms[0][0]
+    if len(terms) == 1:
+        return first**2 * least_variance(total / first, sizes[0])
+    step = smallest_step([factor for factor, _, _ in terms])
+    return least_variance(total, min(sizes), step=step)
 
 
 def _sign_flip_p(differences: Sequence[float]) -> float | None:

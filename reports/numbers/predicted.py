@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -20,11 +20,12 @@ from reports.numbers.calibration import (
     reliability,
 )
 from reports.numbers.ensembles import EnsembleSize, ensemble_sizes
-from reports.numbers.runs import counted_runs
+from reports.numbers.runs import complete_runs, counted_runs
 from reports.numbers.spread import Spread, split_spread
 from reports.numbers.summary import CONFIDENCE
 from sweeps.state.results import RunResult
-from sweeps.study.readouts import Averaged, Readout
+from sweeps.study.readouts import Averaged
+from sweeps.study.study import Study
 
 ReadPredictions = Callable[[Sequence[RunResult]], Sequence[Predictions | None]]
 """Function that returns the stored predictions of each run; None for a run without any."""
@@ -129,6 +130,10 @@ class Predicted:
     weights: str
     """Name of the weights that made the predictions, for captions: the last or the averaged ones.
     """
+    beside_diverged: Mapping[str, Mapping[int, PredictedRun]] = field(default_factory=dict)
+    """Complete runs of each arm that also has a diverged run, by arm and seed. Only claims at
+    planned looks use them; it is empty in a study without planned looks.
+    """
 
     def values(self, metric: str) -> dict[str, dict[int, float]]:
         """Return one measure, such as NLL, of every run that has it, by arm and seed.
@@ -136,11 +141,14 @@ class Predicted:
         Args:
             metric: Name of the measure, one of `MEASURES`, with or without the prefix `predicted/`.
         """
-        measure = MEASURES[metric.removeprefix("predicted/")]
-        return {
-            arm: {s: value for s, run in of_arm.runs.items() if (value := measure(run)) is not None}
-            for arm, of_arm in self.arms.items()
-        }
+        return _values({arm: of_arm.runs for arm, of_arm in self.arms.items()}, metric)
+
+    def claimed_values(self, metric: str) -> dict[str, dict[int, float]]:
+        """Return one measure of every run that claims use, by arm and seed.
+
+        With planned looks, arms with a diverged run are included, unlike in `values`.
+        """
+        return self.values(metric) | _values(self.beside_diverged, metric)
 
     def values_together(self, metric: str, arm: str, networks: int) -> dict[int, float]:
         """Return a measure, such as NLL, of networks together (ensembles), as one value per seed.
@@ -171,35 +179,41 @@ class Predicted:
 
 
 def gather_predictions(
-    arranged: Mapping[str, Mapping[int, RunResult]], readout: Readout, read: ReadPredictions
+    study: Study, arranged: Mapping[str, Mapping[int, RunResult]], read: ReadPredictions
 ) -> Predicted:
     """Read the predictions of all complete runs; compute error, NLL, ... of runs and ensembles.
 
     Only the predictions of one arm at a time are in memory.
 
     Args:
-        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        readout: Read-out of the study. If it evaluates averaged weights, their predictions are
-            used, otherwise those of the weights after the last epoch.
+        study: The study. If its read-out evaluates averaged weights, their predictions are used,
+            otherwise those of the weights after the last epoch.
+        arranged: Its results by arm and seed (`reports.numbers.runs.arrange`).
         read: Function that reads the predictions of runs.
     """
-    weights = AVERAGED if isinstance(readout, Averaged) else ""
+    weights = AVERAGED if isinstance(study.readout, Averaged) else ""
     arms, num_runs, num_complete = {}, 0, 0
+    beside_diverged: dict[str, dict[int, PredictedRun]] = {}
     for arm, by_seed in arranged.items():
-        runs = counted_runs(by_seed)
-        counted = dict(zip(runs, read(list(runs.values())), strict=True))
-        tested = {s: p for s, p in counted.items() if p is None or "test" in p.splits}
-        num_complete += len(tested)
+        counted = counted_runs(by_seed)
+        runs = counted if study.until is None else complete_runs(by_seed)
+        every = dict(zip(runs, read(list(runs.values())), strict=True))
+        tested = {s: p for s, p in every.items() if p is None or "test" in p.splits}
         found = {
             seed: predictions
             for seed, predictions in tested.items()
             if predictions is not None and weights in predictions.splits["test"].logits
         }
+        if runs and not counted:
+            beside_diverged[arm] = {seed: _run_of(p, weights) for seed, p in found.items()}
+            continue
+        num_complete += len(tested)
         num_runs += len(found)
         if found:
             arms[arm] = _arm_of(found, weights)
     return Predicted(
         arms=arms,
+        beside_diverged=beside_diverged,
         num_runs=num_runs,
         num_complete=num_complete,
         weights="averaged weights, last epoch" if weights else "last epoch",
@@ -230,31 +244,43 @@ def pseudo_values(by_pair: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
+def _values(
+    runs: Mapping[str, Mapping[int, PredictedRun]], metric: str
+) -> dict[str, dict[int, float]]:
+    measure = MEASURES[metric.removeprefix("predicted/")]
+    return {
+        arm: {s: value for s, run in by_seed.items() if (value := measure(run)) is not None}
+        for arm, by_seed in runs.items()
+    }
+
+
+def _run_of(predictions: Predictions, weights: str) -> PredictedRun:
+    test, val = predictions.splits["test"], predictions.splits.get("val")
+    chance = probabilities(test.logits[weights])
+    temperature = None if val is None else fitted_temperature(val.logits[weights], val.labels)
+    scaled = None if temperature is None else probabilities(test.logits[weights], temperature)
+    is_wrong = chance.argmax(1) != test.labels
+    numbers = np.bincount(test.labels, minlength=chance.shape[1])
+    wrong = np.bincount(test.labels, weights=is_wrong, minlength=chance.shape[1])
+    return PredictedRun(
+        error=float(is_wrong.mean()),
+        balanced_accuracy=balanced_accuracy(chance, test.labels),
+        auroc=auroc(chance, test.labels),
+        raw=reliability(chance, test.labels),
+        brier=brier(chance, test.labels),
+        classes=wrong / np.maximum(numbers, 1),
+        temperature=temperature,
+        scaled=None if scaled is None else reliability(scaled, test.labels),
+        brier_scaled=None if scaled is None else brier(scaled, test.labels),
+        nll_scaled=None
+        if temperature is None
+        else negative_log_likelihood(test.logits[weights], test.labels, temperature),
+    )
+
+
 def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
-    runs, chances = {}, []
-    for seed, predictions in found.items():
-        test, val = predictions.splits["test"], predictions.splits.get("val")
-        chance = probabilities(test.logits[weights])
-        chances.append(chance)
-        temperature = None if val is None else fitted_temperature(val.logits[weights], val.labels)
-        scaled = None if temperature is None else probabilities(test.logits[weights], temperature)
-        is_wrong = chance.argmax(1) != test.labels
-        numbers = np.bincount(test.labels, minlength=chance.shape[1])
-        wrong = np.bincount(test.labels, weights=is_wrong, minlength=chance.shape[1])
-        runs[seed] = PredictedRun(
-            error=float(is_wrong.mean()),
-            balanced_accuracy=balanced_accuracy(chance, test.labels),
-            auroc=auroc(chance, test.labels),
-            raw=reliability(chance, test.labels),
-            brier=brier(chance, test.labels),
-            classes=wrong / np.maximum(numbers, 1),
-            temperature=temperature,
-            scaled=None if scaled is None else reliability(scaled, test.labels),
-            brier_scaled=None if scaled is None else brier(scaled, test.labels),
-            nll_scaled=None
-            if temperature is None
-            else negative_log_likelihood(test.logits[weights], test.labels, temperature),
-        )
+    runs = {seed: _run_of(predictions, weights) for seed, predictions in found.items()}
+    chances = [probabilities(p.splits["test"].logits[weights]) for p in found.values()]
     splits = [predictions.splits["test"] for predictions in found.values()]
     if len({split.images for split in splits}) > 1:
         raise ValueError(

@@ -57,9 +57,12 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 
 
 def values_of(
-    arranged: Mapping[str, Mapping[int, RunResult]], metric: str, readout: ClaimReadout
+    arranged: Mapping[str, Mapping[int, RunResult]],
+    metric: str,
+    readout: ClaimReadout,
+    counted: Callable[[Mapping[int, RunResult]], Mapping[int, RunResult]] = counted_runs,
 ) -> dict[str, dict[int, float]]:
-    """Return the values of a metric by arm and seed; none for an arm with a diverged run.
+    """Return the values of a metric by arm and seed; by default none if a run of the arm diverged.
 
     Runs that are not complete or lack the metric are left out.
 
@@ -67,11 +70,12 @@ def values_of(
         arranged: Results by arm and seed (`arrange`).
         metric: Name of the metric.
         readout: The rule that turns the records of a run into one value.
+        counted: Function that returns the results of an arm that are used.
     """
     return {
         arm: {
             seed: value
-            for seed, result in counted_runs(by_seed).items()
+            for seed, result in counted(by_seed).items()
             if (value := readout.of(result.records, metric)) is not None
         }
         for arm, by_seed in arranged.items()

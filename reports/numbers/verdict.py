@@ -7,7 +7,7 @@ from typing import Literal
 
 from reports.numbers.comparison import Comparison, contrast
 from reports.numbers.predicted import Predicted
-from reports.numbers.runs import measures_of, values_of
+from reports.numbers.runs import complete_runs, counted_runs, measures_of, values_of
 from reports.numbers.shares import ANY
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, Decision
@@ -87,11 +87,13 @@ def numbers_by(
         if that.metric in study.problem.measuring.predicted:
             if predicted is None:
                 return {}
-            return predicted.values(that.metric) | {
+            return predicted.claimed_values(that.metric) | {
                 arm: predicted.values_together(that.metric, arm, that.networks or 1)
                 for arm in that.together
             }
-        return values_of(arranged, that.metric, that.readout or study.readout)
+        # A run of a later look must not change an earlier one, so a diverged run hides no others.
+        counted = counted_runs if study.until is None else complete_runs
+        return values_of(arranged, that.metric, that.readout or study.readout, counted)
 
     return numbers
 

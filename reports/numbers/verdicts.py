@@ -39,11 +39,11 @@ def verdicts_of(
     wrong verdict at 5 %. It covers all claims of the study, of all metrics, also claims whose runs
     are missing. Claims with the same test count once.
 
-    After k launches that added seeds when results had been seen, the error level is 5 % / (1 + k).
-    This bounds the error of the verdict shown, not of all reports together, because earlier reports
-    used a higher level. In 20,000 simulated studies whose arms do not differ, at least one report
-    decided in 6.3 % of the studies (reports at 5, then 10 seeds) and in 7.6 % (at 5, 10, 20);
-    without the correction, in 8.3 % and 11.9 %.
+    After k launches that changed the seeds when results had been seen, the error level is
+    5 % / (1 + k). This bounds the error of the verdict shown, not of all reports together, because
+    earlier reports used a higher level. In 20,000 simulated studies whose arms do not differ, at
+    least one report decided in 6.3 % of the studies (reports at 5, then 10 seeds) and in 7.6 % (at
+    5, 10, 20); without the correction, in 8.3 % and 11.9 %.
 
     Args:
         study: Study with the claims.

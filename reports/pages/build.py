@@ -296,7 +296,7 @@ def _predicted(parts: "_Parts", predictions: ReadPredictions | None) -> Predicte
     if predictions is None or not any(map(_predicts, parts.study.arms.values())):
         return None
     arranged = arrange(parts.study, parts.results)
-    return gather_predictions(arranged, parts.study.readout, predictions)
+    return gather_predictions(parts.study, arranged, predictions)
 
 
 def _predicts(config: Config) -> bool:

@@ -41,7 +41,7 @@ def classes_frame(
         results: Results of its runs, in any order.
         read: Function that reads the predictions of runs.
     """
-    predicted = gather_predictions(arrange(study, results), study.readout, read)
+    predicted = gather_predictions(study, arrange(study, results), read)
     names = {arm: study.problem.presentation.classes(study.arms[arm]) for arm in predicted.arms}
     table = class_table(predicted, names)
     return pd.DataFrame() if table is None else _frame(table.records)

@@ -45,7 +45,7 @@ class JoinedColumn:
             claim.that.metric in study.problem.measuring.predicted for claim in study.claims
         )
         if is_asked and self.predictions is not None:
-            predicted = gather_predictions(arranged, study.readout, self.predictions)
+            predicted = gather_predictions(study, arranged, self.predictions)
         return verdicts_of(study, arranged, predicted, self.statements)
 
     def environments(self, name: str) -> str:

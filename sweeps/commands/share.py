@@ -81,7 +81,7 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
             raise RefusedError(str(error)) from error
         study = launch.study
         with Lease.acquire(store, study, command_line()):
-            added = add_unpacked(unpacked, store, place.report_of(study))
+            added = add_unpacked(unpacked, study, store, place.report_of(study))
             note(launch, added.facts, store)
     click.echo(f"{study}: {added.new} runs added, {added.known} already here with the same records")
     for key in added.other:

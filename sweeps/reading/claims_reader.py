@@ -21,7 +21,7 @@ _MOST_NAMED = 5
 class ClaimsReader:
     """Reads the claims of a study file and the numbers it quotes from papers; reports faults."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what claims are checked against
         self,
         read: TreeReader,
         problem: Problem,
@@ -29,6 +29,7 @@ class ClaimsReader:
         listed: Mapping[str, str],
         *,
         is_confirmed: bool = False,
+        has_looks: bool = False,
     ) -> None:
         """Create a reader.
 
@@ -39,8 +40,10 @@ class ClaimsReader:
                 then not checked.
             listed: Name of each arm in the file, by its name with the values of its grid point.
             is_confirmed: True if the claims are about the confirmation of a search.
+            has_looks: True if the study adds seeds at planned looks.
         """
         self._is_confirmed = is_confirmed
+        self._has_looks = has_looks
         self._read = read
         self._problem = problem
         self._arms = arms
@@ -123,6 +126,9 @@ class ClaimsReader:
         elif that.readout is not None:
             told = f"{that.metric} is computed at the last epoch only; remove `readout`"
             self._read.report(at, told)
+        if self._has_looks and that.together:  # an ensemble of later seeds would change past looks
+            text = "a study with `until: decided` cannot judge `together`, because ensembles use "
+            self._read.report(at, f"{text}all seeds; write `seeds` as a number or a list")
         self._check_bounds(at, that)
         self._check_records(at, that)
         is_lead = that.metric in problem.headline  # others may be measured more or less often

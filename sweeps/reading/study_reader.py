@@ -105,7 +105,12 @@ class StudyReader:
             of_usual = (name for name in arms if self._listed[name] == usual)
             usual = next(of_usual, next(iter(arms), ""))
         said = ClaimsReader(
-            self._read, self._problem, known, self._listed, is_confirmed=search is not None
+            self._read,
+            self._problem,
+            known,
+            self._listed,
+            is_confirmed=search is not None,
+            has_looks=isinstance(keys.seeds, UntilDecided),
         )
         if keys.baseline is not None:
             said.check_arm(("baseline",), keys.baseline)

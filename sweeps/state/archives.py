@@ -2,7 +2,7 @@
 
 SHA256SUMS                    checksums of all other files, in the format of `sha256sum`
 launch.json  data/*.json      the study as it was launched, and facts of its image folders
-store/...                     records, predictions and failures, in the layout of a store
+store/...                     records, predictions, failures and statements, as in a store
 report/...                    the report, for readers without mixsweep
 """
 
@@ -27,6 +27,7 @@ from mixup_core.temporary import temporary_folder
 from sweeps.state.ledger import Launch, is_printable
 from sweeps.state.passing import OWNER
 from sweeps.state.results import RunResult
+from sweeps.state.statements import copy_statements
 
 SUMS = "SHA256SUMS"
 _NAME = re.compile(r"(launch\.json|(data|store|report)(/[A-Za-z0-9_-][A-Za-z0-9._@-]*){1,4})")
@@ -99,6 +100,7 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
             (content / name).parent.mkdir(parents=True, exist_ok=True)
             (content / name).write_text(json.dumps(note))
         num_runs = sum(_copied(result, store, copy) for result in results)
+        copy_statements(launch.study, store, copy)
         paths = {path.relative_to(content).as_posix(): path for path in content.rglob("*")}
         if report is not None:
             paths |= {
@@ -117,13 +119,14 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
     return num_runs, file.stat().st_size
 
 
-def add_unpacked(folder: Path, store: Store, report: Path) -> Added:
+def add_unpacked(folder: Path, study: str, store: Store, report: Path) -> Added:
     """Add the runs of an unpacked archive to a store; existing content is not changed.
 
     The caller must hold the lease of the study.
 
     Args:
         folder: The folder that `unpack` has filled.
+        study: Name of the study.
         store: The store to add the runs to.
         report: Folder to write the report to; nothing is written if it exists.
     """
@@ -145,6 +148,7 @@ def add_unpacked(folder: Path, store: Store, report: Path) -> Added:
     for key, failure in source.failures.read_all().items():
         if key not in failed:
             store.failures.write(failure)
+    copy_statements(study, source, store)
     if (folder / "report").exists() and not report.exists():
         report.parent.mkdir(parents=True, exist_ok=True)
         for path in (folder / "report").rglob("*"):

@@ -43,8 +43,8 @@ class Statement:
     seen: int = 0
     """Number of finished runs of the claim's arms in the last report that `looks` counts."""
     extended: int = 0
-    """Number of launches that added seeds or changed the planned looks after a report had shown
-    results of the claim."""
+    """Number of launches that changed the seeds (added, removed, replaced) or the planned looks
+    after a report had shown results of the claim."""
     extended_after: str = ""
     """Text with the number of finished runs at the last launch that `extended` counts, such as
     `9 of 36 runs`."""
@@ -94,7 +94,7 @@ def statement_key(study: Study, claim: Claim) -> str:
 def state(study: Study, store: Store) -> None:
     """Record in the store that a new launch states the claims of its study.
 
-    A known claim keeps the time of its first launch; more seeds or other planned looks are added
+    A known claim keeps the time of its first launch; other seeds or other planned looks are added
     to its record.
     """
     known = dict(_read(study, store))
@@ -134,18 +134,18 @@ def state(study: Study, store: Store) -> None:
             after = f"{finished} of {sum(map(len, runs.values()))} runs"
             changed = replace(changed, extended=before.extended + 1, extended_after=after)
         known[key] = changed
-    _write(study, store, known)
+    _write(study.name, store, known)
 
 
 def _is_changed(study: Study, before: Statement | None) -> bool:
-    """Return True if a claim is new to the store, or has more seeds or other planned looks.
+    """Return True if a claim is new to the store, or has other seeds or other planned looks.
 
     Args:
         study: The study as launched now.
         before: The stored record of the claim; None if there is none.
     """
     plan = "" if study.until is None else study.until.plan
-    return before is None or plan != before.plan or set(study.seeds) > set(before.seeds)
+    return before is None or plan != before.plan or set(study.seeds) != set(before.seeds)
 
 
 def _first_look(statement: Statement) -> float:
@@ -224,7 +224,7 @@ def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
         if key in known and seen > known[key].seen:
             known[key] = replace(known[key], looks=known[key].looks + 1, seen=seen)
     if known:
-        _write(study, store, known)
+        _write(study.name, store, known)
 
 
 def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
@@ -238,7 +238,7 @@ def spell_statements(statements: Iterable[Statement]) -> str:
     """Return, as text, when the claims of a study were stated; empty without claims.
 
     Here a look is a report that showed results of a claim, not a planned test. For example
-    `before the runs, 2 looks` or `1 of 3 after the runs began, seeds added after a look, 1 look`.
+    `before the runs, 2 looks` or `1 of 3 after the runs began, seeds changed after a look, 1 look`.
     """
     known = tuple(statements)
     if not known:
@@ -254,7 +254,7 @@ def spell_statements(statements: Iterable[Statement]) -> str:
 
 
 def _spell_change(plan: str) -> str:
-    return "planned looks changed" if plan else "seeds added"
+    return "planned looks changed" if plan else "seeds changed"
 
 
 def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
@@ -271,6 +271,21 @@ def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
     return {}
 
 
+def copy_statements(study: str, source: Store, target: Store) -> None:
+    """Copy the records of a study's claims to another store, unless it has records of the study.
+
+    Records with unprintable text are left out; they could disturb a terminal.
+
+    Args:
+        study: Name of the study.
+        source: The store to copy from, which other users may have written.
+        target: The store to copy to.
+    """
+    if not stated_in(study, target):
+        found = stated_in(study, source)
+        _write(study, target, {k: s for k, s in found.items() if str(s).isprintable()})
+
+
 def _name(study: str) -> str:
     return f"studies/{study}/statements.json"
 
@@ -279,8 +294,8 @@ def _read(study: Study, store: Store) -> Mapping[str, Statement]:
     return stated_in(study.name, store) if study.claims else {}
 
 
-def _write(study: Study, store: Store, known: Mapping[str, Statement]) -> None:
+def _write(study: str, store: Store, known: Mapping[str, Statement]) -> None:
     content = {key: asdict(statement) for key, statement in known.items()}
-    if content and content != {k: asdict(v) for k, v in _read(study, store).items()}:
+    if content and content != {k: asdict(v) for k, v in stated_in(study, store).items()}:
         with suppress(StoreError, OSError):
-            store.files.write(_name(study.name), json.dumps(content, indent=0).encode())
+            store.files.write(_name(study), json.dumps(content, indent=0).encode())

@@ -5,7 +5,6 @@ from reports.figures.ensembles import draw_ensembles
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange
 from sweeps.state.results import RunResult
-from sweeps.study.readouts import Last
 from sweeps.study.study import Study
 from tests.reports.synthetic_predictions import reader
 
@@ -13,7 +12,7 @@ from tests.reports.synthetic_predictions import reader
 def test_the_figure_draws_each_measure_by_the_number_of_networks(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
-    predicted = gather_predictions(arrange(study, results), Last(), reader())
+    predicted = gather_predictions(study, arrange(study, results), reader())
     figure = draw_ensembles(predicted, arm_looks(study.arms))
     assert figure is not None
     frame: pd.DataFrame = figure.frame
@@ -26,5 +25,5 @@ def test_the_figure_draws_each_measure_by_the_number_of_networks(
 def test_there_is_no_ensemble_figure_for_two_runs_per_arm(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
-    predicted = gather_predictions(arrange(study, results), Last(), reader(without=3))
+    predicted = gather_predictions(study, arrange(study, results), reader(without=3))
     assert draw_ensembles(predicted, arm_looks(study.arms)) is None

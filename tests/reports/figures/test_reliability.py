@@ -5,7 +5,6 @@ from reports.figures.reliability import draw_reliability
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange
 from sweeps.state.results import RunResult
-from sweeps.study.readouts import Last
 from sweeps.study.study import Study
 from tests.reports.synthetic import rows_of
 from tests.reports.synthetic_predictions import NUM_IMAGES, reader
@@ -15,7 +14,7 @@ from tests.reports.synthetic_predictions import NUM_IMAGES, reader
 def test_reliability_numbers_cover_every_image_and_give_the_calibration_error(
     study: Study, results: tuple[RunResult, ...], has_val: bool
 ) -> None:
-    predicted = gather_predictions(arrange(study, results), Last(), reader(has_val=has_val))
+    predicted = gather_predictions(study, arrange(study, results), reader(has_val=has_val))
     figure = draw_reliability(predicted, arm_looks(study.arms))
     assert figure is not None
     rows = rows_of(figure.numbers)
@@ -32,5 +31,5 @@ def test_reliability_numbers_cover_every_image_and_give_the_calibration_error(
 def test_there_is_no_reliability_figure_without_predictions(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
-    predicted = gather_predictions(arrange(study, results), Last(), reader(without=9))
+    predicted = gather_predictions(study, arrange(study, results), reader(without=9))
     assert draw_reliability(predicted, arm_looks(study.arms)) is None

@@ -14,11 +14,13 @@ from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import Averaged, Last
 from sweeps.study.study import Study
+from sweeps.study.until_decided import UntilDecided
+from tests.reports.synthetic import ended
 from tests.reports.synthetic_predictions import reader, split_of
 
 
 def gathered(study: Study, results: tuple[RunResult, ...], **options: int) -> Predicted:
-    return gather_predictions(arrange(study, results), Last(), reader(**options))
+    return gather_predictions(study, arrange(study, results), reader(**options))
 
 
 def test_numbers_of_predictions_of_an_arm_follow_from_its_runs(
@@ -71,7 +73,7 @@ def test_predictions_of_averaged_weights_are_used_for_the_averaged_readout(
 ) -> None:
     arranged = arrange(study, results)
     last, averaged = (
-        gather_predictions(arranged, readout, reader()).arms["erm"].runs[0]
+        gather_predictions(replace(study, readout=readout), arranged, reader()).arms["erm"].runs[0]
         for readout in (Last(), Averaged())
     )
     assert last.temperature is not None
@@ -83,6 +85,19 @@ def test_predictions_of_averaged_weights_are_used_for_the_averaged_readout(
 def test_runs_without_predictions_are_counted(study: Study, results: tuple[RunResult, ...]) -> None:
     assert gathered(study, results, without=2).counts == "predictions of 9 of 15 runs"
     assert gathered(study, results, without=9).arms == {}
+
+
+def test_planned_looks_use_predictions_of_complete_runs_beside_a_diverged_run(
+    study: Study,
+) -> None:
+    ends = {("uniform", 4): {"epochs": 3, "failure": "lost", "kind": "diverged"}}
+    arranged = arrange(study, ended(study, ends))
+    assert "uniform" not in gather_predictions(study, arranged, reader()).claimed_values("brier")
+    looks = replace(study, until=UntilDecided(at_most=5, until="decided"))
+    predicted = gather_predictions(looks, arranged, reader())
+    assert list(predicted.claimed_values("brier")["uniform"]) == [0, 1, 2, 3]
+    assert predicted.values("brier").keys() == predicted.arms.keys() == {"erm", "midpoint"}
+    assert predicted.counts == "predictions of 10 of 10 runs"
 
 
 def test_pseudo_values_agree_with_leave_one_out_estimates() -> None:

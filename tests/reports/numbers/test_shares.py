@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from reports.numbers.comparison import compare
+from reports.numbers.comparison import compare, contrast
 from reports.numbers.shares import Measure, least_variance, share_limits, smallest_step
 from reports.numbers.summary import summarise
 
@@ -145,6 +145,32 @@ def test_equal_networks_differ_significantly_at_most_at_the_stated_rate(n: int, 
         p = compare(ours, theirs, images, images).p
         told += p is not None and p <= 0.05
     assert told / 2000 <= 0.05 + 0.01
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5, 2.0])
+def test_the_interval_of_a_difference_with_a_factor_covers_the_truth_at_its_level(
+    factor: float,
+) -> None:
+    """2,000 studies whose runs are wrong on each image with the same probability."""
+    rng = np.random.default_rng(5)
+    images = Measure(least=0.0, most=1.0, size=360)
+    hits = 0
+    for _ in range(2000):
+        hard = rng.random(360) ** 4
+        errors = (rng.random((2, 5, 360)) < hard).mean(axis=2)
+        ours, theirs = (dict(enumerate(map(float, row))) for row in errors)
+        found = contrast([(1.0, ours, images), (-factor, theirs, images)])
+        assert found.ci_low is not None
+        assert found.ci_high is not None
+        hits += found.ci_low <= (1 - factor) * hard.mean() <= found.ci_high
+    assert hits / 2000 >= 0.95 - 0.01
+
+
+def test_the_least_spread_of_one_arm_with_a_factor_is_scaled_by_the_factor() -> None:
+    images = Measure(least=0.0, most=1.0, size=360)
+    values = dict.fromkeys(range(3), 0.2)
+    plain, halved = (contrast([(f, values, images)]) for f in (1.0, -0.5))
+    assert halved.spread == pytest.approx((plain.spread or 0) / 2)
 
 
 def test_the_interval_of_an_exact_difference_stays_in_bounds_and_agrees_with_its_p() -> None:

@@ -16,7 +16,6 @@ from reports.numbers.runs import arrange
 from reports.tables.ensembles import size_table, spread_table
 from reports.tables.frames import prediction_frames
 from sweeps.state.results import RunResult
-from sweeps.study.readouts import Last
 from sweeps.study.study import Study
 from tests.reports.synthetic import rows_of
 from tests.reports.synthetic_predictions import reader, split_of
@@ -65,7 +64,7 @@ def test_differences_of_single_networks_agree_with_the_calibration_table(
 def test_no_ensemble_measure_is_scaled_without_validation_images(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
-    blind = gather_predictions(arrange(study, results), Last(), reader(has_val=False))
+    blind = gather_predictions(study, arrange(study, results), reader(has_val=False))
     listing = size_table(blind, "erm", EQUAL)
     assert listing is not None
     assert not [head for head in listing.header if "scaled" in head]

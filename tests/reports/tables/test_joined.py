@@ -247,11 +247,20 @@ def test_claims_about_predictions_are_judged_separately_in_each_column() -> None
     there = column(study, place="copy")
     joined = join([here, there], command="")
     arranged = arrange(study, here.results)
-    predicted = gather_predictions(arranged, study.readout, reader())
+    predicted = gather_predictions(study, arranged, reader())
     (expected,) = verdicts_of(study, arranged, predicted)
     assert joined.verdicts[0] == (expected,)
     assert expected.value is not None
     assert joined.verdicts[1][0].verdict == "unfinished"
+
+
+def test_claims_in_columns_are_corrected_for_seeds_changed_after_a_look() -> None:
+    study = replace(make_study(), claims=(CLAIM,))
+    stated = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=1, extended=1)
+    here = replace(column(study), statements={CLAIM: stated})
+    (paid,), (plain,) = join([here, column(study, place="copy")], command="").verdicts
+    assert (paid.confidence, plain.confidence) == pytest.approx((0.975, 0.95))
+    assert paid.p == pytest.approx(2 * (plain.p or 0))
 
 
 def test_latex_has_arms_and_differences_with_escaped_text(machines: Joined) -> None:

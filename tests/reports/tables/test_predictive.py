@@ -12,7 +12,6 @@ from reports.tables.predictive import (
     ensemble_table,
 )
 from sweeps.state.results import RunResult
-from sweeps.study.readouts import Last
 from sweeps.study.study import Study
 from tests.reports.synthetic import rows_of
 from tests.reports.synthetic_predictions import reader
@@ -46,7 +45,7 @@ def test_no_calibration_is_scaled_without_validation_images(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     arranged = arrange(study, results)
-    blind = gather_predictions(arranged, Last(), reader(has_val=False))
+    blind = gather_predictions(study, arranged, reader(has_val=False))
     listing = calibration_table(blind, "erm", EQUAL)
     assert listing is not None
     assert len(listing.header) == len(listing.cells[0]) == 5

@@ -246,7 +246,7 @@ def test_a_claim_about_predictions_is_judged_by_the_stored_predictions(
     metric = "predicted/calibration_error"
     study = replace(study, claims=(claim("less", metric=metric),))
     arranged = arrange(study, results)
-    predicted = gather_predictions(arranged, study.readout, reader())
+    predicted = gather_predictions(study, arranged, reader())
     (verdict,) = verdicts_of(study, arranged, predicted)
     raw = [
         [predicted.arms[arm].runs[seed].raw.error for seed in range(5)]
@@ -306,3 +306,34 @@ def test_a_verdict_shows_whether_sign_and_decision_hold_under_other_settings() -
     rows = rows_of(str(report.contents["verdicts.csv"]))
     assert [row["variants"] for row in rows] == [cells[-1] for cells in listing.cells]
     assert len(rows_of(str(report.contents["runs.csv"]))) == len(study.runs())
+
+
+def test_verdicts_under_other_settings_are_corrected_for_seeds_changed_after_a_look() -> None:
+    study = make_study(arms=("erm", "uniform", "erm x", "uniform x"))
+    made = claim("less")
+    arms = {"erm": "erm x", "uniform": "uniform x"}
+    study = replace(study, claims=(made,), variants=(Variant(label="x", arms=arms),))
+    study = replace(study, beside=tuple(arms.values()))
+    level = {"erm": 0.2, "uniform": 0.18}
+    noise = (0.0, 0.01, -0.01, 0.016, -0.016)
+    errors = {
+        (arm + beside, seed): {"error": level[arm] + noise[seed] * (arm == "uniform")}
+        for arm in level
+        for beside in ("", " x")
+        for seed in study.seeds
+    }
+    results = ended(study, errors)
+    stated = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=1, extended=1)
+    (plain,) = varied_verdicts(study, results)["x"]
+    (paid,) = varied_verdicts(study, results, {made: stated})["x"]
+    assert paid.confidence == pytest.approx(0.975)
+    assert paid.p == pytest.approx(2 * (plain.p or 0))
+    report = draft_report(
+        study, results, data_checksums={}, command="mixsweep", statements={made: stated}
+    )
+    (row,) = rows_of(str(report.contents["verdicts.csv"]))
+    assert (plain.verdict, row["verdict"], row["variants"]) == (
+        "holds",
+        "undecided",
+        "same under x",
+    )

@@ -11,8 +11,11 @@ import scipy.stats
 from click.testing import CliRunner, Result
 
 import sweeps
+from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
 from sweeps.commands.request import RefusedError
+from sweeps.reading.study_file import load_study
+from sweeps.state.statements import state
 from tests.sweeps.commands.trained import error_of, train
 
 SEEDS = ("--set", "seeds=4")
@@ -143,6 +146,20 @@ def test_one_study_of_two_homes_is_compared_in_two_columns(tmp_path: Path) -> No
     told = json.loads(_side_by_side(*places, "--json").stdout)
     assert told["columns"] == ["AVX512", "AVX2"]
     assert {record["column"] for record in told["means"]} == {"AVX512", "AVX2"}
+
+
+def test_columns_show_when_their_claims_were_stated(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    file = tmp_path / "digits.yaml"
+    claims = "claims: [{says: A, source: B, that: {less: [uniform, erm], metric: test/error}}]"
+    file.write_text(load_study("digits", ()).source + claims)
+    for home in (here, there):
+        study = train(home, str(file))
+        state(study, Store(str(home / "store")))
+    arguments = ["compare", str(file), "--home", str(here), "--home", str(there), "--json"]
+    said = CliRunner().invoke(commands, arguments, standalone_mode=False)
+    rows = json.loads(said.stdout)["verdicts"]
+    assert [row["stated"] for row in rows] == ["after 4 of 4 runs"] * 2
 
 
 def test_a_column_that_lacks_runs_is_reported_with_exit_code_1(tmp_path: Path) -> None:

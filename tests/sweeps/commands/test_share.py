@@ -1,10 +1,12 @@
 """share and add: a study is added to another home completely, or not at all."""
 
+import json
 import random
 import shutil
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from sweeps.commands.request import DONE, SOME_FAILED, RefusedError
 from sweeps.reading.study_file import load_study
 from sweeps.state.archives import StudyArchiveError, unpack
 from sweeps.state.ledger import enter
+from sweeps.state.statements import Statement, spell_statements, stated_in
 from tests.sweeps.commands.photos import forget
 from tests.sweeps.commands.trained import train
 
@@ -79,6 +82,28 @@ def test_existing_runs_with_different_records_are_kept(
     stage = other.read(key)
     assert stage is not None
     assert stage.records[-1].metrics["test/error"] == 0.9
+
+
+def _statements(home: Path) -> str:
+    found = stated_in("signs", Store(str(home / "store")))
+    return spell_statements(found.values())
+
+
+def test_statements_of_claims_are_shared_and_do_not_replace_those_of_the_home(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    stated = Statement(at_ms=1, finished=0, runs=4, seeds=(0, 1), looks=2, extended=1)
+    texts = {"a" * 32: stated, "b" * 32: replace(stated, finished=2, extended_after="\x1b[2J")}
+    content = json.dumps({key: asdict(one) for key, one in texts.items()}).encode()
+    Store(str(launched / "store")).files.write("studies/signs/statements.json", content)
+    file, other, known = tmp_path / "signs.zip", tmp_path / "other", tmp_path / "known"
+    assert type_in("share", "signs", "--out", str(file)).return_value == DONE
+    later = json.dumps({"a" * 32: asdict(replace(stated, looks=7))}).encode()
+    Store(str(known / "store")).files.write("studies/signs/statements.json", later)
+    for home in (other, known):
+        assert type_in("add", str(file), "--home", str(home)).return_value == DONE
+    assert _statements(other) == "before the runs, seeds changed after a look, 2 looks"
+    assert _statements(known) == "before the runs, seeds changed after a look, 7 looks"
 
 
 def _any(files: dict[str, bytes], head: str) -> str:

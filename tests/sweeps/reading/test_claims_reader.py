@@ -41,6 +41,15 @@ def test_a_study_file_sets_baseline_readout_equivalence_and_references(tmp_path:
     assert study.differs == ("a new optimizer for each run",)
 
 
+def test_claims_about_ensembles_are_refused_with_planned_looks(tmp_path: Path) -> None:
+    that = "{less: [uniform, erm], together: [erm], networks: 5, metric: predicted/accuracy}"
+    text = f"{ARMS}claims:\n- says: a\n  {SOURCE}\n  that: {that}\n"
+    assert read(tmp_path, text, "seeds=5").claims
+    looks = "seeds={at_least: 3, at_most: 8, until: decided}"
+    (refusal,) = refusals(tmp_path, text, looks)
+    assert "a study with `until: decided` cannot judge `together`" in refusal
+
+
 @pytest.mark.parametrize(
     ("untrained", "message"),
     [

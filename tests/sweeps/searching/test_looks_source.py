@@ -157,6 +157,23 @@ def test_a_diverged_run_ends_only_its_own_claim(study: Study, store: Store) -> N
     assert source.study.reached["near"] > 3
 
 
+def test_a_run_that_diverges_after_a_look_leaves_the_verdicts_of_that_look_unchanged(
+    study: Study, store: Store
+) -> None:
+    (lost,) = (run for run in study.runs_of("erm") if run.seed == 4)
+    store.failures.write(
+        Failure(run_key=lost.key, kind="diverged", message="as told", epoch=0, attempts=1)
+    )
+    drain(source := source_of(study, store), store)
+    reached = source.study
+    assert reached.reached == {"erm": 5, "far": 3, "near": 5, "alone": 3}
+    results = read_results(reached.runs(), store)
+    far, near = verdicts_of(reached, arrange(reached, results))
+    assert far.spelled == "holds at look 1 of 6"
+    assert (near.verdict, near.n) == ("unfinished", 5)
+    assert "diverged" in {result.outcome for result in results}
+
+
 def test_the_outlook_is_an_upper_bound_of_the_remaining_seeds(study: Study, store: Store) -> None:
     source = source_of(study, store)
     assert source.outlook(1) == Outlook(num_runs=12 + 4 * 17, at_once=4)

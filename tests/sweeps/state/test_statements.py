@@ -80,7 +80,7 @@ def test_seeds_added_after_a_look_are_reported_and_widen_the_interval(store: Sto
     state(most, store)
     state(most, store)
     (said,) = told(most, store)
-    assert said == "before the runs; seeds added once after a look, at 0 of 16 runs"
+    assert said == "before the runs; seeds changed once after a look, at 0 of 16 runs"
     results = arrange(most, ended(most, {}))
     (plain,) = verdicts_of(most, results)
     (paid,) = verdicts_of(most, results, statements=statements_of(most, store))
@@ -88,6 +88,25 @@ def test_seeds_added_after_a_look_are_reported_and_widen_the_interval(store: Sto
     assert paid.confidence == pytest.approx(0.975)
     assert paid.p == pytest.approx(2 * (plain.p or 0))
     assert paid.stated == said
+
+
+@pytest.mark.parametrize("seeds", [(5, 6, 7, 8, 9), (0, 1, 2, 4), (0, 1, 2, 4, 5)])
+def test_seeds_replaced_or_removed_after_a_look_are_reported_and_widen_the_interval(
+    store: Store, seeds: tuple[int, ...]
+) -> None:
+    study = replace(make_study(seeds=(0, 1, 2, 3, 4)), claims=(claim("uniform"),))
+    state(study, store)
+    look(study, store, ended(study, {}))
+    state(replace(study, seeds=study.seeds[::-1]), store)
+    assert told(study, store) == ["before the runs"], "only the order was changed"
+    other = replace(study, seeds=seeds)
+    state(other, store)
+    state(other, store)
+    (said,) = told(other, store)
+    assert said.startswith("before the runs; seeds changed once after a look, at 0 of ")
+    results = arrange(other, ended(other, {}))
+    (verdict,) = verdicts_of(other, results, statements=statements_of(other, store))
+    assert verdict.confidence == pytest.approx(0.975)
 
 
 def test_planned_looks_changed_after_a_look_are_reported(tmp_path: Path) -> None:
@@ -132,10 +151,10 @@ def test_statements_of_claims_are_summarised_over_launches(tmp_path: Path) -> No
     ("looks", "extended", "said"),
     [
         (1, 0, "before the runs, 1 look"),
-        (3, 1, "before the runs, seeds added after a look, 3 looks"),
+        (3, 1, "before the runs, seeds changed after a look, 3 looks"),
     ],
 )
-def test_the_summary_of_statements_counts_looks_and_added_seeds(
+def test_the_summary_of_statements_counts_looks_and_changes_of_seeds(
     looks: int, extended: int, said: str
 ) -> None:
     found = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=looks, extended=extended)
