@@ -69,8 +69,7 @@ class Comparison:
     """Sample standard deviation of the differences over the seeds; None at n = 1."""
     spread: float | None
     """Standard deviation used for intervals: `sd`, or the sampling noise of the test images if that
-    is larger and known (`reports.numbers.shares.least_variance`); for several arms it is known only
-    if all factors are whole numbers.
+    is larger and known (`reports.numbers.shares.least_variance`).
     """
     sides: tuple[WeightedArm, ...]
     number: float

@@ -23,7 +23,10 @@ class Measure:
         return math.isfinite(self.least) and math.isfinite(self.most)
 
 
-_MOST_FACTORS, _ROUNDING = 12, 1e-9
+_MOST_FACTORS = 12
+"""Largest number of arms whose sums of factors are computed; there are 2 to this power."""
+_ROUNDING = 1e-9
+"""Sums of factors below this value are zero but for rounding."""
 _MOST_EFFECTIVE = 1e8
 """Largest effective number of items. Above it, the incomplete beta function loses precision."""
 

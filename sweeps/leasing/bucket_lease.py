@@ -47,8 +47,9 @@ _EXPIRY = 30.0
 _BELIEF = 20.0
 """Seconds for which a driver may still write after its last heartbeat."""
 _SILENCE = 6.0
-_TO_RELEASE = 3.0
 """Seconds without a heartbeat after which `mixsweep status` shows a study as not running."""
+_TO_RELEASE = 3.0
+"""Longest wait, in seconds, for the last heartbeat, which says that the lease has ended."""
 _LOOK_EVERY = 0.25
 _SUSPENDS_TOO = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Clock that keeps counting while the machine is suspended, if the system has one."""

@@ -197,6 +197,20 @@ def test_a_lease_that_cannot_be_renewed_is_not_held_until_its_next_renewal(
     lease.release()
 
 
+def test_a_lease_is_released_if_the_bucket_does_not_answer(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test hangs if the release waits for the answer."""
+    monkeypatch.setattr(bucket_lease, "_TO_RELEASE", 0.1)
+    answers = threading.Event()
+    lease = Lease.acquire(store, "table1", "run")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store.files), "write", lambda *_: answers.wait())
+        lease.release()
+        assert not lease.is_held()
+        answers.set()
+
+
 GARBAGE = (b"", b"\xff\x00", b"[1]", b'{"token": 1', b'{"token": "x", "pid": {}}')
 
 

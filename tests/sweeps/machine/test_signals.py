@@ -38,6 +38,16 @@ def test_leave_ends_the_process_without_running_exit_handlers() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
+def test_an_interrupt_during_imports_ends_a_process_that_writes_to_a_closed_pipe() -> None:
+    script = (
+        "import os, signal; from sweeps.machine.signals import hear, leave_saying_so; "
+        "reader, writer = os.pipe(); os.dup2(writer, 2); os.close(reader); os.close(writer); "
+        "hear(leave_saying_so); signal.raise_signal(signal.SIGINT)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == 130
+
+
 def test_a_received_signal_is_recorded_even_if_the_handler_ignores_it() -> None:
     hear(lambda number, frame: None)
     before = signal.set_wakeup_fd(-1)

@@ -2,15 +2,35 @@
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
 from contextlib import ExitStack
+from pathlib import Path
 from time import sleep
 
 import pytest
 
-from sweeps.running.ray_cluster import _environment, close_aside, wait_for_ending
+from sweeps.running import ray_cluster
+from sweeps.running.head import HeadLostError
+from sweeps.running.placement import Placement
+from sweeps.running.ray_cluster import _environment, close_aside, cluster, wait_for_ending
+
+
+def test_a_signal_after_a_failed_start_of_ray_interrupts_mixsweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(**_: object) -> None:
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(number))  # as Ray does
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr(ray_cluster.ray, "init", init)
+    monkeypatch.setattr(ray_cluster, "end_children", lambda: None)
+    with pytest.raises(HeadLostError, match="no room"), cluster(Placement(), 1, tmp_path):
+        pass
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
 
 
 @pytest.mark.parametrize("before", [None, "4"])

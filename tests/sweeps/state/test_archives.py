@@ -48,7 +48,7 @@ def test_an_added_run_is_kept_when_a_longer_run_of_another_driver_goes_past_it(
         stage.key, records=stage.records, facts=stage.facts, environment=stage.environment,
         state=None,
     )  # fmt: skip
-    added = add_unpacked(tmp_path / "unpacked", store, tmp_path / "report")
+    added = add_unpacked(tmp_path / "unpacked", "toy", store, tmp_path / "report")
     assert (added.new, added.known, added.other) == (0, 1, ())
     for _ in iter(walk):
         longer.add(walk, 30.0)
