@@ -9,6 +9,7 @@ by the present claims and rules.
 """
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -30,6 +31,8 @@ from sweeps.study.study import Study
 
 _OWN = ("no source", "open question")
 """First words of the `source` of claims that this project states and no publication does."""
+_DECIDED = re.compile(r": (?:holds|fails)\b")
+"""Verdict of a variant that is decided, in the text `LABEL: VERDICT; same under LABEL`."""
 
 TEMPLATE = Path(__file__).parent / "manuscripts" / "answers.md"
 
@@ -203,16 +206,15 @@ class Answers:
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
     def turned(self) -> str:
-        """Return a table of the claims whose result is reversed in a variant of their study.
+        """Return a table of the claims that a variant of their study decides in another way.
 
-        A claim is listed if its verdict or its sign is reversed, but not if it only becomes
-        undecided.
+        A claim is listed if it holds or fails in a variant but not in the study itself, or if it is
+        decided and its sign is reversed. It is not listed if it only becomes undecided.
         """
         grid = [["study", "claim", "verdict", "value", "n", "learning rate", "other settings"]]
         for found, verdict in self._judged():
             told, is_decided = found.variants(verdict), verdict.verdict in {"holds", "fails"}
-            turns = "holds" in told or "fails" in told or (is_decided and "other sign" in told)
-            if turns:
+            if _DECIDED.search(told) or (is_decided and "other sign" in told):
                 value = spell_numbers(found.study, verdict)[0]
                 line = [found.link(self.published), verdict.claim.says, verdict.verdict, value]
                 grid.append([*line, str(verdict.n), found.rates(verdict) or DASH, told])

@@ -14,6 +14,7 @@ a position on the axis, such as an epoch, come from the store of the home, and a
 import argparse
 import csv
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -245,7 +246,10 @@ class Manuscript:
         return told
 
     def cost(self, study: str, *metrics: str) -> str:
-        """Return a table of seconds per run for each arm, beside metrics at the end of training."""
+        """Return a table of seconds per run for each arm, beside metrics at the end of training.
+
+        A dash replaces the metrics of an arm that `table.csv` lacks or that has a diverged run.
+        """
         seconds: dict[str, list[float]] = {}
         provenance = json.loads((self._report(study) / "provenance.json").read_text())
         for run in provenance["runs"]:
@@ -255,9 +259,10 @@ class Manuscript:
         problem = _study(study).problem
         grid = [["arm", "runs", *(problem.metric(m).heading for m in metrics), "s per run"]]
         for arm, each in seconds.items():
+            cells = {metric: rows.get(arm, {}).get(f"{metric}_mean") for metric in metrics}
             means = [
-                spell_number(problem.metric(metric).scale * float(rows[arm][f"{metric}_mean"]))
-                for metric in metrics
+                spell_number(problem.metric(metric).scale * float(cell)) if cell else DASH
+                for metric, cell in cells.items()
             ]
             mean, least, most = map(spell_number, (sum(each) / len(each), min(each), max(each)))
             spread = f"{mean} ({least} to {most})"
@@ -285,7 +290,7 @@ class Manuscript:
                 record.metrics[column.metric]
                 for result in counted_runs(arranged[arm]).values()
                 for record in result.records
-                if abs(_place_of(part, record) / column.place - 1) < 1e-6
+                if math.isclose(_place_of(part, record), column.place, rel_tol=1e-6)
             ]
         if not values:
             return None

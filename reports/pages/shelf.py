@@ -220,9 +220,11 @@ def spell_place(place: ReportPlace, study: Study) -> str | None:
 def _spell_moved(moved: Standing, study: Study) -> str:
     if not moved.is_known:
         return f"its {_PROVENANCE} cannot be read or is another study's"
-    if moved.settings == study.settings:
-        return "it has fewer runs and more predictions than the new report"
-    return "it has other settings"
+    if moved.settings != study.settings:
+        return "it has other settings"
+    if not set(moved.seeds) <= set(study.seeds):
+        return "it has other seeds"
+    return "it has fewer runs and more predictions than the new report"
 
 
 def _spell_kept(place: ReportPlace, here: Standing, study: Study) -> str:

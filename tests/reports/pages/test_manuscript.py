@@ -1,5 +1,6 @@
 import csv
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -252,6 +253,24 @@ def test_numbers_costs_and_figures_in_a_manuscript_come_from_the_runs(
     assert [Path(link).name for link in links] == ["final_values.png", "final_values.csv"]
     report = home.report_of("small-views")
     assert {(tmp_path / "page" / link).resolve().parent for link in links} == {report / "figures"}
+
+
+def test_an_arm_without_a_mean_has_a_dash_in_a_table_of_costs(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "reports" / "small-views"
+    shutil.copytree(home.report_of("small-views"), folder)
+    with (folder / "table.csv").open(encoding="utf-8", newline="") as lines:
+        diverged, missing, *others = csv.DictReader(lines)
+    diverged["scale_mean"] = ""
+    with (folder / "table.csv").open("w", encoding="utf-8", newline="") as lines:
+        table = csv.DictWriter(lines, list(diverged))
+        table.writeheader()
+        table.writerows([diverged, *others])
+    page = Manuscript(home=home, out=tmp_path, reports=tmp_path / "reports")
+    study = str(home.folder / "small-views.yaml")
+    rows = [line.split(" | ") for line in page.cost(study, "scale").splitlines()[2:]]
+    cells = {row[0].strip("| "): row[2].strip() for row in rows}
+    assert cells[diverged["arm"]] == cells[missing["arm"]] == "—"
+    assert all(cells[row["arm"]] != "—" for row in others)
 
 
 @pytest.mark.parametrize(("arm", "metric"), [("equals", "scale"), ("equal", "scales")])

@@ -346,6 +346,19 @@ def test_a_report_with_more_runs_and_fewer_predictions_keeps_the_other_aside(
         assert _bytes(first) == finished
 
 
+def test_a_report_of_other_seeds_is_moved_aside_for_this_reason(
+    home: Path, report: Mixsweep
+) -> None:
+    _train(home)
+    assert report().return_value == 0
+    finished = _bytes(home / "reports" / "digits")
+    _train(home, "seeds=[5, 6]")
+    said = report("--set", "seeds=[5, 6]")
+    (first,) = _beside(home)
+    assert (said.return_value, _bytes(first)) == (0, finished)
+    assert f"was moved to {first}: it has other seeds" in said.stderr
+
+
 @pytest.mark.parametrize("name", ["digits@for-the-paper", "digits@0123456789", "digits@earlier.md"])
 def test_a_copy_of_a_report_under_a_name_of_the_user_is_never_deleted(
     home: Path, report: Mixsweep, finished: dict[str, bytes], name: str
