@@ -56,6 +56,8 @@ class Board:
     _waiting: set[str] = field(default_factory=set)
     """Keys of expected runs that are not in training yet."""
     _pace: Pace = field(default_factory=Pace)
+    _reached: dict[str, int] = field(default_factory=dict)
+    """Number of finished epochs, by key of each run that will start again."""
 
     def __post_init__(self) -> None:
         for key, epochs in self.epochs_to_train.items():
@@ -108,7 +110,11 @@ class Board:
         if trained and seconds:
             self._pace.train(key, len(seconds) * self.work_per_epoch[key], sum(seconds))
         self.within[key] = within
-        gained = epochs - self.running.get(key, 0)
+        began = self.running.get(key, 0) if trained else epochs
+        lost = self._reached.pop(key, began) - began
+        if lost > 0:
+            self._leave(key, self.epochs_to_train[key] + lost)
+        gained = epochs - began
         self.running[key] = epochs
         if trained and gained > 0:
             self._leave(key, max(0, self.epochs_to_train[key] - gained))
@@ -128,13 +134,16 @@ class Board:
 
     def wait(self, run: Run) -> None:
         """Record for the displayed progress that a run stopped training and will start again."""
-        if self.running.pop(run.key, None) is not None:
+        self.within.pop(run.key, None)
+        if (reached := self.running.pop(run.key, None)) is not None:
+            self._reached[run.key] = reached
             self._waiting.add(run.key)
             self._pace.end(run.key, self.clock())
 
     def leave(self, run: Run) -> None:
         """Record for the displayed progress that a run waits, unfinished, for the next launch."""
         self.running.pop(run.key, None)
+        self.within.pop(run.key, None)
         self._leave(run.key, 0)
 
     def work_per_second(self) -> float:

@@ -193,3 +193,27 @@ def test_a_long_epoch_shows_its_completed_percentage() -> None:
     )
     board.advance(run, 2, trained=True)
     assert not any("%" in line for line in board.table())
+
+
+def test_a_run_that_waits_to_start_again_loses_its_completed_percentage() -> None:
+    board = _board()
+    run = board.study.runs()[0]
+    board.start(run)
+    board.advance(run, 1, trained=True, within=0.4)
+    board.wait(run)
+    board.start(run)
+    assert not any("%" in line for line in board.table())
+
+
+@pytest.mark.parametrize(("resumed", "left"), [(0, 10), (2, 8), (5, 5)])
+def test_a_run_that_resumes_from_fewer_epochs_has_more_epochs_left(resumed: int, left: int) -> None:
+    board = _board()
+    run = board.study.runs()[0]
+    board.start(run)
+    board.advance(run, 5, trained=True)
+    board.wait(run)
+    board.start(run)
+    if resumed:
+        board.advance(run, resumed, trained=False)
+    board.advance(run, resumed + 1, trained=True)
+    assert board.epochs_to_train[run.key] == left - 1
