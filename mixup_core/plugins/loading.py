@@ -62,7 +62,7 @@ def use(path: str | Path) -> Plugin:
     They replace the models, laws, ... of an earlier load of the file.
 
     Raises:
-        PluginError: If the file cannot be loaded; then nothing is registered.
+        PluginError: If the file cannot be loaded; then an earlier load of it stays registered.
     """
     return load(read_source(path))
 
@@ -71,7 +71,7 @@ def load(source: Source) -> Plugin:
     """Load a plugin from its source, unless the same source is loaded already, and return it.
 
     Raises:
-        PluginError: If the plugin cannot be loaded; then nothing is registered.
+        PluginError: If the plugin cannot be loaded; then an earlier load of it stays registered.
     """
     before = _loaded.get(source.place)
     if before is not None and before.source.digest == source.digest:
@@ -87,18 +87,15 @@ def load(source: Source) -> Plugin:
         )
     with redirect_stdout(sys.stderr):  # standard output is what a command prints, such as JSON
         found = tuple(_run_file(source) if source.content is not None else _imported(source))
+    plugin = Plugin(source=source, entries=found)
     _take_out(before)
     try:
-        add_all(found, source.origin)
-    except CatalogueError as error:
-        raise PluginError(f"plugin {source.name}: {error}") from error
-    try:
-        check_fields(found)
-        require_own_metrics(entry for _, entry in found if isinstance(entry, type))
+        _register(plugin)
     except (UnreadableFieldError, CatalogueError) as error:
-        _take_out(Plugin(source=source, entries=found))
+        if before is not None:
+            add_all(before.entries, before.source.origin)
         raise PluginError(f"plugin {source.name}: {error}") from error
-    _loaded[source.place] = plugin = Plugin(source=source, entries=found)
+    _loaded[source.place] = plugin
     return plugin
 
 
@@ -134,6 +131,22 @@ def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
             not pass through a plugin.
     """
     return failure_of_plugin(error, (plugin.source for plugin in _loaded.values()), used)
+
+
+def _register(plugin: Plugin) -> None:
+    """Register the entries of a plugin.
+
+    Raises:
+        CatalogueError: If a name or metric is not allowed; then none is registered.
+        UnreadableFieldError: If a field has an unsupported type; then none is registered.
+    """
+    add_all(plugin.entries, plugin.source.origin)
+    try:
+        check_fields(plugin.entries)
+        require_own_metrics(entry for _, entry in plugin.entries if isinstance(entry, type))
+    except (UnreadableFieldError, CatalogueError):
+        _take_out(plugin)
+        raise
 
 
 def _take_out(plugin: Plugin | None) -> None:
