@@ -24,6 +24,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from mixup_core.addresses import has_secret
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular
 from mixup_core.store.notes import LARGEST, filled, read_note
@@ -44,6 +45,10 @@ _UNKNOWN = frozenset({""})
 """Placeholder for unknown run keys. No other report has this key, so none may replace a report that
 has it.
 """
+
+
+class SecretInReportError(Exception):
+    """A report of an earlier version has an address with a secret. The message names the file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,6 +191,23 @@ def standing(folder: Path, study: str) -> Standing | None:
 def holds_report(folder: Path) -> bool:
     """Return whether a folder contains the provenance of a report of any study."""
     return filled(_Provenance, read_note(folder / _PROVENANCE)) is not None
+
+
+def require_no_secret(folder: Path) -> None:
+    """Require that a report has no address with a secret, so that its files can be given to others.
+
+    Reports of earlier versions have the command line with its passwords on several pages.
+
+    Raises:
+        SecretInReportError: If `provenance.json` has an address that may contain a secret.
+        UnreadableError: If `provenance.json` is not a regular file.
+    """
+    file = folder / _PROVENANCE
+    if file.exists() and has_secret(read_regular(file, LARGEST).decode("utf-8", "replace")):
+        raise SecretInReportError(
+            f"{file} has an address that may contain a password, and so may other files of this "
+            f"report of an earlier version; write the report again, or remove {folder}"
+        )
 
 
 def standings(folder: Path, study: str) -> tuple[Standing, ...]:

@@ -20,7 +20,7 @@ from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular
 from reports.pages.files import replace_files
 from reports.pages.page import coded
-from reports.pages.shelf import holds_report
+from reports.pages.shelf import holds_report, require_no_secret
 
 _TEMPLATE = Path(__file__).with_name("site.html")
 _LARGEST = 2**30
@@ -65,11 +65,14 @@ def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
         FileExistsError: If the folder has a page of another website, or a study's name is that of a
             folder without a report.
         OSError: If a file cannot be read or written.
+        SecretInReportError: If a report of an earlier version has an address with a secret.
         UnreadableError: If a report contains anything but regular files, or its provenance or
             verdicts are damaged.
     """
     folders = sorted(path for path in reports.glob("[!.]*") if (path / "report.html").is_file())
     entries = tuple(_entry(folder) for folder in folders)
+    for folder in folders:
+        require_no_secret(folder)
     _require_own(out, [folder.name for folder in folders])
     for folder in folders:
         replace_files(out / folder.name, dict(_contents(folder)))

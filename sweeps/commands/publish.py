@@ -24,10 +24,14 @@ def publish(home: Path, out: Path) -> int:
     The site is a folder: open its index.html in a browser, or copy the folder to any web server.
     It contains the reports, and nothing else of the home.
     """  # noqa: DOC501  click shows this text
+    from reports.pages.shelf import SecretInReportError
     from reports.pages.site import write_site
 
     reports = Home(folder=home).folder / "reports"
-    entries = write_site(reports, out) if reports.is_dir() else ()
+    try:
+        entries = write_site(reports, out) if reports.is_dir() else ()
+    except SecretInReportError as error:
+        raise RefusedError(str(error)) from error
     if not entries:
         raise RefusedError(f"{reports} contains no report; `mixsweep run STUDY` writes one")
     click.echo(f"{len(entries)} reports  {out / 'index.html'}")

@@ -31,6 +31,8 @@ def share(request: Request, out: Path | None) -> int:
     `mixsweep add FILE` adds the file to the other home. Weights are not included. Exit code 1 if
     some runs are missing.
     """  # noqa: DOC501
+    from reports.pages.shelf import SecretInReportError, require_no_secret
+
     study = request.study
     if study.search is not None:
         raise RefusedError(
@@ -46,6 +48,10 @@ def share(request: Request, out: Path | None) -> int:
     file = out or request.home.folder / "exports" / f"{study.name}.mixsweep.zip"
     packed = Launch.of(study, launch.command, launch.at_ms)
     _require_no_secrets(packed)
+    try:
+        require_no_secret(report)
+    except SecretInReportError as error:
+        raise RefusedError(str(error)) from error
     runs, size = write_archive(
         file,
         dataclasses.replace(packed, source=without_secrets(packed.source)),

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Self
 
+from mixup_core.addresses import without_secrets
 from mixup_core.keys import stage_keys
 from mixup_core.problem import KnownData
 from mixup_core.rules import printable
@@ -303,7 +304,10 @@ def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
     launch = filled(Launch, parse_note(content))
     if launch is None or not 0 <= launch.at_ms <= LATEST_MS or not is_printable(launch):
         return None
-    return launch if name == f"{_TOP}/{launch.study}/{launch.settings}.json" else None
+    if name != f"{_TOP}/{launch.study}/{launch.settings}.json":
+        return None
+    # Earlier versions recorded command lines with passwords.
+    return dataclasses.replace(launch, command=without_secrets(launch.command))
 
 
 def is_printable(launch: Launch) -> bool:

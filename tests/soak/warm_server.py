@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sweeps.machine.arguments import read_names_as_utf8
-from sweeps.running.cluster_address import close_environment, is_elsewhere
+from sweeps.running.cluster_address import close_environment, is_elsewhere, set_tune_variables
 from tests.soak.warm import ASKED, NEEDED, called
 
 
@@ -113,7 +113,9 @@ def _become(
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(needed | request["environment"])
-    if not is_elsewhere():  # what a command does before it imports Ray, which is imported here
+    if is_elsewhere():  # what a command does before it imports Ray, which is imported here
+        set_tune_variables(os.environ)
+    else:
         close_environment(os.environ)
         os.environ.update(needed)
     atexit.unregister(shutil.rmtree)  # scratch folders of imported modules are the server's

@@ -245,6 +245,39 @@ def test_a_shared_study_file_has_no_secrets_of_addresses(
     assert "secret" not in (unpacked / "launch.json").read_text()
 
 
+OLD_COMMAND = "mixsweep run signs --optuna postgresql://bob:secret@host/db"
+
+
+def test_the_recorded_command_of_an_earlier_version_is_shared_without_its_password(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    (note,) = (launched / "store" / "studies" / "signs").glob("*.json")
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"command": OLD_COMMAND}))
+    archive, unpacked = tmp_path / "signs.zip", tmp_path / "unpacked"
+    assert type_in("share", "signs", "--out", str(archive)).return_value == DONE
+    unpacked.mkdir()
+    assert unpack(archive, unpacked).command == OLD_COMMAND.replace("bob:secret", "***")
+
+
+def test_a_report_of_an_earlier_version_with_a_password_is_neither_shared_nor_published(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    report, archive, site = launched / "reports" / "signs", tmp_path / "a.zip", tmp_path / "site"
+    giving = ("share", "signs", "--out", str(archive)), ("publish", "--out", str(site))
+    assert type_in("report", "signs").return_value == DONE
+    provenance = json.loads((report / "provenance.json").read_text())
+    for command in giving:
+        (report / "provenance.json").write_text(json.dumps(provenance | {"command": OLD_COMMAND}))
+        said = type_in(*command)
+        assert isinstance(said.exception, RefusedError)
+        assert "provenance.json has an address that may contain a password" in str(said.exception)
+        assert "secret" not in str(said.exception)
+    assert not archive.exists()
+    assert not site.exists()
+    assert type_in("report", "signs").return_value == DONE
+    assert [type_in(*command).return_value for command in giving] == [DONE, DONE]
+
+
 def test_a_study_with_a_secret_in_a_setting_is_not_shared(
     launched: Path, type_in: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
