@@ -1,6 +1,7 @@
 """Database: direct access to MLflow's SQLite file, where MLflow's own interface is not enough."""
 
 import hashlib
+import json
 import os
 import sqlite3
 import stat
@@ -175,8 +176,8 @@ def relocate(database: Path) -> None:
             "WHERE artifact_location LIKE 'file:%/' || ? AND artifact_location != ? "
             "AND experiment_id IN (SELECT experiment_id FROM experiment_tags WHERE key = ? "
             "UNION SELECT experiment_id FROM runs JOIN tags USING (run_uuid) "
-            "WHERE tags.key IN (?, ?, ?))",
-            (_FOLDER, here, VIEW_TAG, *OWN_TAGS),
+            "WHERE tags.key IN (SELECT value FROM json_each(?)))",
+            (_FOLDER, here, VIEW_TAG, json.dumps([*OWN_TAGS])),
         ).fetchall()
         with connection:
             for experiment_id, before in moved:
