@@ -85,17 +85,23 @@ def measures(config: TrainConfig, metric: str) -> bool:
 def setting(config: TrainConfig, metric: str) -> str:
     """Return a caption's words on the images of a metric: `Fashion-MNIST, 10 000 test images`."""
     data, info = config.data, described(config.data)
-    views = _VIEWS.get(data.views, "")
-    is_val = metric.startswith("val/")
-    count = f"{data.val_size if is_val else info.num_test:,}".replace(",", " ")
-    size = f" at {info.image_size} pixels" if data.image_size is not None else ""
-    if is_val and data.folds is not None:
+    title = info.title + (f" at {info.image_size} pixels" if data.image_size is not None else "")
+    title += _VIEWS.get(data.views, "")
+    split = metric.partition("/")[0]
+    if split == "val" and data.folds is not None:
         return (
-            f"{info.title}{size}{views}, validation images: one of {data.folds} folds of "
-            f"{info.num_train} images at each seed, so that the training images of two seeds "
-            "overlap and intervals are approximate"
+            f"{title}, validation images: one of {data.folds} folds of {info.num_train} images at "
+            "each seed, so that the training images of two seeds overlap and intervals are "
+            "approximate"
         )
-    return f"{info.title}{size}{views}, {count} {'validation' if is_val else 'test'} images"
+    if split in {"train", "filter"}:
+        count, kind = num_images(config), "training"
+    elif split == "val":
+        count, kind = data.val_size, "validation"
+    else:
+        count, kind = info.num_test, "test"
+    spelled = f"{count:,}".replace(",", " ")
+    return f"{title}, {spelled} {kind} images"
 
 
 def sample_size(config: TrainConfig, metric: str) -> int | None:

@@ -96,7 +96,7 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
         canvas.colorbar(mpl.cm.ScalarMappable(norm), ax=list(panels), label=series.metric.heading)
         return finished(
             canvas,
-            name=f"series_{series.head}",
+            name=_name(series),
             title=upper_first(series.metric.label),
             caption=f"{upper_first(series.metric.label)} by {axis.label}, with one row of cells "
             f"for each part. All rows are of seed {seed}, the first seed that every arm has "
@@ -165,7 +165,7 @@ def _along_parts(
         legend(canvas, axes)
         return finished(
             canvas,
-            name=f"series_{series.head.replace('/', '_')}",
+            name=_name(series),
             title=upper_first(series.metric.label),
             caption=f"{upper_first(series.metric.label)} by {series.along}, at the end of "
             f"training. Thick line: mean over the complete runs ({spell_counts(table)}). Band: "
@@ -173,6 +173,10 @@ def _along_parts(
             f"{table.selection.brief}",
             numbers=spell_csv(numbers),
         )
+
+
+def _name(series: Series) -> str:
+    return f"series_{series.head.replace('/', '_')}"
 
 
 def _curves(

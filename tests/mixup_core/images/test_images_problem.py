@@ -29,3 +29,17 @@ def test_the_setting_names_the_image_size_when_images_are_resized() -> None:
     resized = with_values(digits, {"data.image_size": 16})
     assert setting(resized, "test/error") == "digits at 16 pixels, 360 test images"
     assert IMAGES.comparing.population(digits) != IMAGES.comparing.population(resized)
+
+
+@pytest.mark.parametrize(
+    ("metric", "images"),
+    [
+        ("train/error", "1 400 training"), ("filter/low_fraction", "1 400 training"),
+        ("val/error", "37 validation"), ("test/error", "360 test"), ("shift/error", "360 test"),
+    ],
+)  # fmt: skip
+def test_the_setting_names_the_images_that_a_metric_is_measured_on(
+    metric: str, images: str
+) -> None:
+    config = TrainConfig(data=DataConfig(name="digits", val_size=37), epochs=1, batch_size=7)
+    assert setting(config, metric) == f"digits, {images} images"
