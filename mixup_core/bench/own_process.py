@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 Result = dict[str, Any]
-_CLEANUP = 20.0
+_CLEANUP = 10.0
 """Longest wait, in seconds, for the cleanup of a function that is interrupted."""
 
 

@@ -14,10 +14,11 @@ those in its `runs.csv`; without this file, the report counts as finished.
 
 import csv
 import glob
+import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from itertools import count
@@ -161,7 +162,8 @@ def place_of(
         here.settings,
         lambda other: other.is_within(here.complete, here.predicted),
     )
-    return ReportPlace(folder=folder, moved=here, moves=moves, outdated=outdated)
+    kept = tuple(folder for folder in outdated if folder != moves)
+    return ReportPlace(folder=folder, moved=here, moves=moves, outdated=kept)
 
 
 def standing(folder: Path, study: str) -> Standing | None:
@@ -203,11 +205,28 @@ def require_no_secret(folder: Path) -> None:
         UnreadableError: If `provenance.json` is not a regular file.
     """
     file = folder / _PROVENANCE
-    if file.exists() and has_secret(read_regular(file, LARGEST).decode("utf-8", "replace")):
+    content = read_regular(file, LARGEST).decode("utf-8", "replace") if file.exists() else ""
+    if any(map(has_secret, _texts_in(content))):
         raise SecretInReportError(
             f"{file} has an address that may contain a password, and so may other files of this "
             f"report of an earlier version; write the report again, or remove {folder}"
         )
+
+
+def _texts_in(content: str) -> Iterator[str]:
+    """Yield the texts in a JSON document; the whole content if it is damaged."""
+    try:
+        left = [json.loads(content)]
+    except (ValueError, RecursionError):
+        left = [content]
+    while left:
+        match left.pop():
+            case str() as text:
+                yield text
+            case dict() as entries:
+                left += [*entries, *entries.values()]
+            case list() as entries:
+                left += entries
 
 
 def standings(folder: Path, study: str) -> tuple[Standing, ...]:

@@ -161,7 +161,7 @@ def _side_by_side(
         request.require_store()
     columns = [
         JoinedColumn(
-            study=request.study,
+            study=request.grown,
             results=request.results(),
             place=str(request.home.shown_store if request.home.store_url else request.home.folder),
             data_checksums=request.data_checksums(),

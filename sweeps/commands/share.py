@@ -42,11 +42,11 @@ def share(request: Request, out: Path | None) -> int:
     request.require_stored()
     noted = [each for each in launches(request.store, study.name)
              if each.settings == study.settings and each.source]  # fmt: skip
-    launch = noted[-1] if noted else Launch.of(study, command_line())
+    launch = noted[-1] if noted else Launch.of(request.grown, command_line())
     results = request.results()
     report = request.home.report_of(study.name)
     file = out or request.home.folder / "exports" / f"{study.name}.mixsweep.zip"
-    packed = Launch.of(study, launch.command, launch.at_ms)
+    packed = Launch.of(request.grown, launch.command, launch.at_ms)
     _require_no_secrets(packed)
     try:
         require_no_secret(report)

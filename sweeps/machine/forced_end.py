@@ -5,7 +5,6 @@ import os
 import select
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
@@ -27,7 +26,7 @@ def cleaned_by_force(cleanup: Callable[[], None]) -> Iterator[None]:
     """Call a cleanup if this process is ended by force during the `with` block.
 
     Args:
-        cleanup: Called in a thread, at the same time as the other cleanups.
+        cleanup: Called in a thread, after the cleanups of inner blocks.
     """
     _cleanups.append(cleanup)
     try:
@@ -46,14 +45,14 @@ def end_by_force(told: str, code: int, patience: float = _TO_CLEAN_UP) -> NoRetu
     Args:
         told: The message, the last output of this process.
         code: Exit code.
-        patience: Seconds that the cleanups of `cleaned_by_force` may take.
+        patience: Seconds that each cleanup of `cleaned_by_force` may take. The newest is first.
     """
     try:
         end_children()
         # While it writes, no other thread runs.
         if faulthandler.is_enabled() and select.select([], [2], [], 0)[1]:
             faulthandler.dump_traceback(file=2)
-        _call_each(_cleanups, patience)
+        _call_each(reversed(_cleanups), patience)
         _call_each([lambda: print(told, file=sys.stderr, flush=True)], _TO_PRINT)  # noqa: T201
     finally:
         os._exit(code)
@@ -89,18 +88,16 @@ def ended_if_interrupted(*, patience: float = _PATIENCE) -> Iterator[None]:
 
 
 def _call_each(functions: Iterable[Callable[[], None]], timeout: float) -> None:
-    """Call functions in threads, all at once; wait at most `timeout` seconds; ignore errors."""
+    """Call functions one after another; wait at most `timeout` seconds for each; ignore errors."""
 
     def call(function: Callable[[], None]) -> None:
         with suppress(Exception):
             function()
 
-    threads = [threading.Thread(target=call, args=[one], daemon=True) for one in functions]
-    until = time.monotonic() + timeout
-    for thread in threads:
+    for function in functions:
+        thread = threading.Thread(target=call, args=[function], daemon=True)
         thread.start()
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+        thread.join(timeout)
 
 
 def _is_debugged() -> bool:

@@ -60,7 +60,7 @@ def end_children() -> None:
     `os._exit`.
     """
     for child in below(psutil.Process()).difference(_spared, *map(below, _spared)):
-        with suppress(psutil.NoSuchProcess):
+        with suppress(psutil.Error):  # a child of another user cannot be killed
             child.kill()
 
 

@@ -359,6 +359,21 @@ def test_a_report_of_other_seeds_is_moved_aside_for_this_reason(
     assert f"was moved to {first}: it has other seeds" in said.stderr
 
 
+def test_a_report_that_was_moved_aside_over_an_outdated_one_is_kept(
+    home: Path, report: Mixsweep
+) -> None:
+    _train(home)
+    assert report().return_value == 0
+    finished = _bytes(home / "reports" / "digits")
+    assert report("--set", "seeds=1").return_value == 0
+    (beside,) = _beside(home)
+    _train(home, "seeds=[0, 5]")
+    said = report("--set", "seeds=[0, 5]")
+    assert said.return_value == 0
+    assert f"was moved to {beside}" in said.stderr
+    assert _bytes(beside) == finished
+
+
 @pytest.mark.parametrize("name", ["digits@for-the-paper", "digits@0123456789", "digits@earlier.md"])
 def test_a_copy_of_a_report_under_a_name_of_the_user_is_never_deleted(
     home: Path, report: Mixsweep, finished: dict[str, bytes], name: str

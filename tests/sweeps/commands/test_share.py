@@ -278,6 +278,18 @@ def test_a_report_of_an_earlier_version_with_a_password_is_neither_shared_nor_pu
     assert [type_in(*command).return_value for command in giving] == [DONE, DONE]
 
 
+@pytest.mark.parametrize("ends", ["\n", "'\n", ", ", "\n\n"])
+def test_a_report_with_harmless_addresses_is_shared_and_published(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result], ends: str
+) -> None:
+    file = launched / "reports" / "signs" / "provenance.json"
+    assert type_in("report", "signs").return_value == DONE
+    text = f"source: https://arxiv.org/abs/2210.13512{ends}claims: s3://bucket/results{ends}"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"study_file": text}))
+    assert type_in("share", "signs", "--out", str(tmp_path / "a.zip")).return_value == DONE
+    assert type_in("publish", "--out", str(tmp_path / "site")).return_value == DONE
+
+
 def test_a_study_with_a_secret_in_a_setting_is_not_shared(
     launched: Path, type_in: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:

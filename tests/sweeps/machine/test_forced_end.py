@@ -54,6 +54,15 @@ def test_a_process_whose_cleanup_never_returns_is_ended() -> None:
     assert (done.returncode, done.stderr) == (INTERRUPTED, f"{GOES_ON}\n")
 
 
+def test_the_cleanup_of_an_inner_block_is_done_before_that_of_an_outer_block() -> None:
+    block = f"""
+    with cleaned_by_force(lambda: (time.sleep(0.2), print("inner", flush=True))):
+        {WAIT_FOR_A_LOCK}
+    """
+    done = run("SIGINT", block.strip())
+    assert done.stdout.split()[1:] == ["inner", "left"]
+
+
 def test_pythonfaulthandler_prints_the_stacks_of_all_threads() -> None:
     done = run("SIGINT", WAIT_FOR_A_LOCK, PYTHONFAULTHANDLER="1")
     assert done.returncode == INTERRUPTED
