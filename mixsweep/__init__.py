@@ -1,8 +1,10 @@
 """mixsweep: run studies and read their results from Python, in notebooks and scripts.
 
-A study is an immutable object (`sweeps.study.study.Study`) with `arms`, `seeds` and `runs()`. In
-place of a name or path, every function also accepts a mapping with the keys of a study file. `run`
-does the same as `mixsweep run`; no other function of this module starts Ray or writes a file.
+A study is an experiment: arms (configurations to compare), each trained at several seeds. A run is
+one arm at one seed. In Python, a study is an immutable object (`sweeps.study.study.Study`) with
+`arms`, `seeds` and `runs()`. In place of a name or path, every function that reads a study also
+accepts a mapping with the keys of a study file. `run` does the same as `mixsweep run`; no other
+function of this module starts Ray or stores results.
 
 Example:
     >>> import mixsweep
@@ -69,7 +71,9 @@ class Results:
     """
 
     study: Study
-    """The study; if it is a search, its proposed points are included as arms."""
+    """The study. If it searches for settings, its arms include each point (set of values) that the
+    search has proposed, and the arms that confirm the best point at new seeds.
+    """
     stored: tuple[RunResult, ...]
     """Results of each run, in the order of `study.runs()`: records, environments and outcome."""
 
@@ -348,10 +352,11 @@ def _request(
 def train(
     run: Run, *, data: str | Path | None = None, device: str = "cpu"
 ) -> Iterator[EpochRecord]:
-    """Train one run in this process and yield the record of each epoch; nothing is stored.
+    """Train one run in this process and yield the record of each epoch; no result is stored.
 
-    On a CPU the values equal those of `mixsweep run`: numeric libraries of this process compute in
-    one thread from then on, with the precision of a launch.
+    On a CPU the values equal those of `mixsweep run`. For this, the call sets the numeric libraries
+    of this process to one thread and to the floating-point precision that `mixsweep run` uses; they
+    keep these settings. A dataset that is not on this machine is downloaded.
     The example is arm `uniform` of a bundled study that computes a lower bound of the mixup loss.
 
     Args:
@@ -363,7 +368,7 @@ def train(
     Raises:
         ValueError: If the run learns from a teacher (only a launch trains teachers), or `device` is
             not of one of the three forms above.
-        DataError: If the dataset of the run is not on this machine.
+        DataError: If the dataset of the run cannot be downloaded, or its files are damaged.
         DivergedError: If a value of an epoch, such as its loss, is not finite.
 
     Example:

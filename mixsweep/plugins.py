@@ -1,10 +1,10 @@
 """Names that plugins import: base classes, `Dataset`, `Problem`, types such as `Count`, and `use`.
 
 A plugin is one Python file given by `--plugin FILE`, or an installed package with entry points of
-the group `mixsweep`. Study files can name, by their `tag` or `name`, the plugin's public classes
-that extend a base class of this module and the plugin's `Dataset` and `Problem` objects. A type
-such as `Count` sets limits to a field, here at least 1. Import torch inside functions, because
-studies are read without it.
+the group `mixsweep`. It defines public classes that extend a base class of this module, or objects
+of type `Dataset` or `Problem`. Study files select a class by its `tag` or `name`, and an object by
+its `name`. A type such as `Count` limits the values of a field, here to integers of at least 1.
+Import torch inside functions, because studies are read without it.
 
 Example:
     >>> from dataclasses import dataclass

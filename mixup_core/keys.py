@@ -17,7 +17,7 @@ from mixup_core.tree.written_forms import defaults, flatten, spelled
 
 NUMERICS_VERSION = 1
 """Version of the computations of all problems. It is part of every key: raise it when results
-change, so that old results are not reused. `Keying.numerics` is the same for one problem.
+change, so that old results are not reused. `Keying.numerics` is such a version of one problem.
 """
 
 

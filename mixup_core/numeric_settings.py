@@ -73,7 +73,7 @@ def fix_precision(environment: MutableMapping[str, str]) -> None:
 
 
 def use_one_thread(environment: MutableMapping[str, str]) -> None:
-    """Make numeric libraries compute in one thread, as their results depend on how many there are.
+    """Make numeric libraries compute in one thread, as results depend on the number of threads.
 
     NumPy and SciPy each bring their own OpenBLAS, which `torch.set_num_threads` does not reach. The
     libraries that are loaded are limited, and those that are loaded later read the environment.

@@ -22,7 +22,9 @@ from glob import escape
 from pathlib import Path
 
 PREFIX = "mixsweep-"
-"""Prefix of folder names in places that other programs use too."""
+"""Default prefix of the names of temporary folders. It marks them as folders of this program in
+places that other programs use too, such as `/tmp`.
+"""
 _LOCK = "lock"
 _OWN = re.compile(r"\d+-[0-9a-f]{4}~")
 """Matches the part of a folder name after the prefix."""

@@ -297,11 +297,12 @@ def determinism(size: Size, device: torch.device) -> Figures:
 
 
 def hours(size: Size, device: torch.device) -> Figures:
-    """Return, for each precision, seconds per epoch on each dataset and hours of a study on all.
+    """Return seconds per epoch on each dataset, and hours of a whole study, for each precision.
 
-    The study has 15 runs of 100 epochs on each dataset, as the bundled study `table1` has. A timed
-    epoch is complete: all training images with the smaller last batch, and the evaluation on test
-    images.
+    The study has 15 runs of 100 epochs on each dataset, as the bundled study `table1` has. Its
+    hours are the sum over all runs, one after another. A timed epoch is complete: all training
+    images with the smaller last batch, and the evaluation on test images. The precision of the
+    bundled studies is returned, too.
     """
     found: Figures = {"precision of the bundled studies": TABLE_1_PRECISION}
     for precision in DTYPES:

@@ -17,15 +17,15 @@ _CLEANUP = 10.0
 def in_own_process(function: Callable[..., Result], *arguments: object) -> Result:
     """Call a function in a new process and return its result.
 
-    An exception of the function is returned as `{"failed": text}`. If this process is interrupted
-    or ends, the function is interrupted too.
+    An exception of the function is returned as `{"failed": text}`. If the calling process is
+    interrupted or ends, the function is interrupted too.
 
     Args:
         function: Function of a module, so that it can be pickled.
         arguments: Its arguments, which must be picklable.
 
     Raises:
-        RuntimeError: If the process ends without a result.
+        RuntimeError: If the new process ends without a result.
     """
     context = get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)

@@ -1,1 +1,1 @@
-"""The problem `images`: training of image classifiers."""
+"""Training of image classifiers with mixup: `images`, the default problem of a study."""

@@ -17,7 +17,7 @@ class Batch:
     mixed: Tensor
     """Input of the network, (batch, channels, height, width), float32."""
     unmixed: Callable[[], Tensor] | None
-    """Returns the images before mixing; None if the law does not mix."""
+    """Function that returns the images before mixing; None: this batch is not mixed."""
     labels: Tensor
     """Labels of the images, (batch,), int64."""
     partner_labels: Tensor
@@ -42,11 +42,13 @@ class Batch:
     def logits(self, network: Forward, after: Tensor | None = None) -> Tensor:
         """Return the logits of the mixed images, (batch, classes).
 
+        With `after`, the result is (further images + batch, classes), further images first.
+
         Args:
             network: Forward pass of a network. If the batch is mixed at a hidden layer (`hidden`),
                 the network must have that layer.
-            after: Further images for the same forward pass: the mixed images come after them, and
-                so do the logits in the result. None: no further images.
+            after: Further images for the same forward pass, which precede the mixed images in the
+                network's input. None: no further images.
         """
         images = self.mixed if after is None else torch.cat([after, self.mixed])
         return network(images) if self.hidden is None else network(images, self.hidden)

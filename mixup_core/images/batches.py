@@ -58,7 +58,9 @@ class Draws:
     lam: Tensor
     """Weight of each image, (images,), float32."""
     scaling: Tensor
-    """Weight gamma of the first view, for each image and for each partner, (2, images), float32."""
+    """Weight gamma of an image itself, in [0, 1); its second view (`data.views`) has the weight
+    1 - gamma. There is one gamma for each image and one for each partner, (2, images), float32.
+    """
     augmentation: Tensor | None = None
     """Random values of the augmentation, for images and for partners, (2, images, values per
     image). None: no augmentation. They are on the CPU if `chooses_on_host` of the augmentation is
@@ -159,8 +161,9 @@ class Draws:
     def of_partners(self) -> "Draws":
         """Return the random values of this pass with each image and its partner exchanged.
 
-        From the result, training prepares (augments, normalises) the partners of a batch apart from
-        its images, as operations that are not linear need it. The mixing weights do not change.
+        For mixing operations that are not linear, training prepares (augments, normalises) the
+        partners of a batch in a separate call, with the values returned here. The mixing weights do
+        not change.
         """
         augmentation = None if self.augmentation is None else self.augmentation.flip(0)
         return replace(

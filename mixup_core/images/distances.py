@@ -36,13 +36,15 @@ def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> Arr
 
 
 def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) -> dict[str, float]:
-    """Measure the distance of each image to the nearest mixed image without a part of its class.
+    """Measure the distance of each image to the nearest mixed image made from other classes only.
 
-    Training images are mixed; both parts may have the same class. Distances are Euclidean, in
-    normalised pixels. An image is left out if every mixed image has a part of its class.
+    A mixed image is made from two training images. It counts for an image only if neither of the
+    two has the class of this image; the two may have the same class. An image for which no mixed
+    image counts is left out. Distances are Euclidean, in normalised pixels.
 
     Returns:
-        The smallest and the mean distance over the training and the test images, by metric name.
+        The smallest and the mean distance in each split, `train` and `test`, by metric name. A
+        split in which no image has a distance is left out.
     """
     data = config.data
     splits = load_once(data, root)
@@ -64,7 +66,9 @@ def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) 
 
 
 def nearest(images: Tensor, labels: Tensor, mixed: Tensor, classes: Tensor) -> Tensor:
-    """Return the distance of each image to the nearest mixed image without a part of its class.
+    """Return the distance of each image to the nearest mixed image made from other classes only.
+
+    A mixed image counts only if neither of its two parts has the class of the image.
 
     Args:
         images: Flattened images, (images, pixels), float32.
@@ -73,7 +77,7 @@ def nearest(images: Tensor, labels: Tensor, mixed: Tensor, classes: Tensor) -> T
         classes: Classes of the two images that were mixed, (2, mixed images), int64.
 
     Returns:
-        (images,), float32; infinity if there is no such mixed image.
+        (images,), float32; infinity for an image for which no mixed image counts.
     """
     parts = []
     for part, own in zip(torch.split(images, _ROWS), torch.split(labels, _ROWS), strict=True):

@@ -26,7 +26,10 @@ _SPLIT = (
 
 
 def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
-    """Return a configuration at a seed; of `data.folds` folds, it holds out number seed % folds."""
+    """Return a configuration with a seed, and with the fold that a run at this seed holds out.
+
+    The fold (0-based) is seed % `data.folds`; it is not set if `data.folds` is None.
+    """
     folds = config.data.folds
     data = config.data if folds is None else replace(config.data, fold=seed % folds)
     return replace(config, seed=seed, data=data)

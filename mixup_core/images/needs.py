@@ -215,8 +215,8 @@ def _model(config: Any) -> Model | None:
 def described(data: DataConfig) -> DatasetInfo:
     """Return the sizes, classes and other facts about the dataset of a configuration.
 
-    The facts about an image-folder are kept by its digest. If the configuration lacks the digest,
-    each call scans the folder.
+    The facts about an image-folder are cached in this process under the folder's digest. If the
+    configuration lacks the digest, each call scans the folder.
     """
     if data.digest is None:
         return describe(data)
@@ -225,7 +225,11 @@ def described(data: DataConfig) -> DatasetInfo:
 
 
 def facts_of(data: DataConfig) -> FolderFacts | None:
-    """Return the facts about an image-folder scanned by this process; None for other datasets."""
+    """Return the facts about an image-folder; None for other datasets.
+
+    The facts come from an earlier scan by this process or from a store. The result is also None if
+    this process has neither.
+    """
     return None if data.digest is None else _KNOWN.get(data.digest)
 
 

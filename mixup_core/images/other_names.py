@@ -40,4 +40,7 @@ _CALLED = {
 OTHER_NAMES: Mapping[str, str] = {
     name: path for path, names in _CALLED.items() for name in names.split()
 }
-"""Dotted path of a field by the name that other programs use; `readout` is a key of the study."""
+"""Dotted path of a setting, by the name that other programs use for it, such as `label_smoothing`.
+
+The path starts at a run's configuration, except `readout`, which is a key of the study file.
+"""

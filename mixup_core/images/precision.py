@@ -60,10 +60,11 @@ def repeatable(
 
 @contextmanager
 def arithmetic(precision: Precision) -> Iterator[None]:
-    """Context manager: compute float32 products on CUDA in IEEE arithmetic, or in TF32 if selected.
+    """Context manager: compute float32 products on CUDA in TF32 for `tf32`, else in IEEE float32.
 
-    By default, PyTorch uses TF32 (10 bits of mantissa) in convolutions and float32 in linear
-    layers. A backward pass uses the setting at its own time, so run it within the context, too.
+    Products are matrix products and convolutions. By default, PyTorch uses TF32 (10 bits of
+    mantissa) in convolutions and float32 in linear layers. A backward pass uses the setting at its
+    own time, so run it within the context, too.
     """
     wanted = "tf32" if precision == "tf32" else "ieee"
     cudnn: Any = torch.backends.cudnn  # its type stubs lack `conv.fp32_precision`

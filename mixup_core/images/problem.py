@@ -83,7 +83,10 @@ def measures(config: TrainConfig, metric: str) -> bool:
 
 
 def setting(config: TrainConfig, metric: str) -> str:
-    """Return a caption's words on the images of a metric: `Fashion-MNIST, 10 000 test images`."""
+    """Describe the dataset and split of a metric for captions: `Fashion-MNIST, 10 000 test images`.
+
+    The split is the validation images for `val/*`, and the test images for every other metric.
+    """
     data, info = config.data, described(config.data)
     title = info.title + (f" at {info.image_size} pixels" if data.image_size is not None else "")
     title += _VIEWS.get(data.views, "")

@@ -58,7 +58,7 @@ class TrainingState:
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
-        """Return the state before the first epoch, which only the configuration decides."""
+        """Return the state before the first epoch, computed from `config` and `info` alone."""
         data = config.data
         network = config.model.initialised(
             in_channels=info.channels * data.num_stacked,

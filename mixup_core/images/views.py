@@ -258,8 +258,9 @@ class TrainingImages:
         Args:
             indices: Indices of the images, (batch,), int64.
             scaling: gamma of each image, (batch,), in [0, 1]; not used for single views.
-            augmentation: Random values that `Augmentation.draw` returned, (batch, numbers); both
-                views use the same, except random images of classes. None: no augmentation.
+            augmentation: Random values that `Augmentation.draw` returned, (batch, numbers). Both
+                views of an image are augmented with the same values, but a second view that is a
+                random image of the class is not augmented. None: no augmentation.
             out: Tensor that receives the result; None allocates one.
 
         Returns:

@@ -9,7 +9,8 @@ def draw_kept(lam: NDArray[np.float64], parts: int, rng: np.random.Generator) ->
 
     Args:
         lam: Mixing weights, one per image, of any shape, in [0, 1].
-        parts: Number of parts of each image: cells of a grid, or patches of a synthetic point.
+        parts: Number of parts of each image: cells of a grid, or patches of a data point in the
+            problem rare-features.
         rng: Random generator.
 
     Returns:

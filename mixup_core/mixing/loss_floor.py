@@ -20,7 +20,8 @@ def loss_floor(
     no two mixed inputs with different soft labels coincide. Losses under different laws are
     comparable only after their infimum is subtracted.
 
-    Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, for any Beta law and any class balance.
+    Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, for the uniform law and equally frequent
+    classes. The formula here holds for any law and any class frequencies.
 
     Args:
         law: The law of the mixing weight.

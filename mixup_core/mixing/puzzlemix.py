@@ -65,8 +65,9 @@ class PuzzleMix(Operation):
     prior: NonNegative = 0.2
     """Weight of the distance between mask and lam (eta in the source)."""
     neighbourhood: Count = 4
-    """Side, in pixels, of the squares on both sides of a border between blocks, whose mean pixels
-    are compared.
+    """Side, in pixels, of squares along a border between two blocks. The pixel difference at the
+    border compares the mean pixels of opposite squares, one in each block. If the side does not
+    divide that of the blocks, the greatest common divisor of both is used.
     """
     moves: bool = True
     """True: move the blocks of both images after the mask is chosen."""

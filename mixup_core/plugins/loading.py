@@ -106,7 +106,7 @@ def loaded_again(plugin: Plugin) -> Plugin:
 
 
 def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
-    """Return the sources of the loaded plugins from which the given origins come.
+    """Return the source of each loaded plugin whose digest is that of one of the given origins.
 
     An origin is the name, digest and version of a plugin, as stored with its models, laws, ...
     """
@@ -115,7 +115,7 @@ def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
 
 
 def loaded_files() -> frozenset[str]:
-    """Return the sha256 of each plugin file (not package) that this process has loaded."""
+    """Return the sha256 digests of all plugin files, not packages, that this process has loaded."""
     sources = (plugin.source for plugin in _loaded.values())
     return frozenset(source.digest for source in sources if source.content is not None)
 

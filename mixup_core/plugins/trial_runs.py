@@ -1,4 +1,7 @@
-"""Trial runs: runs of a few epochs on tiny made-up images to check plugins; no trials of Ray."""
+"""Trial runs: runs of a few epochs on tiny made-up images, which check plugins.
+
+These runs are not trials of Ray Tune.
+"""
 
 import time
 from collections.abc import Mapping
@@ -24,12 +27,12 @@ BASE: Mapping[str, Any] = {
     "data.name": "digits", "model": {"name": "mlp", "hidden": [8]}, "mix.law": {"beta": 1.0},
     "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": _EPOCHS, "batch_size": 16,
 }  # fmt: skip
-"""Configuration of a trial run of built-in parts, as flat values."""
+"""Configuration of a trial run without a plugin: values, as in study files, by dotted path."""
 INFO = DatasetInfo(
     title="made up", num_train=64, num_test=32, num_classes=4, channels=1, image_size=16,
     mean=(0.25,), std=(0.2,), smallest_class=16,
 )  # fmt: skip
-"""Facts about the made-up images."""
+"""Sizes, number of classes and pixel statistics of the made-up images."""
 
 
 def followed(config: TrainConfig) -> list[tuple[bytes, EpochRecord, object]]:

@@ -38,12 +38,13 @@ class Series:
     """
 
     head: str
-    """The common `HEAD` of the metrics' names. A metric in `Problem.metrics` does not belong to the
-    series.
+    """The common `HEAD` of the metrics' names. A metric that `Problem.metrics` declares does not
+    belong to the series, even if its name begins with `HEAD/`.
     """
     metric: Metric
     """Label and unit shared by all metrics of the series."""
     along: str | None = None
     """Label of the x-axis if each `PART` is a number: the figure then shows the values of the last
-    record over these numbers. None: the figure shows one curve per `PART` over `Problem.axis`.
+    record over these numbers. None: the figure has one panel per arm, in which each `PART` is a
+    row of cells over `Problem.axis`, coloured by value.
     """

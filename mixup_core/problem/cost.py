@@ -7,7 +7,9 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """Functions that estimate a run's work, which decides its time, and its memory and disk space.
+    """Functions that estimate the work, the memory and the disk space of a run.
+
+    The work is a count, such as of images. The time of a run is estimated from it.
 
     Example:
         >>> from types import SimpleNamespace

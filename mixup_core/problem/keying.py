@@ -30,9 +30,9 @@ class Keying:
     enter keys. `NUMERICS_VERSION` is the version of the computations that all problems share.
     """
     corrected: Callable[[Any], int] = lambda config: 0
-    """Takes a configuration; returns the number of corrections of this problem that have changed
-    its results. Used instead of `numerics` if a correction changes the results of few
-    configurations. 0 does not enter keys.
+    """Takes a configuration; returns the number of corrections of this problem's code that have
+    changed the results of this configuration. Use it instead of `numerics` if a correction changes
+    the results of few configurations. 0 does not enter keys.
     """
 
     first: Mapping[str, Any] = field(default_factory=dict)
@@ -48,12 +48,13 @@ class Keying:
     in.
     """
     by_epoch: Mapping[str, str] = field(default_factory=dict)
-    """Exact paths whose values do not enter stage keys, each with the reason; the values that
-    `of_epoch` returns enter instead.
+    """Exact paths whose values do not enter stage keys, each with the reason. The values that
+    `of_epoch` returns for each epoch enter instead.
 
-    A listed path also covers all fields below it: those of every option of a choice, and those of
-    every item of a list. If `by_epoch` lists some of the fields below it, only these are covered.
-    Every other path, and so every new field, enters all stage keys.
+    A path covers all fields below it, such as the fields of each option of a choice, or of each
+    item of a list. If `by_epoch` also lists some of the fields below a path, only the listed ones
+    are covered. Every other field, and so every new one, enters all stage keys, except `epochs` and
+    the fields that `never` and `stands_for` leave out.
     """
     of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None
     """Takes a configuration and a 0-based epoch; returns the values of the `by_epoch` fields in

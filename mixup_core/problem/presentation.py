@@ -28,7 +28,9 @@ class Presentation:
     shows the first metric that was measured.
     """
     series: tuple[Series, ...] = ()
-    """Groups of metrics of one kind; each group is drawn in a figure of its own."""
+    """Groups of metrics of one kind, such as one metric per layer (see `Series`). Each group has a
+    figure of its own.
+    """
     setting: Callable[[Any, str], str] = lambda config, metric: ""
     """Takes a configuration and the name of a metric; describes in a caption the data on which the
     metric is measured: `Fashion-MNIST, 10 000 test images`.

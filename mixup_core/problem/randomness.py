@@ -19,12 +19,14 @@ class Randomness:
     at_seed: Callable[[Any, int], Any] = lambda config, seed: replace(config, seed=seed)
     """Takes the configuration of an arm and a seed; returns the configuration of the run."""
     source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
-    """Takes a configuration; returns the only source of randomness that differs between its seeds
-    (or `all`), and the configuration that is equal except that all sources differ. Reports use it
-    to show the spread that each source causes.
+    """Takes a configuration; returns two values. The first is the name of the only source of
+    randomness that differs between its seeds, or `all`. The second is a copy of the configuration
+    in which all sources differ between seeds. Reports compare configurations with equal copies, to
+    show the spread of results that each source causes.
     """
     redrawn: Callable[[Any], tuple[str, Any]] = lambda config: ("nothing", config)
-    """Takes a configuration whose runs have two seeds; returns the source of randomness that the
-    second seed controls (or `nothing`, or `all`), and the configuration that is equal except that
-    the second seed controls nothing. Reports use it for crossed designs.
+    """Takes a configuration; returns two values. The first is the name of the source of randomness
+    that a run draws with a second seed instead of its own seed, or `nothing`, or `all`. The second
+    is a copy of the configuration without a second seed. Reports compare configurations with equal
+    copies: they form a crossed design.
     """

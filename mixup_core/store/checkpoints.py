@@ -151,7 +151,7 @@ class Store:
         Args:
             key: The stage key (`mixup_core.keys.stage_key`).
             records: One per epoch, epoch 0 first, all metrics finite.
-            facts: Time and date of each epoch's training.
+            facts: Duration of each epoch and the time at which it was stored, one per epoch.
             environment: Machine and versions, which can change the last bits of the records.
             state: Model and optimizer after the last epoch, serialised; None keeps records only.
 
@@ -202,8 +202,8 @@ class Store:
 
         Args:
             key: The stage key.
-            fact: Name of the entry (not a time, as in the `facts` of `write`). Nothing happens if
-                the environment does not have it.
+            fact: Name of the entry. Nothing happens if the environment has no such entry, or if no
+                such stage is stored.
 
         Raises:
             FormatError: If a newer version of this program wrote the stage.
@@ -237,13 +237,16 @@ class Store:
                         self._clear(name)
 
     def clear_torn(self, *keys: str) -> None:
-        """Remove files that processes left when they ended while they wrote a stage.
+        """Remove files left by processes that ended while they wrote or removed a stage.
 
-        These are temporary files, and states, also those renamed to `.torn`, of stages without a
-        manifest (JSON file).
+        These are temporary files, and states of stages without a manifest (JSON file). Before a
+        process removes a state, it renames the file to `.torn`; such files are removed too.
 
         Args:
             *keys: Stage keys to clear. Keys under which a stage is stored are skipped.
+
+        Raises:
+            FormatError: If a newer version of this program wrote one of the stages.
         """
         for shard in sorted({checked(key)[:2] for key in keys}):
             for top in ("stages", "states"):

@@ -70,7 +70,7 @@ class Stage:
     records: Records
     """One record per epoch, epoch 0 first."""
     facts: Facts
-    """Time and date of each epoch's training."""
+    """Duration of each epoch and the time at which it was stored."""
     environment: Mapping[str, str]
     """Host, device, versions, threads and other settings that can change results in the last bits.
     """
@@ -126,10 +126,11 @@ class FormatError(StoreError):
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    """Check that each epoch has one record and one `EpochFacts` (time, date), all of them finite.
+    """Check that each epoch has one record and one `EpochFacts`, and that all numbers are finite.
 
     Raises:
-        ValueError: If records or facts are not one per epoch, or a number is not finite.
+        ValueError: If there is no record, the epochs of the records are not 0, 1, ... in order, the
+            number of facts differs from the number of records, or a number is not finite.
     """
     epochs = [record.epoch for record in records]
     if not epochs or epochs != list(range(len(epochs))):
@@ -203,7 +204,9 @@ def is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
 
 
 NOT_AS_WRITTEN = (KeyError, TypeError, ValueError, AttributeError)
-"""Exceptions raised when a file has a valid checksum, but not the content that this program writes.
+"""Types of the exceptions that show wrong content in a file whose checksum is valid.
+
+They are raised by the code that builds a `Stage` or a `Failure` from the parsed JSON of the file.
 """
 
 _Built = TypeVar("_Built", EpochFacts, StateRef, Failure)

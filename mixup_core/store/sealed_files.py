@@ -122,7 +122,9 @@ class SealedFiles:
 
 
 def put_aside(files: Files, name: str) -> str:
-    """Move a file of a store to `quarantine/`, beside earlier ones; return its name there.
+    """Move a file of a store to `quarantine/` and return its new name.
+
+    If another file in `quarantine/` has this name, a number is added: `x.json.1`.
 
     Raises:
         FileNotFoundError: If the file does not exist.

@@ -76,7 +76,7 @@ class Gap(Checked):
     tag: ClassVar = "gap"
 
     draws: Annotated[int, Range(2, 1_000_000)] = 4000
-    """Number of weights drawn for the sampled value."""
+    """Number of values of lam drawn from the law, to estimate the smallest excess by sampling."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

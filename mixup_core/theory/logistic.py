@@ -13,11 +13,11 @@ _SMALLEST_GAIN = 1e-12
 
 
 def require_pairs_of_nodes(config: Any) -> None:
-    """Check that `config.nodes` is even, and that so many nodes can represent the law of lam.
+    """Check that `config.nodes` is even, and that this number of nodes can represent the law.
 
-    Nodes are equally weighted values of lam whose mean replaces the mean over the law. Mixing
-    (i, j) with lam equals mixing (j, i) with 1 - lam, so for a symmetric law half of an even number
-    of nodes is enough.
+    Nodes are equally weighted values of lam; a mean over them replaces the mean over the law.
+    Mixing (i, j) with lam equals mixing (j, i) with 1 - lam, so for a symmetric law half of an even
+    number of nodes is enough.
 
     Raises:
         RuleError: If the number of nodes is odd, or the law is discrete with probabilities that
@@ -42,7 +42,9 @@ def corrections_of(config: Any) -> int:
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
-    """Return the mean mixed logistic loss, in nats, and its derivatives by the scores, (n,).
+    """Return the mean mixed logistic loss, in nats, and its gradient: (n,).
+
+    The gradient is taken with respect to the scores.
 
     The mean runs over all ordered pairs (i, j) and all values of lam, with the logit
     lam s_i + (1 - lam) s_j and the target lam [y_i = 1] + (1 - lam) [y_j = 1].
@@ -87,9 +89,10 @@ def minimiser(
 ) -> tuple[Floats, float]:
     """Return the weights w that minimise the mixed logistic loss plus decay/2 ||w||^2.
 
-    The loss is convex and smooth; it is minimised by Newton's method with step halving. A minimum
-    exists if decay is positive, if no w classifies all points correctly, or if there are more
-    points than dimensions and some pairs of two classes have a lam in (0, 1).
+    The loss is convex and smooth; it is minimised by Newton's method with step halving. For points
+    in general position, a minimum exists if decay is positive, if no w classifies all points
+    correctly, or if there are more points than dimensions, points of both classes, and a value of
+    `lams` in (0, 1).
 
     Args:
         inputs: Points, (n, d).

@@ -108,9 +108,10 @@ def draw_patches(
 def draw_mixings(
     config: RareFeaturesConfig, law: Law, rng: np.random.Generator, steps: int
 ) -> list[Mixing]:
-    """Draw for each training step how points are mixed: a partner and a weight for each point.
+    """Draw a partner and a weight for each point in each step; return one `Mixing` per step.
 
-    The partners of a step are a permutation of the points.
+    The partners of a step are a permutation of the points. The weights are drawn from `law`, and
+    the operation of the configuration turns them into the coefficients of a `Mixing`.
     """
     shape = steps, config.points
     orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
@@ -139,7 +140,9 @@ def score_gradient(
     mixing: Mixing,
     teacher: FeatureTeacher | None = None,
 ) -> tuple[float, Floats]:
-    """Return the mean cross entropy of mixed points, in nats, and its gradient by unmixed scores.
+    """Return the mean cross entropy of mixed points, in nats, and its gradient.
+
+    The gradient is taken with respect to the scores of the unmixed points.
 
     The score of a patch x_p at neuron r of class k is <w_{k,r}, x_p>. It is linear in the patch, so
     the score of a mixed patch is the mixed score. The logit of a class is the sum of squared scores
@@ -152,7 +155,7 @@ def score_gradient(
         teacher: Selects the mixed points that contribute to the gradient; None: all contribute.
 
     Returns:
-        The loss, and its gradient with respect to `scores`, in the same shape.
+        The loss of all mixed points, and its gradient with respect to `scores`, in their shape.
     """
     from scipy.special import log_softmax, softmax
 

@@ -58,7 +58,7 @@ class SeparabilityConfig(Checked):
     """Dimension of the points, d in the source."""
     condition: Annotated[float, Range(1, math.inf, "[)")] = 16.0
     """Ratio of the largest to the smallest variance of the noise. At 1, the best direction is that
-    of the class mean mu, which the points' mean estimates well.
+    of the class mean mu, which the mean of y x over the points estimates well.
     """
     first_points: int = 32
     """Number of points n at the first record; greater than the dimension."""

@@ -71,7 +71,7 @@ class SpuriousFeatureConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes` is even, and that so many values of lam can represent the law.
+        """Check that `nodes` is even, and that this number of quantiles can represent the law.
 
         Raises:
             RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple

@@ -1,14 +1,15 @@
 """Configurations as trees of frozen dataclasses, addressed by dotted paths.
 
 A field holds a plain value, another dataclass (a group), or one of several dataclasses (a choice).
-A class variable identifies the dataclasses of a choice:
+The dataclasses of a choice have a class variable, `tag` or `name`, by which study files select one:
 
-    tag    The choice is set at its own path: `mix.law: beta`, `mix.law.alpha: 0.5`. As a whole it
-           is written `erm` if it has no fields, `{beta: 0.5}` if it has one, and
-           `{tag: {field: value, ...}}` if it has more.
-    name   The choice is a group, and one of its values selects the dataclass:
-           `optimizer.name: sgd`, `optimizer.lr: 0.1`. As a whole it is written
-           `{name: sgd, lr: 0.1}`.
+    tag    The path of the choice selects the dataclass: `mix.law: beta`. Longer paths set its
+           fields: `mix.law.alpha: 0.5`. Dataclass and fields together are written `erm` if there
+           are no fields, `{beta: 0.5}` if there is one, and `{tag: {field: value, ...}}` if there
+           are more.
+    name   The path that ends in `name` selects the dataclass: `optimizer.name: sgd`. The other
+           paths of the group set its fields: `optimizer.lr: 0.1`. Dataclass and fields together
+           are written `{name: sgd, lr: 0.1}`.
 
 In a list, one of the possible dataclasses may have neither `tag` nor `name`; it is written as a
 mapping of its fields.

@@ -56,12 +56,17 @@ class Origin:
     plugin: str
     """Name of the plugin's file or distribution."""
     digest: str
-    """sha256 of the source, in hexadecimal. It enters keys, so an edit gives new results."""
+    """sha256 of the source, in hexadecimal. Keys of runs that use the plugin depend on it, so that
+    results from before an edit are not reused.
+    """
     version: str = ""
     """Version of the distribution; empty for a file."""
 
     def keyed(self, name: str) -> str:
-        """Return a name with this plugin's short digest, as in keys: `cutmix@0123456789abcdef`."""
+        """Return a name followed by this plugin's short digest: `cutmix@0123456789abcdef`.
+
+        Run keys and stage keys are computed from such names.
+        """
         return f"{name}@{self.digest[:_DIGITS]}"
 
 
@@ -151,7 +156,10 @@ class Register(Mapping[str, T]):
 
 
 class Catalogue(Register[type[T]], Generic[T]):
-    """Registry of dataclasses that a field whose type is a base class can hold, by tag or name."""
+    """Registry of the dataclasses of one base class, by tag or name.
+
+    A field whose type is the base class can hold any of them.
+    """
 
     def check(self, entry: type[T]) -> None:
         """Check that a class can be registered: a frozen, keyword-only dataclass, not abstract.

@@ -27,7 +27,7 @@ class Limit(ABC):
     @property
     @abstractmethod
     def keywords(self) -> dict[str, Any]:
-        """This limit in JSON Schema, for example `{"minimum": 1}`."""
+        """Keywords of JSON Schema that express this limit, such as `{"minimum": 1}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Range(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """This limit in JSON Schema, for example `{"minimum": 1}`.
+        """Keywords of JSON Schema that express this limit, such as `{"minimum": 1}`.
 
         Example:
             >>> from mixsweep.plugins import Range
@@ -93,7 +93,10 @@ class Range(Limit):
 
     @property
     def inside(self) -> float:
-        """Example number: first in this range of 1, low, low + 1, high, high - 1 and the middle.
+        """Example of a number in this range.
+
+        The candidates are 1, low, low + 1, high, high - 1 and the middle; the first that is finite
+        and in the range is used.
 
         Example:
             >>> from mixsweep.plugins import Range
@@ -141,7 +144,7 @@ class Distinct(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """This limit in JSON Schema, for example `{"uniqueItems": True}`.
+        """Keywords of JSON Schema that express this limit, such as `{"uniqueItems": True}`.
 
         Example:
             >>> from mixsweep.plugins import Distinct
@@ -190,7 +193,7 @@ class Matching(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """This limit in JSON Schema, for example `{"pattern": "^(?:[a-z]+)$"}`.
+        """Keywords of JSON Schema that express this limit, such as `{"pattern": "^(?:[a-z]+)$"}`.
 
         Example:
             >>> from mixsweep.plugins import Matching
@@ -234,7 +237,7 @@ class Among(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """This limit in JSON Schema, for example `{"enum": ["digits", "mnist"]}`.
+        """Keywords of JSON Schema that express this limit, such as `{"enum": ["digits", "mnist"]}`.
 
         Example:
             >>> from mixsweep.plugins import Among

@@ -37,7 +37,9 @@ class Part:
     origins: Mapping[str, Origin]
     """Plugins that define dataclasses or names which the field accepts, by tag or name."""
     noun: str
-    """Noun of the registry that has the field's values, such as `model`; empty if there is none."""
+    """Word for a value of the field in messages, such as `model` (`Register.noun`); empty if the
+    values are in no registry.
+    """
 
     @property
     def kind_path(self) -> str:
@@ -54,8 +56,8 @@ class Leaf:
 
     path: str
     part: Part
-    """Description of the field. If a `name` selects one of several dataclasses, the type is that of
-    the name.
+    """Description of the field. If the path ends in the `name` of a choice, the type is not that of
+    the choice, but a `Literal` of the possible names.
     """
     owner: type
     """The dataclass to which the field belongs."""
@@ -150,9 +152,10 @@ def members(hint: Any) -> tuple[Any, ...]:
 
 
 def noun_of(hint: Any) -> str:
-    """Return the noun by which messages call a field's values, such as `model`.
+    """Return the word for a value of a field in messages, such as `model`.
 
-    The noun is that of the registry which contains the values; empty if there is no registry.
+    The word is the `noun` of the registry that contains the values; it is empty if no registry
+    contains them.
 
     Args:
         hint: Type of the field.

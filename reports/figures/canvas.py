@@ -139,7 +139,10 @@ def styled() -> Iterator[None]:
 
 
 def draw_axis(axes: Axes, axis: Axis) -> None:
-    """Set label, scale and ticks of a panel's horizontal axis: epochs, or the problem's axis."""
+    """Set label, scale and ticks of a panel's horizontal axis, as a problem's axis defines them.
+
+    The problem's axis shows epochs or a metric, such as a time.
+    """
     axes.set_xlabel(axis.label)
     if axis.scale == "log":
         axes.set_xscale("log")

@@ -1,4 +1,4 @@
-"""Schedules: quantiles of the mixing weight lam in each epoch, for arms whose law changes."""
+"""Schedules: quantiles of the mixing weight lam in each epoch, for arms that change its law."""
 
 import textwrap
 from collections.abc import Mapping
@@ -23,7 +23,9 @@ _COLUMNS = 3
 
 
 def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return the figure of lam by epoch for arms whose law changes; empty if there are none.
+    """Return the figure of the quantiles of lam in each epoch, for arms that change the law of lam.
+
+    The result is an empty tuple if no arm changes the law during training.
 
     Args:
         study: Study with these arms.

@@ -43,7 +43,8 @@ def draw_map(
         searched: The points of the search and their results.
         complete: The points to draw, all of them complete.
         looks: Colour and dashes (`reports.figures.colours.arm_looks`) of each arm of the study
-            file; the map names an arm at the edge where all points compute the same as it.
+            file. If all points at the lowest (or highest) value of the horizontal parameter compute
+            the same results as an arm, the map names this arm at that edge.
     """
     plane = _plane(searched.search.space)
     if plane is None:

@@ -41,10 +41,10 @@ def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
 
 
 def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
-    """Return `complete`, by arm and seed, for each run in which a claim's metric is measured.
+    """Return the outcome `complete`, by arm and seed, for each run that has a claim's metric.
 
-    If outcomes are unknown, for example because only a published `runs.csv` is there, a run with a
-    value is assumed to be complete. Runs without a value are left out.
+    This assumption is for unknown outcomes, for example if only a published `runs.csv` is
+    available. Runs without a value of the metric are left out.
 
     Args:
         study: Study with the claims.

@@ -99,7 +99,7 @@ class Comparison:
     def is_constant(self) -> bool:
         """True if the differences at several seeds are all equal and have no interval.
 
-        Equal differences have one at three seeds or more if the metric has a finite range.
+        At three seeds or more, equal differences have an interval if the metric's range is finite.
         """
         return self.n > 1 and self.spread is None and not self.is_exact
 

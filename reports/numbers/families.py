@@ -96,7 +96,8 @@ class Family:
     def member(self, comparison: Comparison) -> Member:
         """Return a comparison as a `Member`, with p and interval adjusted for this family's size.
 
-        It may be missing from `members`, for example if it marks the best arms of a table.
+        The comparison need not be in `members`. For example, the comparisons of the best arm of a
+        table with all others are adjusted for the size of the table's family.
         """
         interval = comparison.interval(self.confidence) or (None, None)
         effect = comparison.effect_interval(self.confidence) or (None, None)
@@ -148,8 +149,9 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 
     Args:
         pairs: The pairs of arms that are compared.
-        families: The same comparisons under each read-out. Each key begins the sentences on its
-            family, such as `By the last epoch`. Every later family is compared with the first.
+        families: Families with these comparisons, for example one per read-out. Every later family
+            is compared with the first. The key of a family is the phrase with which its sentences
+            begin, such as `By the last epoch`.
     """
     (_, first), *others = families.items()
     sentences = []

@@ -94,7 +94,7 @@ class PredictedArm:
     """Advantage of the ensemble: mean error of the runs minus `ensemble_error`."""
     gain_half_width: float
     """Half the width of the 95 % interval of `gain` over test images, for fixed networks. If every
-    image has the same gain, the width assumes that one image has another.
+    image has the same gain, the width is computed as if the gain of one image differed by 1.
     """
     pair_gain: Mapping[int, float]
     """Advantage of ensembles of two: mean error of two runs minus the error of their mean
@@ -124,9 +124,11 @@ class Predicted:
     arms: Mapping[str, PredictedArm]
     """Each arm with at least one run whose predictions are stored, in the order of the study."""
     num_runs: int
-    """Number of runs whose predictions were read."""
+    """Number of runs in `arms`: complete runs with stored predictions of test images."""
     num_complete: int
-    """Number of complete runs that could have predictions."""
+    """Number of complete runs, without those of an arm that has a diverged run, and without those
+    whose stored predictions contain no test images.
+    """
     weights: str
     """Name of the weights that made the predictions, for captions: the last or the averaged ones.
     """
@@ -144,9 +146,10 @@ class Predicted:
         return _values({arm: of_arm.runs for arm, of_arm in self.arms.items()}, metric)
 
     def claimed_values(self, metric: str) -> dict[str, dict[int, float]]:
-        """Return one measure of every run that claims use, by arm and seed.
+        """Return one measure of the runs on which claims are tested, by arm and seed.
 
-        With planned looks, arms with a diverged run are included, unlike in `values`.
+        In a study with planned looks, these include the complete runs of arms with a diverged run,
+        which `values` leaves out.
         """
         return self.values(metric) | _values(self.beside_diverged, metric)
 

@@ -31,14 +31,15 @@ _MOST_EFFECTIVE = 1e8
 """Largest effective number of items. Above it, the incomplete beta function loses precision."""
 
 ANY = Measure()
-"""A metric without bounds that is no fraction."""
+"""Measure of a metric without bounds that is no fraction; also used if the measure is unknown."""
 
 
 def smallest_step(factors: Sequence[float]) -> float:
     """Return the smallest positive amount by which one item can change a weighted sum of arms.
 
     An item counts 0 or 1 in each arm, so it contributes a sum of some of the factors. The result is
-    at most 1. It is 0, so that nothing is claimed, for more than 12 arms.
+    at most 1. For more than 12 arms it is 0, a lower limit that is always right, because the sums
+    would be too many to compute.
 
     Args:
         factors: Factor of each arm, such as (1, -1) for a difference.

@@ -34,7 +34,7 @@ class Verdict:
     with the factor given in the claim; for a claim that compares A with a number it is A.
     """
     low: float | None = None
-    """Lower end of the interval of `value`, at the confidence given below."""
+    """Lower end of the interval of `value`, with the confidence `confidence`; None without one."""
     high: float | None = None
     reference: float | None = None
     """The value in the source of the claim: the number in the claim, or the difference of the paper

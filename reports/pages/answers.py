@@ -53,7 +53,8 @@ class Answers:
         """Return the whole page of statements and verdicts as Markdown.
 
         Raises:
-            KeyError: If first words in the template fit no claim of their study, or several.
+            KeyError: If no claim of a study, or more than one, begins with the words by which the
+                template names a claim.
         """
         # The page is Markdown, not HTML; each function escapes its own output.
         environment = Environment(  # noqa: S701
@@ -69,7 +70,7 @@ class Answers:
         return text.replace("TOTAL", self.total())
 
     def asked(self, sentence: str, study: str, *begins: str) -> str:
-        """Return table rows on a sentence that the page asks about: one per claim that tests it.
+        """Return table rows on a statement of a paper: one row per claim that tests the statement.
 
         Args:
             sentence: The sentence of the paper, paraphrased.
@@ -85,7 +86,7 @@ class Answers:
         return "\n".join(lines)
 
     def waits(self, sentence: str, *studies: str) -> str:
-        """Return table rows on a sentence that waits to be tested by large studies, on a GPU.
+        """Return table rows on a statement of a paper that is tested by large studies, on a GPU.
 
         A study without a report has one row, which says that it was not run; any other has the rows
         of `asked`.
@@ -206,10 +207,11 @@ class Answers:
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
     def turned(self) -> str:
-        """Return a table of the claims that a variant of their study decides in another way.
+        """Return a table of the claims whose verdict or sign differs in a variant of their study.
 
-        A claim is listed if it holds or fails in a variant but not in the study itself, or if it is
-        decided and its sign is reversed. It is not listed if it only becomes undecided.
+        A claim is listed if it holds or fails in a variant and has another verdict in the study, or
+        if it is decided in the study and its value has the other sign in a variant. A claim that
+        only becomes undecided is not listed.
         """
         grid = [["study", "claim", "verdict", "value", "n", "learning rate", "other settings"]]
         for found, verdict in self._judged():
@@ -254,7 +256,7 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A bundled study that the page of answers asks about, with its published report, if any."""
+    """A bundled study on the page of statements, and its published report; None if it has none."""
 
     study: Study
     report: Published | None

@@ -69,7 +69,7 @@ class Report:
 
     table: Table
     markdown: str
-    """The part that is printed on the console."""
+    """Tables for the console, as Markdown: verdicts, main table, and others that are short."""
     folder: Path
     files: tuple[Path, ...]
     """All files written, sorted; they are below `folder`."""

@@ -7,8 +7,8 @@ functions that insert measured results: `verdicts`, `results`, `again`, `number`
     python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --home runs --out FOLDER
 
 The page links to the figures in the folder of each report, and copies nothing. With `--reports
-reports/published` it is a page about the published reports, of which each study has one. Numbers at
-a position on the axis, such as an epoch, come from the store of the home, and are `—` without it.
+reports/published`, published reports are used instead of those in the home. Values at a position on
+the axis, such as an epoch, are read from the store of the home; they are `—` if it lacks the runs.
 """
 
 import argparse
@@ -61,7 +61,9 @@ class Manuscript:
     home: Home
     out: Path
     reports: Path | None = None
-    """Folder with the report of each study, in a folder of its name; None for that of the home."""
+    """Folder in which each study's report is the subfolder with the study's name; None: the reports
+    of the home are used.
+    """
     _read: dict[str, Mapping[str, Mapping[int, RunResult]]] = field(default_factory=dict)
 
     def write(self, template: Path) -> Path:
@@ -71,7 +73,8 @@ class Manuscript:
             template: File of the manuscript, a Jinja template.
 
         Raises:
-            FileNotFoundError: If a study has no report in the home.
+            FileNotFoundError: If a study has no report in `reports`, or, if that is None, in the
+                home.
             KeyError: If the manuscript names an unknown study, arm or metric.
         """
         # The page is Markdown, not HTML; each function escapes its own output.
@@ -94,7 +97,7 @@ class Manuscript:
         return page
 
     def has(self, study: str) -> bool:
-        """Return whether the home contains a report of a study."""
+        """Return True if a study has a report in `reports`, or in the home if `reports` is None."""
         return self._report(study).exists()
 
     def verdicts(self, study: str) -> str:
@@ -346,7 +349,7 @@ def _place_of(study: Study, record: EpochRecord) -> float:
 
 
 def main() -> None:
-    """Write a manuscript as a page, with the results in the reports of a home filled in."""
+    """Fill results from reports into a manuscript, and write it as a page of Markdown."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("manuscript", type=Path)
     parser.add_argument("--home", type=Path, default=Path("runs"))

@@ -104,7 +104,16 @@ def spell_mean(mean: float, low: float | None, high: float | None, n: str = "") 
 
 
 def spell_claim(study: Study, claim: Claim, reference: str) -> str:
-    """Return what a claim compares as text, with the value that its paper states, if any."""
+    """Return a claim's comparison as text: `test error, %: uniform less than erm`.
+
+    If papers give a value of the compared difference, it follows as `(source: 1.2 points)`.
+
+    Args:
+        study: Study with the claim.
+        claim: The claim.
+        reference: The value that papers give, as in `verdicts.csv`; empty if there is none. A claim
+            that compares an arm with a number contains it already.
+    """
     compared = spell_compared(study, claim)
     if not reference or claim.that.number is not None:
         return compared

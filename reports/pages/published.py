@@ -42,7 +42,10 @@ class Published:
         return tuple(self.source.get("claims") or ())
 
     def setting(self, arm: str) -> tuple[Any, Any]:
-        """Return the settings of all arms (`base`) and of one arm in the report's study file."""
+        """Return `base`, the settings of all arms, and the settings of one arm of the study file.
+
+        Each is the entry as the study file of the report has it; None if there is no such entry.
+        """
         return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
 
     @property

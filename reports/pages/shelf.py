@@ -1,15 +1,18 @@
 """Shelf: chooses a folder for a report, so that no report with more results is overwritten.
 
-    STUDY                 the newest finished report; if there is none, the newest report
-    STUDY@SETTINGS        an unfinished report beside a finished one, or one with other settings
+    STUDY                 the newest finished report, except one with fewer results than the report
+                          before it; if no report is finished, the newest report
+    STUDY@SETTINGS        a report beside that in STUDY: an unfinished one, or a finished one with
+                          other settings or other results
     STUDY@SETTINGS.1      the same, if STUDY@SETTINGS has a report that may not be replaced
     STUDY@earlier         a report of an earlier version, or one whose settings are unknown
 
 SETTINGS is a hash of the settings of the study's arms. A report belongs to the study that its
-`provenance.json` names. It is finished if no run is left to train. A new report may replace any
-unfinished report, but a finished one only if it is finished too and has all complete runs and
-predictions of that one. If the provenance of a report is lost or names another study, its runs are
-those in its `runs.csv`; without this file, the report counts as finished.
+`provenance.json` names. A report is finished if no run is left to train. A new report may replace
+any unfinished report. It may replace a finished report only if the new report is finished too, and
+includes all complete runs and all predictions of the finished report. If the provenance of a report
+is lost or names another study, its runs are read from its `runs.csv`; without this file, the report
+counts as finished and is never replaced.
 """
 
 import csv
@@ -54,11 +57,12 @@ class SecretInReportError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """A report that stands in the home before a new one, as its `provenance.json` describes it."""
+    """An earlier report of a study, as its `provenance.json` or its `runs.csv` describes it."""
 
     folder: Path
     settings: str
-    """Hash of the settings (`Study.settings`); empty if an earlier version wrote the report."""
+    """Hash of the settings (`Study.settings`); empty if an earlier version wrote the report, or if
+    `is_known` is False."""
     is_finished: bool
     complete: frozenset[str]
     """Run keys of the complete runs in the report."""
@@ -69,7 +73,7 @@ class Standing:
     arms: Mapping[str, Mapping[str, Any]]
     """Configuration of each arm, flattened, without the seed."""
     is_known: bool = True
-    """False if the provenance cannot be read or names another study."""
+    """True if `provenance.json` can be read and names this study."""
 
     def is_within(self, complete: frozenset[str], predicted: frozenset[str]) -> bool:
         """Return whether another report has all results of this report; False if these are unknown.
@@ -90,10 +94,11 @@ class ReportPlace:
     stays: Standing | None = None
     """The finished report that keeps the folder `STUDY`; None if the new report gets it."""
     num_lacking: int = 0
-    """Number of runs whose predictions only the kept report has; 0 if the two have different runs.
-    """
+    """Number of runs of which only the kept report has predictions. They are counted only if the
+    kept and the new report have the same complete runs; otherwise 0."""
     moved: Standing | None = None
-    """A finished report with other runs that has to be moved out of the folder first."""
+    """Finished earlier report that must be moved out of `folder` first, because it has, or may
+    have, results that the new report lacks; None if there is no such report."""
     moves: Path | None = None
     """Folder to which `moved` is moved."""
     outdated: tuple[Path, ...] = ()

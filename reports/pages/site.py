@@ -1,7 +1,7 @@
 """Site: a static website with the reports of all studies of a home, and an index of their verdicts.
 
-index.html          one card per study: its verdicts, n, dates, commit
-STUDY/              a copy of the study's report folder
+index.html          one card per report: verdicts, numbers of runs and seeds, date, commit
+STUDY/              a copy of the report's folder
 """
 
 import csv
@@ -32,7 +32,7 @@ _HEAD = 2**12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteEntry:
-    """One report on the website, with the facts on it that the website's index shows."""
+    """The facts about one report of the website that the website's index page shows."""
 
     name: str
     """Name of the report's folder, in the home and on the site."""
@@ -55,15 +55,15 @@ class SiteEntry:
 def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
     """Write a website of all reports in a folder; return its entries, sorted by name.
 
-    Files of an earlier site that are not written again stay.
+    Other files in the folder `out`, such as files of an earlier site, are not deleted.
 
     Args:
         reports: Folder with one folder per report: `reports/` of a home.
         out: The folder of the site; created if missing.
 
     Raises:
-        FileExistsError: If the folder has a page of another website, or a study's name is that of a
-            folder without a report.
+        FileExistsError: If `out` has the `index.html` of another website, or a folder with the
+            name of a report that contains files, but no report.
         OSError: If a file cannot be read or written.
         SecretInReportError: If a report of an earlier version has an address with a secret.
         UnreadableError: If a report contains anything but regular files, or its provenance or

@@ -24,7 +24,8 @@ class Selection:
     """The choice of the configurations in a table: fixed in advance, or selected by a search."""
 
     rule: str = SELECTION_RULE
-    """Name of the rule: `none`, or `val-mean` for the lowest mean on validation images, ..."""
+    """Name of the rule: `none` if all arms were fixed in advance, `val-mean` for the point with the
+    lowest mean, `val-1se` for the simplest point within one standard error of the lowest mean."""
     found: str = ""
     """Sentences on how the winner was selected; empty if all arms were fixed in advance."""
     tried: Mapping[str, int] = field(default_factory=dict)
@@ -58,7 +59,8 @@ class Captioned:
     """The printed rows."""
     family: Family
     equal: Mapping[str, str]
-    """Name of the arm in whose row each arm is printed; arms that compute the same share a row."""
+    """For each arm, the arm whose row it shares: the first arm that computes the same results, or
+    the arm itself. The baseline counts as the first arm."""
     selection: Selection
     made_with: str
     """Sentences on device, versions and commit, for the end of the caption; may be empty."""
@@ -120,9 +122,10 @@ def has_differing_populations(study: Study) -> bool:
 
 
 def spell_unpaired(configs: Iterable[Config]) -> str:
-    """Return, as text, the settings that make configurations be evaluated on different data.
+    """Return, as text, the settings that change the data on which configurations are evaluated.
 
-    For example `data.val_size`. If no single setting is the cause, the text is a general phrase.
+    An example is `data.val_size`. Only settings that differ between the configurations are listed.
+    If none of these alone changes the data, the text is a general phrase.
 
     Args:
         configs: The configurations of two or more arms; the others are compared with the first.

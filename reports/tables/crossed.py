@@ -19,8 +19,10 @@ _FIRST, _SECOND = "nothing", "all"
 def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> Listing | None:
     """Return the table of variance shares by source of randomness (first-order and total indices).
 
-    The result is None if no share can be computed. Shares need a crossed design: an arm, the same
-    arm with all sources drawn again, and with a single source drawn again, at 3 seeds or more.
+    The result is None if no share can be computed. Shares need a crossed design, which has three
+    kinds of arms with otherwise equal settings, at 3 common seeds or more. The first kind draws
+    every source of randomness once per seed, the second draws all sources again with other random
+    numbers, and the third draws a single source again and keeps the others of the first.
 
     Args:
         study: Study with the arms.

@@ -50,9 +50,10 @@ def classes_frame(
 def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
     """Return the records of a study as a DataFrame: one row per epoch of each run, by arm and seed.
 
-    Columns: `study`, `arm`, `seed`, `run_key`, `outcome`; `epoch` (1 for the first, as in figures);
-    `seconds` (wall time of the epoch); `stored_at_ms` (Unix time); `config.PATH` for every setting
-    that differs between arms (a list as JSON); and each metric that at least one epoch has.
+    Columns: `study`, `arm`, `seed`, `run_key`; `outcome` of the run (`complete`, `partial`,
+    `diverged` or `failed`); `epoch` (1 for the first, as in figures); `seconds` (wall time of the
+    epoch); `stored_at_ms` (Unix time); `config.PATH` for every setting that differs between arms (a
+    list as JSON); and each metric that at least one epoch has.
     """
     varying = study.varying()
     rows = []

@@ -26,9 +26,10 @@ class StudyArm:
     """Results of all runs of the study, not of this arm alone."""
 
     def values(self, metric: str) -> Mapping[int, float]:
-        """Return the value of a metric for each complete run of the arm, in the study's read-out.
+        """Return the value of a metric for each complete run of the arm, by seed.
 
-        The values are by seed; there are none if a run of the arm diverged.
+        The read-out of the study turns the records of a run into its value. Runs without the metric
+        are left out. The result is empty if a run of the arm diverged.
         """
         arranged = arrange(self.study, self.results)
         return values_of({self.arm: arranged[self.arm]}, metric, self.study.readout)[self.arm]
@@ -44,12 +45,13 @@ class HeadToHead:
     values: tuple[Mapping[int, float], Mapping[int, float]]
     """Values by seed of the first arm, and of the second."""
     measures: tuple[Measure, Measure]
-    """Bounds and sample size of the metric of each arm, for the interval of its mean."""
+    """Possible range of the metric in each arm, and the number of images that the metric counts,
+    for the interval of the arm's mean."""
     comparison: Comparison
     """First arm minus second, over the seeds that both have."""
 
     def record(self) -> dict[str, Any]:
-        """Return a comparison (values, p, ...) as a mapping for JSON, not as an epoch's record."""
+        """Return this comparison (values by seed, difference, p, ...) as a mapping for JSON."""
         return {
             "arms": list(self.names),
             "metric": self.metric,

@@ -35,7 +35,8 @@ class JoinedColumn:
     predictions: ReadPredictions | None = None
     """Function that reads the predictions of a complete run; None if there are no predictions."""
     statements: Mapping[Claim, Statement] = field(default_factory=dict)
-    """The store's record of each claim, which may lower the error level of its verdict."""
+    """The store's record of each claim: its first launch and later changes of the seeds. After a
+    change that followed a report of results, verdicts use a lower error level (`verdicts_of`)."""
 
     def judge(self) -> tuple[Verdict, ...]:
         """Return the verdict of each claim of the study in this table column, as in its report."""

@@ -38,7 +38,7 @@ class Listing:
     bold: frozenset[tuple[int, int]] = frozenset()
     """Row and column of each bold cell of `cells`."""
     is_long: bool = False
-    """True for a table that is too long for the console; a page shows it folded."""
+    """True for a long table: the console does not show it, and `report.html` shows it collapsed."""
 
     def markdown(self) -> str:
         """Return this table and its caption as Markdown."""

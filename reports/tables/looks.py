@@ -21,10 +21,10 @@ def looks_table(
     predicted: Predicted | None = None,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Listing | None:
-    """Return the table with the result of each planned look at each claim of a study.
+    """Return the table with the result of each claim of a study at each look taken so far.
 
-    A claim has no row after the look that decided it, or after which it gets no more seeds. The
-    result is None if the study plans no looks.
+    The last row of a claim is that of the look that decides it, or after which the claim gets no
+    more seeds. The result is None if the study plans no looks.
 
     Args:
         study: Study with the claims.

@@ -1,4 +1,4 @@
-"""Searched: the points that a search has tried, with their results, and tables of both."""
+"""Searched: the points that a search has tried, with their results, and tables that show them."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ class Searched:
     """
 
     study: Study
-    """The study with its points as arms, without the confirmation."""
+    """The study, with the points of the search as arms but without arms of the confirmation."""
     history: SearchHistory
     values: Mapping[str, Mapping[str, Mapping[int, float]]]
     """Value after the last epoch, by objective, arm and seed; only of complete runs."""
@@ -46,7 +46,7 @@ class Searched:
 
     @property
     def objective(self) -> str:
-        """The metric that selects the winner, not a training loss: the first that is minimised."""
+        """The first metric that the search minimises (no training loss); it selects the winner."""
         return self.search.strategy.objectives[0]
 
     @property

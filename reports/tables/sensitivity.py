@@ -1,4 +1,7 @@
-"""Sensitivity to the read-out, not to settings: the main table's comparisons by each read-out."""
+"""Sensitivity to the read-out: table of the main table's comparisons, repeated by each read-out.
+
+A read-out turns a run into one number. Sensitivity to settings is no part of this module.
+"""
 
 from collections.abc import Mapping
 from typing import Any

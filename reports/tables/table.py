@@ -50,7 +50,8 @@ class UnfinishedRun:
     """Number of finished epochs."""
     epochs_expected: int
     unit: str
-    """Word for one epoch, for example `epoch`."""
+    """Noun for what `epochs` counts, in the singular: `epoch`, or another noun that the problem
+    defines, such as `doubling`."""
     reason: str
     """Last line of the error; a note if no error is recorded."""
 
@@ -76,7 +77,8 @@ class Table:
     rows: tuple[ArmRow, ...]
     """One row per arm, in the order of the study."""
     equal: Mapping[str, str]
-    """Name of the arm in whose row each arm is printed; arms that compute the same share a row."""
+    """For each arm, the arm whose row it shares: the first arm that computes the same results, or
+    the arm itself. The baseline counts as the first arm."""
     family: Family
     """All comparisons of the metric that the report prints, adjusted together."""
     unfinished: tuple[UnfinishedRun, ...]

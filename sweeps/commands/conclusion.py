@@ -40,7 +40,7 @@ _SOURCES = {".py", ".yaml", ".html"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conclusion:
-    """The report that a conclusion (record that a study is finished) names: its folder and text."""
+    """The recorded report of a finished study: its folder and its text."""
 
     folder: Path
     markdown: str

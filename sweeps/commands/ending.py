@@ -14,10 +14,11 @@ from sweeps.machine.signals import INTERRUPTED, hear, leave
 
 @dataclass(kw_only=True, slots=True)
 class Ending:
-    """Facts that a command leaves for the end of its process, such as the folder of its report.
+    """Facts that a command stores for the end of its process, such as the folder of its report.
 
-    If `leaves_files`, lost output is no error; if `has_trained`, slow clean-up is skipped. Others
-    are for the shell command of `--on-finish`. A command reaches this object by click's context.
+    If `leaves_files` is true, lost output is no error. If `has_trained` is true, slow clean-up is
+    skipped. The other fields are for the shell command of `--on-finish`. A command gets this object
+    with `click.get_current_context().ensure_object(Ending)`.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))

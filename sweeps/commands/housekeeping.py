@@ -34,11 +34,12 @@ class Holding:
     compute calibration and ensembles from them."""
 
     def without(self, free: Collection[str]) -> Self:
-        """Return a copy of this list of stored files; states that others need are not deletable.
+        """Return a copy of this object in which only the states of given stages can be deleted.
 
         Args:
-            free: Keys of the stages (first epochs of runs) whose states (checkpoints) stay
-                deletable, because no driver (training process) of another study needs them.
+            free: Keys of these stages (first epochs of runs): no driver (training process) of
+                another study needs their states (checkpoints). A state that this object does not
+                list in `prunable` is not added.
         """
         kept = tuple(stage for stage in self.prunable if stage.key in free)
         return replace(self, prunable=kept)

@@ -97,10 +97,11 @@ def write_report(
     out: Path | None,
     experiment_id: str | None,
 ) -> "tuple[Report, bool]":
-    """Write the report of a study; an earlier finished report with other results is not replaced.
+    """Write the report of a study; overwrite a finished report only if no result is lost.
 
-    It keeps its folder and the new one gets a folder beside it, or it is moved to such a folder; a
-    message names both (see `reports.pages.shelf`).
+    If an earlier finished report must be kept, either it keeps the study's folder and the new
+    report gets a folder beside it, or the earlier report is moved to a folder beside it. A message
+    names both folders (see `reports.pages.shelf`).
 
     Args:
         request: The study as its file defines it, with the addresses of its results.

@@ -5,7 +5,7 @@ training a stage twice, or deleting a state (checkpoint) that another driver nee
 
     claims/<study>.json     the claims of the driver of one study; invalid after its lease ends
     claims/<study>.planned  every stage of the runs that this driver has not finished
-    wanted/<stage key>      another driver waits for this stage; who trains it must store its state
+    wanted/<stage key>      request to the driver that trains this stage: store its state
 
 Every driver first writes its own claims and then reads the claims of the other drivers. So if two
 drivers claim the same stage at the same time, at least one sees the claim of the other. That driver
@@ -230,8 +230,8 @@ class Claims:
     def remove(self, stages: Sequence[str]) -> tuple[str, ...]:
         """Announce that states will be deleted; return the keys of those that can be deleted.
 
-        The others are needed by another driver: it uses the state now, or will train a run of which
-        the stage is a part, and start from its state.
+        A state cannot be deleted if another driver trains its stage, uses the state now, or will
+        train a run that continues after the stage.
 
         Args:
             stages: Keys of the stages whose states are to be deleted.
@@ -303,9 +303,9 @@ def read_claims(
     Args:
         store: The store.
         but: Study whose claims are left out; None to include all.
-        plans: Cache of the files `claims/<study>.planned`, updated in place. It has, by study, the
-            stages of unfinished runs, and a version (lease number, number of times that the file
-            was written) by which a changed file is found. None to leave these files unread.
+        plans: Cache of the files `claims/<study>.planned`, updated in place. For each study it has
+            a pair: the version of the file, and the stages of unfinished runs. A file is read again
+            if its version (lease number, number of writes) has changed. None: read no such file.
     """
     found: dict[str, set[str]] = {p: set() for p in ("trained", "ends", "used", "removed")}
     live: dict[str, tuple[object, object]] = {}

@@ -139,8 +139,9 @@ class FolderLease:
     def is_held(self) -> bool:
         """Return True if this process is still the driver of the study.
 
-        This process has locked `<study>.lock`. While that file exists, no other driver can have
-        taken over, even if `<study>.json` names another one. If not, `<study>.json` decides.
+        This process has locked `<study>.lock`. While that file is in its place, no other driver
+        can have taken over, even if `<study>.json` names another driver. If the file was deleted or
+        replaced, the result is True only if `<study>.json` still names this process.
         """
         if self._lock is None:
             return False

@@ -15,8 +15,8 @@ OPTUNA = ("--optuna", "MIXSWEEP_OPTUNA")
 ADDRESSES: Mapping[tuple[str, str], Shown] = {
     STORE: store_address, TRACKING: database_address, OPTUNA: database_address,
 }  # fmt: skip
-"""Functions that return an address without its secrets, by option and environment variable of the
-address."""
+"""Functions that return an address without its secrets, by the pair (option, environment variable)
+that can give the address."""
 _MOVED = "_MIXSWEEP_MOVED"
 """Environment variable that names, after the restart, the variables that options were moved to."""
 _moved: set[str] = set()
@@ -42,8 +42,9 @@ def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None
     does nothing.
 
     Args:
-        options: By option and the environment variable that can replace it: a function that
-            returns an address without its secrets, and so tells whether it has any.
+        options: Maps the pair (option, environment variable that can replace it) to a function
+            that takes the full address and returns an `Address` without secrets. The full address
+            has a secret if the `is_whole` of that `Address` is False.
     """
     _moved.update(os.environ.pop(_MOVED, "").split())  # not for child processes
     arguments, moved = moved_to_environment(sys.orig_argv, options)
@@ -67,8 +68,9 @@ def moved_to_environment(
 
     Args:
         arguments: The command line.
-        options: By option and the environment variable that can replace it: a function that
-            returns an address without its secrets, and so tells whether it has any.
+        options: Maps the pair (option, environment variable that can replace it) to a function
+            that takes the full address and returns an `Address` without secrets. The full address
+            has a secret if the `is_whole` of that `Address` is False.
 
     Returns:
         The remaining arguments, and the addresses with secrets by name of their variable.

@@ -62,10 +62,10 @@ def end_by_force(told: str, code: int, patience: float = _TO_CLEAN_UP) -> NoRetu
 def ended_if_interrupted(*, patience: float = _PATIENCE) -> Iterator[None]:
     """End this process if the `with` block does not end soon after SIGINT, SIGTERM or SIGHUP.
 
-    An interrupt raises `KeyboardInterrupt` only once. The block does not end if a library swallows
-    the exception, or if the main thread waits for a lock after it. A process in a debugger is not
-    ended. Use this context in the main thread. It cannot help while C code keeps Python's global
-    lock (GIL).
+    An interrupt raises `KeyboardInterrupt` only once. So the block does not end if a library
+    catches the exception, or if the main thread then waits for a lock. A process that is in a
+    debugger, or that has interrupted itself (`interrupt_main_thread`), is not ended. Use this
+    context in the main thread. It has no effect while C code keeps Python's global lock (GIL).
 
     Args:
         patience: Seconds from the signal until the process is ended.

@@ -12,7 +12,7 @@ from typing import Any
 INTERRUPTED = 130
 """Exit code after an interrupt."""
 GOES_ON = "interrupted; the same command continues where this one stopped"
-"""Message that an interrupted command prints."""
+"""Message of an interrupted command: the same command, run again, continues the work."""
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:

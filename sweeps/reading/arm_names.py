@@ -39,8 +39,8 @@ def arm_name(arm: str, point: Mapping[str, Any]) -> str:
 def coded_values(point: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts that a code replaces in an arm's name, by code: `{"5cea44": "фото"}`.
 
-    A grid value is replaced if it is long or has letters that are not ASCII. The code is its last
-    ASCII letters, if any, and part of its hash.
+    A text value of the grid is replaced if it has more than 60 characters, or a character that is
+    not ASCII. The code is made of the value's last ASCII letters, if any, and 6 digits of its hash.
 
     Args:
         point: Values of a grid point, by dotted path of the configuration.

@@ -26,8 +26,8 @@ Configure = Callable[[Settings], Config | None]
 returns None if there are any."""
 
 Corners = Sequence[tuple[Mapping[str, Any], Config | None]]
-"""Extreme points of the search space, by path, each with its configuration; None if it has faults.
-"""
+"""Points of the search space at which rules are checked (`Space.corners`). For each: its values by
+path, and its configuration, which is None if it has faults."""
 
 When = Mapping[str, tuple[Any, ...]]
 """Condition under which a parameter is searched: allowed values of other parameters, by path."""

@@ -169,8 +169,8 @@ class StudyKeys(Checked):
     """Limit of time or cost, after which no further seed starts; running seeds finish. A search has
     its own budget."""
     baseline: str | None = None
-    """The arm that all others are compared with. Default: `erm`, its first grid point, or else the
-    first arm."""
+    """The arm that all others are compared with. Default: the arm `erm` (a problem may define
+    another name), or the first grid point of that arm. Without such an arm, it is the first arm."""
     readout: Readout = field(default_factory=Last)
     """The read-out: how the evaluations of a run become the one number that stands for it."""
     headline: str | None = None

@@ -19,8 +19,9 @@ class Setting:
     """A value that a study file gives to the field at a dotted path, and its place in the file."""
 
     value: Any
-    """The value, converted to the type of its field. Text if a choice is given by its tag alone,
-    such as `cutmix`; `REFUSED` if a fault was reported."""
+    """The value, converted to the type of its field. A choice (a field that holds one of several
+    dataclasses) may be given by its tag alone, such as `cutmix`; the value is then this text. It is
+    `REFUSED` if a fault was reported."""
     at: At
 
 
@@ -67,8 +68,8 @@ class TreePaths:
     def keys(self, path: str) -> list[str]:
         """Return a path as the nested keys of a study file: `optimizer`, `lr` for `optimizer.lr`.
 
-        From a choice (a field that holds one of several dataclasses) on, the path is not split:
-        `mix`, `law.alpha` for `mix.law.alpha`, because `mix.law` is a choice.
+        A choice (a field that holds one of several dataclasses) and the fields below it are one
+        key: `mix`, `law.alpha` for `mix.law.alpha`, because `mix.law` is a choice.
         """
         names = path.split(".")
         deep = max((n for n in range(len(names)) if ".".join(names[:n]) in self.groups), default=0)

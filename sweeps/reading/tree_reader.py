@@ -323,7 +323,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def named(word: str, known: Iterable[str]) -> str:
-    """Return, as text, the known words most similar to a given word, at most 8, and count the rest.
+    """Return, as text, the 8 known words most similar to a given word, and the number of others.
+
+    If there are at most 8 known words, the text has all of them. Of more than 1,000 known words,
+    only the first 1,000 are compared.
 
     Args:
         word: A word that is not known.

@@ -166,8 +166,10 @@ class Driver(logging.Handler):
 
     A report is a dict with these keys: `epochs`, the number of finished epochs; `trained`, True if
     this process trained them; `within`, the finished fraction of the next epoch, and `spent`, the
-    seconds it took; `rows`, the newly stored epochs; `lost`, epochs that another driver trained
-    without storing the state that forks need; `warnings`; and in the last report `failure`, if any.
+    seconds it took; `rows`, the newly stored epochs; `lost`, the epochs (counted from 1) that
+    are trained already, but whose state, which other runs need, is not stored; `warnings`; and in
+    the last report `failure`, if any.
+
     Kinds of failure, besides errors of the run: `unshared`, the node does not see the driver's
     store; `stopped`, the launch was asked to stop; `declined`, the run must be trained on another
     device; `held`, the same, and the process occupies its device (`hold`); `behind`, the state from

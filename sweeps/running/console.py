@@ -46,7 +46,7 @@ class Board:
     outlook: Outlook = field(default_factory=Outlook)
     """Runs that a search or further seeds may still add to the launch."""
     has_ended: bool = False
-    """True once a run has ended in this launch."""
+    """True once at least one run has finished or failed in this launch."""
     clock: Callable[[], float] = time.monotonic
     _trained: deque[tuple[float, int]] = field(default_factory=deque)
     _work_since: int = 0
@@ -188,9 +188,10 @@ class Board:
         """Return the progress of the whole study in one line.
 
         Args:
-            width: Largest number of characters; None for no limit. A line that is too long loses,
-                in this order, the training speed, the number of failures if it is 0, and the
-                numbers of runs in training and of points; then the study's name is cut.
+            width: Number of characters that the line should not exceed; None for no limit. Parts
+                are left out until it fits, in this order: the training speed, `0 failed`, the
+                number of runs in training, the number of points. Last, the study's name is cut,
+                but not below 8 characters.
         """
         runs = f"{len(self.finished)}/{len(self.study.runs())} runs"
         failed = f"{len(self.failed)} failed"

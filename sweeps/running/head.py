@@ -33,12 +33,15 @@ class Times:
     look_every: float = 1.0
     """Time between two checks of a cluster that has started."""
     silence: float = 8.0
-    """Time without an answer after which the control process (GCS) of another cluster counts as
-    dead."""
+    """Time without an answer after which the control process (GCS) counts as dead; used for a
+    cluster that this process did not start."""
     grace: float = 2.0
-    """Time to wait for a launch that may be ending by itself, after Ray was lost or interrupted."""
+    """Time that the watched block has to end by itself after Ray has died or a signal such as
+    Ctrl-C has arrived. After this time, the main thread is interrupted if Ray has died; the process
+    is ended if a signal has arrived."""
     patience: float = 5.0
-    """Time that the main thread has to react to an interrupt before the process is ended."""
+    """Time that the main thread has to react to the interrupt after Ray has died, before the
+    process is ended. It is also the time limit of the cleanups when the process is ended."""
 
 
 _TIMES = Times()

@@ -52,7 +52,7 @@ class Deadline:
     """
 
     at: float | None
-    """The deadline, as a time of `clock` in seconds; None for no deadline."""
+    """Value of `clock` at the deadline, in seconds; None for no deadline."""
     clock: Callable[[], float] = time.monotonic
     _per_work: dict[str, list[float]] = field(default_factory=dict)
     """Measured seconds per unit of work of each epoch, by arm."""

@@ -25,9 +25,12 @@ class Parcel:
 
     plugins: tuple[Source, ...]
     configs: Mapping[str, tuple[str, Mapping[str, Any]]]
-    """Name of the problem and values of the configuration, by field: `config` or `teacher`."""
+    """The configurations of the run (key `config`) and of its teacher, if any (key `teacher`).
+
+    Each is a pair: the name of the problem, and the values of the configuration by dotted path.
+    """
     plain: Mapping[str, Any]
-    """Values of the assignment's other fields, by name."""
+    """All other fields of the packed `Assignment`, by name."""
 
     @classmethod
     def of(cls, assignment: Assignment) -> Self:

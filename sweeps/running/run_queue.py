@@ -141,8 +141,9 @@ class RunQueue:
 
         Args:
             key: Key of the run.
-            start: Epochs of the last stored state, from which the run then starts, if the state
-                that it was to start from is gone; None if that state still exists.
+            start: Number of epochs of the last state that is still stored, if the state from
+                which the run was to start is missing; the run then starts from that last state or
+                an earlier one. None if no state is missing.
         """
         if start is not None:
             self._at_most[key] = start

@@ -60,7 +60,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
     def judge(self, trial: Any) -> None:
         """Decide whether the run of a failed trial is tried again; see `is_tried_again`.
 
-        Tune's scheduler calls this. Tune calls it before the searcher, which needs the decision.
+        The scheduler (`LiveTrials`) calls this for each failed trial. Tune informs the scheduler
+        before the searcher, so the searcher can use the decision.
         """
         run, killed, text = self._run_of(trial), oom_kills(), _error_text(trial)
         if _UNREACHABLE in text and self._has_lost_its_node(run):

@@ -18,8 +18,9 @@ from sweeps.study.study import Study
 def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
     """Return a study with the points of its search as arms, and the confirmation once it is due.
 
-    The confirmation is due when all points have ended. A point with a failed seed stays open and
-    does not block it. A study without a search is returned unchanged.
+    The confirmation is due once the search proposes no more points and every point has ended or
+    has a failed run. It is left out if no point is complete. A study without a search is returned
+    unchanged.
 
     Args:
         study: The study as in its file.
@@ -136,16 +137,18 @@ def pareto_front(points: Sequence[Point]) -> tuple[Point, ...]:
 def has_settled(points: Sequence[Point], variances: Mapping[str, float], after: int) -> bool:
     """Return True if the last points of a search improved by less than the noise over seeds.
 
-    The improvement is the decrease of the lowest mean. The noise is the standard error of one mean,
-    assuming the same variance between seeds at every complete point:
+    The improvement is the decrease of the lowest mean that the last points bring. The noise is the
+    standard error of one mean, assuming the same variance between seeds at every complete point:
 
         noise = sqrt(mean of s^2 / n over the complete points),
 
     with s^2 the sample variance of the objective over the n seeds of a point.
 
-    The noise counts because the lowest of k noisy means falls as k grows, even among equally good
-    points. Limit: an improvement so slow that it needs more than `after` points to exceed the noise
-    ends the search, too.
+    The result is False if no earlier point is complete, or no variance is known.
+
+    A decrease below the noise may be chance: the lowest of k noisy means falls as k grows, even
+    among equally good points. This rule therefore also ends a search that still improves, if
+    `after` points together improve it by less than the noise.
 
     Args:
         points: All points; open ones are ignored, pruned and failed ones count as no improvement.
@@ -175,20 +178,20 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
 ) -> bool:
     """Return True if a point may be pruned: it is significantly worse than the best point.
 
-    Both points are compared at the same seeds: the one-sided lower bound of the mean paired
-    difference, by Student's t, must be above zero. The level of the bound depends on `looks`.
+    Both points are compared at the same seeds by a one-sided paired t test. Its error level is the
+    probability of pruning by chance if both points are equally good; it depends on `looks`.
 
-    At most one look: the level is 1 - 5 % / m, where m is the number of pairs of points, because
+    At most one look: the error level is 5 % / m, where m is the number of pairs of points, because
     any two may be compared. With 20 equally good points, 2 to 3 % of 1,500 simulated searches
     pruned a point, at 3, 5 and 10 seeds.
 
     Several looks (a race): points are compared after more and more seeds. The best point is pruned
-    in at most 5 % of searches: it may be compared with every other point, and all comparisons of
-    two points together have the level 5 % / (points - 1), divided among the looks as in
-    `sweeps.study.bounds`. After few seeds the spread is uncertain, so the pooled spread of good
-    points is used if it is larger. This assumes that all points have equal spread over seeds. In
+    in at most 5 % of searches: it may be compared with every other point, and all tests of one pair
+    of points together have the error level 5 % / (points - 1), divided among the looks as in
+    `sweeps.study.bounds`. A variance estimated from few seeds is uncertain, so the pooled variance
+    of good points is used if it is larger. This assumes that all points vary equally over seeds. In
     1,000 simulated searches with 20 equally good points and 5 seeds, the best point was pruned in
-    0.9 % of them, and in 5.5 % if it alone had three times the spread.
+    0.9 % of them, and in 5.5 % if it alone had three times the standard deviation of the others.
 
     If each error is a fraction of `size` images, the variance of the difference at one seed is
     taken to be at least max(|d|, 1 / size) / size, where d is the mean difference.
@@ -200,7 +203,8 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
         size: Number of images of which each error is a fraction; None if it is not a fraction.
         looks: Numbers of seeds after which points are compared; `errors` must have one of these
             lengths.
-        pooled: Spread of complete points, for a race; None if too few points are complete.
+        pooled: Variance of a difference, estimated from the complete points; used only with several
+            looks. None if too few points are complete.
     """
     from scipy.special import stdtrit  # slow to import; not needed to read a study
 

@@ -1,7 +1,7 @@
 """Archives: a study packed into one zip file, to copy it to another home.
 
 SHA256SUMS                    checksums of all other files, in the format of `sha256sum`
-launch.json  data/*.json      the study as it was launched, and facts of its image folders
+launch.json  data/*.json      the study as launched; class and image names of its image folders
 store/...                     records, predictions, failures and statements, as in a store
 report/...                    the report, for readers without mixsweep
 """
@@ -57,7 +57,7 @@ class Added:
     """Result of adding an archive to a store: how many of its runs were new to the store."""
 
     facts: Mapping[str, Mapping[str, Any]]
-    """Facts of the datasets in the archive, by digest of the data."""
+    """Facts about the archive's datasets, such as names of classes, by digest of the data."""
     new: int
     """Number of runs that were added, because their last stage was not in the store."""
     known: int

@@ -137,10 +137,11 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
 
 
 def known_data(store: Store, study: str) -> KnownData:
-    """Return the configurations of a study's launches, and facts of its image folders.
+    """Return the configurations of a study's launches, and facts about its image folders.
 
-    With them the study can be read on a machine that lacks the folders. The configurations of the
-    newest launch come first. Facts are, for example, names of classes.
+    With both, the study can be read on a machine that lacks the folders. There is one configuration
+    for each arm of each recorded launch, those of the newest launch first. The facts, such as names
+    of classes, are by digest of the folder.
     """
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()

@@ -1,9 +1,9 @@
 """Plan: the runs that a launch must train, the first epochs that they share, and the cost.
 
-Runs whose first epochs are the same computation have equal stage keys for these epochs, whatever
-the reason (a switch epoch, two studies, two schedules). One of them, the trunk, trains the shared
-epochs; the others fork from its stored stage. A run may also need the final state of another run,
-its teacher. This module compares keys only; it does not look at laws and schedules.
+Runs whose first epochs are the same computation have equal stage keys for these epochs, for example
+two runs that differ only in the switch epoch. One of the runs, the trunk, trains the shared epochs;
+the others fork from its stored stage. A run may also need the final state of another run, its
+teacher. This module compares keys only; it does not read laws and schedules.
 
 A stage may be stored with or without its state (weights, optimizer, ...). A run can start from a
 stage only if the state is stored, too.
@@ -268,8 +268,9 @@ def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:
 def spare_bytes(runs: int) -> int:
     """Return the size in bytes up to which a final state is kept although no run needs it yet.
 
+    The result is 1 MB, or less if the states of all runs together would exceed 1 GB.
+
     Args:
-        runs: Number of runs of the study. A state takes at most 1 MB, and those of all runs
-            together at most 1 GB.
+        runs: Number of runs of the study.
     """
     return min(10**6, 10**9 // max(1, runs))

@@ -207,9 +207,11 @@ def _changes(
 
 
 def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
-    """Count a report that shows results of claims, if it shows more finished runs than the last.
+    """Add 1 to `Statement.looks` of each claim for which a report shows more finished runs.
 
-    Such a report is called a look here; the planned looks are tests.
+    The report must show more finished runs of the claim's arms than the last counted report
+    (`Statement.seen`). In this module a look is such a report, not a planned test. Claims without a
+    record are left out.
 
     Args:
         study: The study with its claims.

@@ -48,8 +48,9 @@ class Point:
     values: Mapping[str, Any]
     """Value of each parameter that exists at this point, by dotted path."""
     state: PointState
-    """`failed`: a run of the point diverged, so there is no mean. After another kind of failure the
-    point stays `open`, and the next launch tries the failed run again."""
+    """State of the training: `open` (not ended), `complete` (all seeds are trained), `pruned`, or
+    `failed` (a run diverged, so there is no mean). After another kind of failure the point stays
+    `open`, and the next launch tries the failed run again."""
     num_seeds: int | None = None
     """Number of seeds at which the point was trained (the first ones of the study), if it was
     pruned or failed before it had all seeds; otherwise None."""
@@ -113,7 +114,7 @@ class SearchStrategy(Checked):
     """Rule that ends a search whose last points improve by less than the noise between seeds. None:
     no such rule."""
     warm_start: bool = False
-    """True to add results that other launches have stored as points, before any is proposed."""
+    """True to add points whose results are in the store already, before a launch proposes any."""
     select: SelectionRule = "val-mean"
     """Rule that selects the best point. `val-mean`: the lowest mean of the first objective.
     `val-1se`: the simplest point whose mean is within one standard error of the lowest."""
@@ -235,10 +236,10 @@ class Search:
         return tuple(found)
 
     def fork_epochs(self, values: Mapping[str, Any]) -> frozenset[int]:
-        """Return the epochs of a point's runs from which runs of later points may fork.
+        """Return the numbers of epochs after which other runs may fork from a point's runs.
 
-        A point shares these epochs with points that differ from it in one parameter. Points of a
-        continuous parameter never share epochs.
+        Each is the number of first epochs that the point shares with a point which differs from it
+        in one parameter. The result is empty if the space has a continuous parameter.
 
         Args:
             values: Values of the point.

@@ -72,7 +72,7 @@ class Real(Checked):
 
     @property
     def extremes(self) -> tuple[float, ...]:
-        """Values with which rules of the search are checked: the smallest and the largest."""
+        """The smallest and the largest value, from which `Space.corners` makes points to check."""
         return self.bounds
 
 
@@ -108,7 +108,7 @@ class Integer(Checked):
 
     @property
     def extremes(self) -> tuple[int, ...]:
-        """Values with which rules of the search are checked: the smallest and the largest."""
+        """The smallest and the largest value, from which `Space.corners` makes points to check."""
         return self.low, self.high
 
 
@@ -150,8 +150,9 @@ class Parameter:
     """A parameter of a search: a configuration field and the values that the search may try."""
 
     path: str
-    """Dotted path of the field. The path of a choice, such as `mix.law`, selects its tag; longer
-    paths, such as `mix.law.alpha`, select its fields."""
+    """Dotted path of the field. For a setting with several options (a choice), such as `mix.law`,
+    the values are the names (tags) of the options; longer paths, such as `mix.law.alpha`, are
+    fields of an option."""
     distribution: Distribution
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Conditions: the values of earlier parameters, by path, for which this parameter exists."""

@@ -113,7 +113,7 @@ def is_refusal(error: Exception) -> bool:
 
 
 def require_name(found: str, wanted: str) -> None:
-    """Check that a server is MLflow: its answer must contain the name that was asked for.
+    """Check that a server is MLflow: its answer must contain the expected name or id.
 
     Other web servers may answer any request with status 200.
 

@@ -58,9 +58,10 @@ def require_artifacts(location: str | None) -> None:
 
 
 def blank_of(version: str) -> Path:
-    """Return the path of the blank MLflow database, without the sha256 of its content in the name.
+    """Return the path `mlflow-VERSION.db`, from which `begin` makes the name of a cached database.
 
-    The database is copied into new homes. Its real name is `mlflow-VERSION-SHA256.db`. A file whose
+    The cached database has MLflow's tables and no experiments; `begin` copies it into new homes.
+    Its file name is `mlflow-VERSION-SHA256.db`, with the SHA-256 of its content. A file whose
     content does not fit its name, because it is damaged or of another program, is not used.
 
     Args:

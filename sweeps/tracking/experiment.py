@@ -62,8 +62,8 @@ class Experiment:
     owner: str = HOME
     """Owner of the runs in `entries` (see `OWNER_TAG`)."""
     stray: Sequence[LoggedRun] = ()
-    """Runs of mixsweep to delete: duplicates, created when a call was repeated after its answer was
-    lost, and runs that lost the tags that describe them."""
+    """Runs of mixsweep to delete: duplicates, and runs without the tags that describe them. A
+    duplicate arises if the answer of MLflow is lost and the call is repeated."""
 
     @classmethod
     def find(cls, uri: str, name: str, owner: str | None = HOME) -> "Experiment | None":

@@ -34,7 +34,7 @@ _LETTER = 7
 
 
 VIEW_TAG = f"{_VIEW_TAG}{_ARMS}"
-"""Tag that experiments of studies have, and those of other programs do not."""
+"""Tag of an experiment with the view of its table of arms; only mixsweep sets it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

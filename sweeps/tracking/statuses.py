@@ -12,7 +12,7 @@ STATUSES: Mapping[Outcome, Status] = {
     "partial": "KILLED",
     "missing": "KILLED",
 }
-"""Status by outcome, for runs that no driver is training."""
+"""Status in MLflow of a run that no driver is training, by outcome of the run."""
 
 
 def arm_outcome(outcomes: set[Outcome], *, is_known: bool) -> Outcome:

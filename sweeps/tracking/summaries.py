@@ -27,9 +27,10 @@ def curves(
     Long curves are thinned: to `MAIN_POINTS` epochs for main metrics of the report, to
     `OTHER_POINTS` for others.
 
-    MLflow's table shows the last step, which is the result. The time of a row is the time of the
-    epoch in the store plus one ms for each seed. So a rebuilt MLflow has equal rows, and MLflow
-    shows the row with the most seeds.
+    An epoch has a row only if every run has a finite value of the metric there. MLflow's table
+    shows the last step, which is the result. The time of a row is the latest time at which one of
+    the runs stored the epoch, plus one ms for each run. It depends on the store alone, so a rebuilt
+    MLflow has equal rows. If several rows have the same step, MLflow shows that of the most runs.
 
     Args:
         seeds: The epochs of each run, for at least one run.

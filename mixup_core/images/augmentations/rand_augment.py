@@ -88,8 +88,9 @@ class RandAugment(Augmentation):
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
         """Return the images after the augmentation `before` and the drawn transformations.
 
-        `drawn` is on the CPU: to read from a GPU which transformations to apply, each step would
-        wait for it. In some of them, such as rotations, torchvision itself waits for a small copy.
+        `drawn` is on the CPU, because each training step would have to wait for a GPU to read there
+        which transformations to apply. In some transformations, such as rotations, torchvision
+        itself copies a few numbers to the GPU and waits for the copy.
         """
         import torch
 

@@ -103,10 +103,11 @@ class Model(Checked, ABC):
         return 1.0
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights of wide layers, whose sizes a field lists; 0 if none.
+        """Return the number of weights in layers whose sizes the user sets one by one; 0 if none.
 
-        An upper bound of a run's memory adds it to the weights of usual networks. `Mlp` leaves out
-        biases and the last layer.
+        The upper bound of a run's memory already covers the weights of the largest bundled network,
+        and adds this number to them. `Mlp`, for example, counts the weights up to its last hidden
+        layer, without biases.
 
         Args:
             inputs: Number of values of an image: channels times pixels.

@@ -236,10 +236,10 @@ class Mlp(_Uniform):
         return 2 if self.hidden is None else len(self.hidden)
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights up to the last hidden layer; 0 if `hidden` is not set.
+        """Return the number of weights up to the last hidden layer; 0 if `hidden` is None.
 
-        An upper bound of a run's memory adds it to the weights of usual networks, which include
-        those of the usual hidden layers.
+        Biases are not counted. The upper bound of a run's memory adds this number to the weights of
+        the largest bundled network; these cover the default hidden layers.
 
         Args:
             inputs: Number of values of an image: channels times pixels.

@@ -20,10 +20,11 @@ class DataConfig(Checked):
     name: Annotated[str, Among(DATA_NAMES)] = "fashion-mnist"
     """Name of a dataset of the catalogue, or `image-folder`."""
     views: Literal["single", "concat", "added", "orthogonal"] = "single"
-    """Views per image. `concat` is the multi-view benchmark, which concatenates the image with one
-    of a paired class along the channels (see `mixup_core.images.views`). `added` adds both views
-    instead. `orthogonal` uses one random image per class as the second view; those images are
-    orthogonal.
+    """Views that form the network's input. `single`: the image alone. `concat`, the multi-view
+    benchmark: the image and, as its second view, an image of the paired class, concatenated along
+    the channels (see `mixup_core.images.views`). `added`: the same two views, added. `orthogonal`:
+    concatenated as for `concat`, but the second view is noise, one noise image for each class;
+    those of different classes are orthogonal vectors.
     """
     num_train: Count | None = None
     """Size of a random training subset, drawn per seed. None: all images."""
@@ -204,7 +205,7 @@ class DataConfig(Checked):
     def num_stacked(self) -> int:
         """Number of images (1 or 2) that are stacked along the channels as one input.
 
-        It is 2 if the input is an image and its second view, as set by `views`.
+        It is 2 if `views` is `concat` or `orthogonal`.
         """
         return 2 if self.views in {"concat", "orthogonal"} else 1
 

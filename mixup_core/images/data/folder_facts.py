@@ -41,11 +41,11 @@ class FolderFacts:
     classes: tuple[str, ...]
     """Names of the classes in the order of the labels."""
     train: Mapping[str, tuple[str, ...]]
-    """Names of the training images by class, in the order of loading."""
+    """Names of the images in `train/` by class, in the order of loading."""
     test: Mapping[str, tuple[str, ...]]
-    """Names of the test images by class; empty without a test folder."""
+    """Names of the images in the test folder by class; empty if it is missing or not usable."""
     shared: tuple[str, ...] = ()
-    """Test images, as CLASS/FILE, whose bytes equal those of a training image."""
+    """Images in the test folder whose bytes equal those of an image in `train/`, as CLASS/FILE."""
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """sha256 of images in `train/` that have the same bytes as another one, by CLASS/FILE."""
     test_copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -64,7 +64,7 @@ class FolderFacts:
         return [f"{kind}/{name}" for kind in self.classes for name in of_classes.get(kind, ())]
 
     def equal_images(self) -> list[tuple[str, str]]:
-        """Return pairs (training image, an earlier one with the same bytes), as CLASS/FILE."""
+        """Return pairs (image in `train/`, an earlier one with the same bytes), as CLASS/FILE."""
         first: dict[str, str] = {}
         for name, digest in self.copies.items():
             first.setdefault(digest, name)

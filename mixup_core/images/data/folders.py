@@ -94,8 +94,8 @@ def folder_info(
 
     Args:
         data: The folder and the size of its images; the folder need not exist.
-        train: Training images by class.
-        test: Test images by class; ignored if `data.test` is false.
+        train: Images in `train/` by class, before `data.test_fraction` turns some into test images.
+        test: Images in the test folder by class; not used without `data.test`, or with a fraction.
 
     Raises:
         DataError: If classes differ, or `data.test_fraction` would split a class of one image.

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class FailureSet(Guided):
     """Objective: loss of training images, and of test images that a teacher misclassifies.
 
-    Batches are drawn from all training and test images (`data.oracle: true`), unmixed. A test image
-    counts only if the teacher, a network trained before, predicts a wrong class for it. The loss is
-    the mean over the images that count, or 0 if none counts. Such a run is a teacher for other
-    runs, never a result.
+    Batches are drawn from training and test images (`data.oracle: true`) and are not mixed. A test
+    image counts only if the teacher predicts a wrong class for it; the teacher is a run that is
+    trained first. The loss is the mean over the images that count, or 0 if none counts. A run with
+    this objective trains on test images, so use it only as the teacher of other runs.
 
     Source: slides on data valuation for mixup, which train a network on data D and failure set F.
 

@@ -1,4 +1,4 @@
-"""Filter: an objective that uses only images on which the student is worse than a teacher."""
+"""Filter: an objective that selects mixed images by the losses of the student and a teacher."""
 
 import dataclasses
 import math
@@ -26,8 +26,8 @@ class Filter(Guided):
     """Objective: loss of the mixed images on which the student is worse, or better, than a teacher.
 
     For each mixed image, r = loss of the teacher - loss of the student, without gradient. The field
-    `keep` decides whether images with r <= threshold count, the others, or all. With threshold 0,
-    r <= threshold if the student is not better than the teacher.
+    `keep` selects the images that count: those with r <= threshold, those with r > threshold, or
+    all. With threshold 0, r <= threshold if the student is not better than the teacher.
 
     Source: slides on data valuation for mixup, which filter by the sign of r.
 

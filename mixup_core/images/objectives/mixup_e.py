@@ -51,20 +51,26 @@ class MixupE(Objective):
     eta: NonNegative = 0.001
     """Weight of the regulariser. With 0 the run is mixup."""
     threshold: Annotated[float, Range(0)] = 1.0
-    """Alignment from which an image no longer counts in the regulariser."""
+    """Limit of the alignment a_i: only images with a smaller alignment count in the regulariser."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the epoch's law and this objective; without mixing or eta, `Plain` (the loss)."""
+        """Return the mixing law and the objective that a run uses in a 0-based epoch.
+
+        The objective is `Plain`, the mean loss of the mixed images, if the law does not mix or
+        eta is 0; otherwise it is this objective.
+        """
         del epoch, epochs
         return law, self if law.mixes and self.eta > 0 else Plain()
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss, the mean alignment of all images, and the share with a negative one.
+        """Return the value to minimise, the mean alignment, and the share of negative alignments.
 
-        The alignment of an image is the inner product of its logits with one-hot label - softmax.
-        The field `threshold` changes only the loss.
+        The value is the loss times (mixup loss / absolute value of the loss), a factor that has no
+        gradient. It therefore equals the mixup loss, or its negative if the loss is negative. The
+        alignment of an image is the inner product of its logits with one-hot label - softmax. The
+        field `threshold` changes only the loss.
         """
         from torch.nn.functional import one_hot
 

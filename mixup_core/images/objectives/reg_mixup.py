@@ -21,8 +21,8 @@ class RegMixup(Objective):
 
         loss(g(x), y) + eta * mixup loss
 
-    The mixed images follow `mix`; the source's alpha is `mix.law.alpha`. Both halves pass the
-    network together, so that BatchNorm sees both.
+    The mixed images follow `mix`; the source's alpha is `mix.law.alpha`. Unmixed and mixed images
+    are in one forward pass, so that BatchNorm computes its statistics over both.
 
     Source: Pinto et al. 2022, arXiv:2206.14502, equation 4; with Beta(20, 20) and eta = 1.
 
@@ -43,9 +43,10 @@ class RegMixup(Objective):
     """Combination of both losses: `sum`, or `mean`, half the sum, as in the authors' code."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the epoch's law and this objective; without mixing, `Plain` (the mean loss).
+        """Return the mixing law and the objective that a run uses in a 0-based epoch.
 
-        With eta = 0, nothing is mixed: the law is ERM.
+        With eta = 0, they are `Erm` and `Plain`, the mean loss of the images. If the law does not
+        mix, the objective is `Plain`, too.
         """
         del epoch, epochs
         if self.eta == 0:

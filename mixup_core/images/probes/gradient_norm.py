@@ -65,7 +65,10 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
 
 
 def norm_of(parts: "list[Tensor]") -> float:
-    """Return the Euclidean norm of the values of all tensors, with one copy from the device."""
+    """Return the Euclidean norm of the values of all tensors together.
+
+    The tensors' sums of squares are copied from the device in one transfer.
+    """
     import torch
 
     return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))

@@ -1,4 +1,4 @@
-"""Landscape: the training loss of the two-layer network, and its gradient by the weights."""
+"""Landscape: the training loss of the two-layer network, and the gradient of this loss."""
 
 import numpy as np
 

@@ -8,7 +8,9 @@ from mixup_core.theory.two_layer.config import TwoLayerConfig
 from mixup_core.theory.two_layer.points import PatchSet
 
 BLOCK = 16_384
-"""Number of pre-activations computed at a time; three such buffers fit into a level-2 cache."""
+"""Largest number of pre-activations computed at a time, unless one neuron alone has more. The
+three buffers that hold them fit into a level-2 cache.
+"""
 
 
 def activation(inputs: Floats, rho: float, power: int) -> Floats:

@@ -23,8 +23,9 @@ class PatchSet:
     """Points made of patches, with soft labels; equal patches of a point are stored once."""
 
     patches: Floats
-    """Coordinates of the stored patches, (patches, points, L k): first the C_P patches of feature
-    1, then those of feature 2, and so on, and last one noise patch. `cut` stores two such lists.
+    """Coordinates of the stored patches, (patches, points, L k). First are the C_P patches
+    (`PatchData.signal_patches`) with feature 1 of the point's class, then those with feature 2, and
+    so on; last is one patch of noise. `cut` stores these patches of x_i, then those of x_j.
     """
     counts: Floats
     """Number of equal patches of the point that each stored patch represents, (patches, points); 0
@@ -176,13 +177,13 @@ def _kept(counts: Floats, lam: Floats, rng: np.random.Generator) -> Floats:
 
 
 def training_points(config: TwoLayerConfig) -> PatchSet:
-    """Draw the N training points of a run, before mixing; they are the same under every law."""
+    """Draw the N training points of a run, before mixing; they do not depend on the law of lam."""
     data = config.data
     return draw_points(data, data.points_per_class, config.seed, "training points")
 
 
 def fresh_points(config: TwoLayerConfig) -> PatchSet:
-    """Draw the test points of a run; they are the same under every law."""
+    """Draw the test points of a run; they do not depend on the law of lam."""
     data = config.data
     return draw_points(data, data.test_points_per_class, config.seed, "test points")
 

@@ -64,7 +64,10 @@ def method(config: TwoLayerConfig) -> str | None:
 
 
 def setting(config: TwoLayerConfig, metric: str) -> str:
-    """Return on which data a metric is measured: `k = 6, 120 training points, flow time 1e+07`."""
+    """Return, as text, the data on which a metric is measured, and the last flow time.
+
+    For example: `k = 6, 120 training points, flow time 1e+07`.
+    """
     data = config.data
     is_train = metric.startswith(("train/", "linear/"))
     each = data.points_per_class if is_train else data.test_points_per_class

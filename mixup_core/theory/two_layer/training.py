@@ -39,10 +39,10 @@ class TwoLayerTraining:
         self.solver = _solver(config, self._landscape)
 
     def advance(self, epoch: int, state: Arrays) -> Mapping[str, float]:
-        """Train from a state up to the flow time of a record; return the metrics of the record.
+        """Train from a state up to the flow time of a record; return the metrics at that time.
 
         Args:
-            epoch: Number of the record, from 0.
+            epoch: Number of the record, from 0; `TwoLayerConfig.time_of` returns its flow time.
             state: State of the solver (`solver.state`), updated in place to that at the record.
 
         Raises:
