@@ -24,7 +24,7 @@ from reports.numbers.verdict import (
     numbers_by,
 )
 from sweeps.state.results import Outcome, RunResult, read_predictions, read_results
-from sweeps.state.statements import Statement, statements_of
+from sweeps.state.statements import Statement, num_changes, statements_of
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
@@ -132,7 +132,7 @@ def _taken(
     """Return, for each look taken, the answer to each test; claims with the same test share one."""
     assert study.until is not None
     tested = {claim_test(study, claim): claim for claim in reversed(study.claims)}
-    plans = 1 + max((statement.extended for statement in statements.values()), default=0)
+    plans = 1 + num_changes(statements)
     questions = [_question(study, claim, numbers(claim), ends) for claim in tested.values()]
     taken = take_looks(study.until, questions, plans)
     return [dict(zip(tested, answers, strict=True)) for answers in taken]

@@ -19,7 +19,7 @@ from reports.numbers.verdict import (
     numbers_by,
 )
 from sweeps.state.results import RunResult
-from sweeps.state.statements import Statement
+from sweeps.state.statements import Statement, num_changes
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 
@@ -140,7 +140,7 @@ def judge(
     if study.until is not None:
         ends = ends_if_measured(study, numbers) if ends is None else ends
         return verdicts_by_looks(study, numbers, ends, known)
-    looks = 1 + max((statement.extended for statement in known.values()), default=0)
+    looks = 1 + num_changes(known)
     compared = [measured(study, claim, numbers(claim)) for claim in study.claims]
     levels: dict[ClaimTest, float] = {}
     for claim, comparison in zip(study.claims, compared, strict=True):

@@ -173,7 +173,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     table = _tabulated(parts, spell_origin(provenance), predicted)
     verdicts = verdicts_of(parts.study, arranged, predicted, statements)
     varied = varied_verdicts(study, ordered, statements) if parts.selection.winner is None else {}
-    claims = (verdict_table(parts.study, verdicts, varied),) if verdicts else ()
+    claims = (verdict_table(parts.study, verdicts, varied, statements),) if verdicts else ()
     found = (
         winner_table(parts.searched, table) if parts.searched and parts.selection.winner else None,
         looks_table(parts.study, arranged, predicted, statements),

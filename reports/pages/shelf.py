@@ -232,6 +232,8 @@ def _texts_in(content: str) -> Iterator[str]:
                 left += [*entries, *entries.values()]
             case list() as entries:
                 left += entries
+            case _:
+                pass
 
 
 def standings(folder: Path, study: str) -> tuple[Standing, ...]:

@@ -9,7 +9,7 @@ from reports.numbers.verdict import numbers_by
 from reports.tables.listings import Listing
 from reports.tables.verdicts import spell_numbers
 from sweeps.state.results import RunResult
-from sweeps.state.statements import Statement
+from sweeps.state.statements import Statement, num_changes
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 from sweeps.study.until_decided import UntilDecided
@@ -82,7 +82,7 @@ def looks_table(
 def _spell_plan(until: UntilDecided, statements: Mapping[Claim, Statement]) -> str:
     """Return the numbers of seeds at the looks as a sentence, with when they were planned."""
     sizes = f"at {', '.join(map(str, until.sizes))} seeds"
-    changes = max((statement.extended for statement in statements.values()), default=0)
+    changes = num_changes(statements)
     if changes:
         times = "once" if changes == 1 else f"{changes} times"
         return (

@@ -8,6 +8,7 @@ from reports.numbers.spelling import DASH, spell_csv, spell_interval, spell_numb
 from reports.numbers.verdict import Verdict, family_size
 from reports.numbers.verdicts import COLUMNS, spell_variants, verdict_records
 from reports.tables.listings import Listing, digits_of
+from sweeps.state.statements import Statement, num_changes
 from sweeps.study.claims import Claim, Relation, Side, StatedComparison
 from sweeps.study.study import Study
 
@@ -16,6 +17,7 @@ def verdict_table(
     study: Study,
     verdicts: tuple[Verdict, ...],
     varied: Mapping[str, tuple[Verdict, ...]] | None = None,
+    statements: Mapping[Claim, Statement] | None = None,
 ) -> Listing:
     """Return the table of a study's claims, with their comparisons, values and verdicts.
 
@@ -23,8 +25,9 @@ def verdict_table(
         study: Study with the claims.
         verdicts: Verdicts of its claims, in the order of the study.
         varied: Verdicts in each variant of the study's settings, by the label of the variant.
+        statements: Store's record of each claim; None if there is none.
     """
-    found = varied or {}
+    found, family = varied or {}, spell_claims_family(study, num_changes(statements or {}))
     return Listing(
         name="verdicts",
         title="Claims and verdicts",
@@ -55,7 +58,7 @@ def verdict_table(
         caption=f"Each verdict is computed from the runs, paired by seed (read-out: "
         f"{study.readout}). A claim holds if the whole confidence interval lies within the values "
         "that the claim allows, including its margin. It fails if the whole interval lies outside "
-        f"of them. Otherwise it is undecided. {spell_claims_family(study)}{_spell_looks(study)} "
+        f"of them. Otherwise it is undecided. {family}{_spell_looks(study)} "
         "Tests of the other tables are adjusted separately."
         + (
             " Under other settings (`sensitivity:`), each claim is judged again at the same seeds; "
@@ -86,17 +89,43 @@ def _spell_looks(study: Study) -> str:
     )
 
 
-def spell_claims_family(study: Study) -> str:
-    """Return a sentence on how verdicts are adjusted for the number of a study's claims."""
-    size = family_size(study)
+def spell_claims_family(study: Study, changes: int = 0) -> str:
+    """Return a sentence on how verdicts are adjusted for the number of a study's claims.
+
+    Args:
+        study: Study with the claims.
+        changes: Number of launches that changed the seeds or the planned looks after a report had
+            shown results (`num_changes`).
+    """
+    size, error = family_size(study), 0.05 / (1 + changes)
+    times = "once" if changes == 1 else f"{changes} times"
+    why = f"because seeds were changed {times} after a report had shown results"
+    if study.until is not None:
+        why = f"because the planned looks were changed {times} after a look"
     if size < 2:
-        return "There is one claim, so its interval and p value are not adjusted."
-    return (
+        if study.until is not None:
+            return "There is one claim." + (f" Its interval is wider, {why}." if changes else "")
+        if not changes:
+            return "There is one claim, so its interval and p value are not adjusted."
+        level = f"{100 * (1 - error):.3g} %"
+        return (
+            f"There is one claim. Its interval has the level {level}, and its p value is "
+            f"multiplied by {1 + changes}, {why}."
+        )
+    text = (
         f"The p values are adjusted for the {size} tests of the claims (Holm), so that all "
         "verdicts together are right with 95 % confidence. A claim is decided exactly if p is at "
-        "most 0.05. Each interval has the level that Holm's procedure gives it, 95 % to "
-        f"{100 * (1 - 0.05 / size):.3g} %."
+        "most 0.05."
     )
+    if study.until is None:
+        text += (
+            " Each interval has the level that Holm's procedure gives it, "
+            f"{100 * (1 - error):.3g} % to {100 * (1 - error / size):.3g} %."
+        )
+    more = f" All p values are also multiplied by {1 + changes}, {why}."
+    if study.until is not None:
+        more = f" All intervals are wider, {why}."
+    return text + (more if changes else "")
 
 
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:

@@ -77,6 +77,11 @@ class Statement:
         return text
 
 
+def num_changes(statements: Mapping[Claim, Statement]) -> int:
+    """Return how many launches changed the seeds or planned looks after a report of the claims."""
+    return max((statement.extended for statement in statements.values()), default=0)
+
+
 def statement_key(study: Study, claim: Claim) -> str:
     """Return a hash that identifies a claim by its metric, read-out, arms and the values it allows.
 

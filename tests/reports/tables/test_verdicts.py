@@ -240,6 +240,36 @@ def test_the_table_of_verdicts_names_source_comparison_and_family() -> None:
     assert "There is one claim, so its interval and p value are not adjusted." in listing.caption
 
 
+@pytest.mark.parametrize(("changes", "level", "factor"), [(1, "97.5 %", 2), (2, "98.3 %", 3)])
+def test_the_caption_names_the_level_and_factor_of_a_study_whose_seeds_were_changed(
+    changes: int, level: str, factor: int
+) -> None:
+    study = replace(make_study(), claims=(claim("within", right=0.2, margin=0.03),))
+    arranged = arrange(study, [finish(run) for run in study.runs()])
+    (plain,) = verdicts_of(study, arranged)
+    stated = Statement(at_ms=0, finished=0, runs=15, seeds=(0, 1, 2), extended=changes)
+    statements = {study.claims[0]: stated}
+    (verdict,) = verdicts_of(study, arranged, None, statements)
+    caption = verdict_table(study, (verdict,), None, statements).caption
+    assert verdict.confidence == pytest.approx(float(level.split()[0]) / 100, abs=5e-4)
+    assert verdict.p == pytest.approx(min(1.0, factor * plain.p))
+    assert f"the level {level}, and its p value is multiplied by {factor}, because" in caption
+    assert "not adjusted" not in caption
+
+
+def test_the_caption_names_the_levels_of_several_claims_whose_seeds_were_changed() -> None:
+    claims = (claim("within", right=0.2, margin=0.03), claim("less"))
+    study = replace(make_study(), claims=claims)
+    statements = {
+        one: Statement(at_ms=0, finished=0, runs=15, seeds=(0,), extended=1) for one in claims
+    }
+    arranged = arrange(study, [finish(run) for run in study.runs()])
+    verdicts = verdicts_of(study, arranged, None, statements)
+    caption = verdict_table(study, verdicts, None, statements).caption
+    assert {round(v.confidence or 0, 4) for v in verdicts} <= {0.975, 0.9875}
+    assert "97.5 % to 98.8 %. All p values are also multiplied by 2" in caption
+
+
 def test_a_claim_about_predictions_is_judged_by_the_stored_predictions(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
