@@ -309,11 +309,9 @@ def _read_of(
     """Return the keys of the runs whose predictions the report uses."""
     if predicted is None:
         return frozenset()
-    return frozenset(
-        arranged[arm][seed].run.key
-        for arm, of_arm in predicted.arms.items()
-        for seed in of_arm.runs
-    )
+    used = [(arm, of_arm.runs) for arm, of_arm in predicted.arms.items()]
+    used += predicted.beside_diverged.items()
+    return frozenset(arranged[arm][seed].run.key for arm, runs in used for seed in runs)
 
 
 def _of_predictions(predicted: Predicted, table: Table, study: Study) -> tuple[Listing | None, ...]:
