@@ -59,7 +59,7 @@ class Captioned:
     """The printed rows."""
     family: Family
     equal: Mapping[str, str]
-    """For each arm, the arm whose row it shares: the first arm that computes the same results, or
+    """The arm whose row each arm shares: the first arm that computes the same results, or
     the arm itself. The baseline counts as the first arm."""
     selection: Selection
     made_with: str

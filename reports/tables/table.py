@@ -50,7 +50,7 @@ class UnfinishedRun:
     """Number of finished epochs."""
     epochs_expected: int
     unit: str
-    """Noun for what `epochs` counts, in the singular: `epoch`, or another noun that the problem
+    """Noun for one unit of `epochs`, in the singular: `epoch`, or another noun that the problem
     defines, such as `doubling`."""
     reason: str
     """Last line of the error; a note if no error is recorded."""
@@ -77,7 +77,7 @@ class Table:
     rows: tuple[ArmRow, ...]
     """One row per arm, in the order of the study."""
     equal: Mapping[str, str]
-    """For each arm, the arm whose row it shares: the first arm that computes the same results, or
+    """The arm whose row each arm shares: the first arm that computes the same results, or
     the arm itself. The baseline counts as the first arm."""
     family: Family
     """All comparisons of the metric that the report prints, adjusted together."""

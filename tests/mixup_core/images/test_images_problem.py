@@ -38,7 +38,7 @@ def test_the_setting_names_the_image_size_when_images_are_resized() -> None:
         ("val/error", "37 validation"), ("test/error", "360 test"), ("shift/error", "360 test"),
     ],
 )  # fmt: skip
-def test_the_setting_names_the_images_that_a_metric_is_measured_on(
+def test_the_setting_names_training_images_for_metrics_of_training(
     metric: str, images: str
 ) -> None:
     config = TrainConfig(data=DataConfig(name="digits", val_size=37), epochs=1, batch_size=7)
