@@ -39,7 +39,8 @@ from reports.tables.joined_references import joined_references
 from reports.tables.listings import Listing, spell_member, spell_summary
 from reports.tables.same_runs import same_runs
 from reports.tables.table import Table, tabulate
-from reports.tables.verdicts import spell_numbers
+from reports.tables.verdicts import spell_claims_family, spell_numbers
+from sweeps.state.statements import num_changes
 from sweeps.study.study import Study
 
 _LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
@@ -245,21 +246,30 @@ class Joined:
 
     def _tests(self) -> str:
         """Return sentences on each study's tests, and on the differences that they can detect."""
-        by_family: dict[str, list[str]] = {}
-        power = []
+        by_family, power = [], []
         for head, table in zip(self.heads, self.tables, strict=True):
             tested: dict[str, Comparison] = {
                 f"{arm} minus {against}": member.comparison
                 for arm, against in table.pairs
                 if (member := table.family.members[arm, against]).p is not None
             }
-            by_family.setdefault(spell_family(table.family), []).append(head)
+            by_family.append(spell_family(table.family))
             found = spell_power(tested, table.family.size, table.shown)
             power += [f"Column {head}: {text}" for text in (*found, *few_seeds(tested.values()))]
-        if len(by_family) == 1:
-            return " ".join((*by_family, *power))
-        families = (f"Column {' and '.join(heads)}: {text}" for text, heads in by_family.items())
-        return " ".join((*families, *power))
+        return " ".join((*self._by_column(by_family), *power))
+
+    def _by_column(self, sentences: Sequence[str]) -> list[str]:
+        """Return each sentence once, with the columns that it is about if the columns differ.
+
+        Args:
+            sentences: One sentence for each column.
+        """
+        heads: dict[str, list[str]] = {}
+        for head, text in zip(self.heads, sentences, strict=True):
+            heads.setdefault(text, []).append(head)
+        if len(heads) == 1:
+            return list(heads)
+        return [f"Column {' and '.join(names)}: {text}" for text, names in heads.items()]
 
     def _told(self) -> dict[tuple[str, str], list[tuple[Study, Verdict] | None]]:
         """Return the verdict in each column for each claim, named by its sentence and source."""
@@ -282,13 +292,20 @@ class Joined:
                 for one in line
             )
             cells.append((f"{says} ({source})", *spelled))
+        families = [
+            spell_claims_family(column.study, num_changes(column.statements))
+            if column.study.claims
+            else "It has no claims."
+            for column in self.columns
+        ]
         return Listing(
             name="verdicts",
             title="Claims and verdicts",
             header=("claim", *self.heads),
             cells=tuple(cells),
             caption="Verdict of each claim and its measured value with the confidence interval, "
-            "computed from the runs of the column as in the report of its study.",
+            "computed from the runs of the column as in the report of its study. "
+            + " ".join(self._by_column(families)),
             records=tuple(self._verdict_records()),
         )
 

@@ -94,8 +94,8 @@ def spell_claims_family(study: Study, changes: int = 0) -> str:
 
     Args:
         study: Study with the claims.
-        changes: Number of launches that changed the seeds or the planned looks after a report had
-            shown results (`num_changes`).
+        changes: Number of changes of the seeds or the planned looks after a report had shown
+            results (`num_changes`).
     """
     size, error = family_size(study), 0.05 / (1 + changes)
     times = "once" if changes == 1 else f"{changes} times"

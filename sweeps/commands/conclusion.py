@@ -3,11 +3,11 @@
     reports/.STUDY.conclusion.json      beside the study's report
 
 The file contains a sha256 over everything that `mixsweep run` would read or write for a finished
-study: the code, the resolved study, every result in the store, the study's part of MLflow's
-database and artifacts, and the files of the report. A second sha256 covers the file itself. If any
-byte has changed, the conclusion is ignored. Two kinds of studies have no conclusion: searches,
-because their storage may have new points, and studies whose MLflow is a server, because its content
-cannot be checked from here.
+study: the code, the resolved study, every result in the store, the records of its claims, the
+study's part of MLflow's database and artifacts, and the files of the report. A second sha256 covers
+the file itself. If any byte has changed, the conclusion is ignored. Two kinds of studies have no
+conclusion: searches, because their storage may have new points, and studies whose MLflow is a
+server, because its content cannot be checked from here.
 """
 
 import hashlib
@@ -29,6 +29,7 @@ from reports.numbers.provenance import installed_versions
 from sweeps.commands.request import Request
 from sweeps.machine.databases import database_file
 from sweeps.state.results import RunResult
+from sweeps.state.statements import statements_of
 from sweeps.tracking.database import Contents, contents_of
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> s
 def _parts(
     request: Request, results: Sequence[RunResult], folder: Path, tracked: Contents
 ) -> Iterator[bytes]:
-    """Yield the bytes that the sha256 covers: of code, study, results, MLflow and report.
+    """Yield the bytes that the sha256 covers: of code, study, results, claims, MLflow and report.
 
     Args:
         request: The study, and the addresses of its results.
@@ -143,6 +144,7 @@ def _parts(
     yield repr((request.study, places, request.data_checksums())).encode()
     for result in results:
         yield repr((result.run.key, result.stage, result.failure)).encode()
+    yield repr(statements_of(request.study, request.store)).encode()
     yield tracked.sha256.encode()
     for artifacts in (*tracked.artifacts, folder):
         yield from _contents(artifacts, artifacts.rglob("*"))

@@ -41,7 +41,8 @@ from sweeps.state.ledger import enter
 from sweeps.state.passing import let_results_stay
 from sweeps.state.results import RunResult, ended_on_budget, read_results
 from sweeps.state.stages import Plan, plan_study
-from sweeps.state.statements import state
+from sweeps.state.statements import look, state
+from sweeps.study.study import Study
 
 if TYPE_CHECKING:
     from sweeps.searching.sources import RunSource
@@ -315,15 +316,22 @@ def _close(tracker: "Tracker", source: "RunSource", store: Store) -> bool:
         return tracker.close(stored)
 
 
+def _reached_by_look(request: Request) -> Study:
+    """Take a planned look; return the study with the seeds that its arms need so far."""
+    from reports.numbers.claim_looks import reached_study
+
+    study = reached_study(request.study, request.store)
+    look(study, request.store, read_results(study.runs(), request.store), is_report=False)
+    return study
+
+
 def _source(request: Request, plan: Plan, keep_final_states: bool) -> "RunSource":
     from sweeps.searching.looks_source import LooksSource
     from sweeps.searching.search_source import SearchSource
     from sweeps.searching.sources import BudgetedSource, FixedSource
 
     if request.study.until is not None:
-        from reports.numbers.claim_looks import reached_study
-
-        reach = partial(reached_study, request.study, request.store)
+        reach = partial(_reached_by_look, request)
         return LooksSource(request.study, request.store, reach, keep_final_states=keep_final_states)
     if request.study.search is None:
         if request.study.budget.limits:

@@ -8,9 +8,8 @@ depends on this file. If it cannot be read, it is started anew.
 
 import hashlib
 import json
-import math
-import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -42,15 +41,18 @@ class Statement:
     """
     seen: int = 0
     """Number of finished runs of the claim's arms in the last report that `looks` counts."""
+    shown: tuple[str, ...] = ()
+    """Sets of seeds, and plans of looks, for which a report or planned look used results of the
+    claim; each is written once, the earliest first. Empty in records of an earlier version."""
     extended: int = 0
-    """Number of launches that changed the seeds (added, removed, replaced) or the planned looks
-    after a report had shown results of the claim."""
+    """Number of times that a report or planned look used other seeds (added, removed, replaced) or
+    another plan than all before; `shown` has them."""
     extended_after: str = ""
-    """Text with the number of finished runs at the last launch that `extended` counts, such as
-    `9 of 36 runs`."""
+    """Number of finished runs that a report had shown before the last change that `extended`
+    counts, as text, such as `9 finished runs`; empty if only planned looks had used them."""
     plan: str = ""
-    """Planned looks of the study, at which seeds are added until claims are decided; empty if there
-    are none."""
+    """Planned looks at the last launch, at which seeds are added until claims are decided; empty if
+    there are none."""
     says: str = ""
     """Sentence of the claim at its first launch; empty in records of an earlier version."""
     terms: Mapping[str, str] | None = None
@@ -78,7 +80,7 @@ class Statement:
 
 
 def num_changes(statements: Mapping[Claim, Statement]) -> int:
-    """Return how many launches changed the seeds or planned looks after a report of the claims."""
+    """Return how often the seeds or planned looks were changed after a report of the claims."""
     return max((statement.extended for statement in statements.values()), default=0)
 
 
@@ -105,58 +107,60 @@ def state(study: Study, store: Store) -> None:
     known = dict(_read(study, store))
     current = {statement_key(study, claim) for claim in study.claims}
     gone = [statement for key, statement in known.items() if key not in current]
-    stored = frozenset[str]()
-    if any(_is_changed(study, known.get(statement_key(study, claim))) for claim in study.claims):
-        stored = frozenset(store.keys())
+    is_new = any(statement_key(study, claim) not in known for claim in study.claims)
+    stored = frozenset(store.keys() if is_new else ())
     now = time.time_ns() // 1_000_000
     plan = "" if study.until is None else study.until.plan
     for claim in study.claims:
         key = statement_key(study, claim)
         before = known.get(key)
-        if not _is_changed(study, before):
+        if before is not None:
+            known[key] = replace(before, shown=_shown(before), seeds=study.seeds, plan=plan)
             continue
         arms = [arm for arm in claim.that.terms if arm in study.arms]
-        runs = {arm: study.runs_of(arm) for arm in arms}
-        ended = {
-            arm: sum(stage_keys(run.config)[-1] in stored for run in runs[arm]) for arm in arms
-        }
-        finished = sum(ended.values())
-        if before is None:
-            terms = _terms(study, claim)
-            known[key] = Statement(
-                at_ms=now,
-                finished=finished,
-                runs=sum(map(len, runs.values())),
-                seeds=study.seeds,
-                plan=plan,
-                says=claim.says,
-                terms=terms,
-                changed=_changes(claim.says, terms, study.seeds, gone) if finished else "",
-            )
-            continue
-        changed = replace(before, seeds=study.seeds, plan=plan)
-        if before.looks or min(ended.values(), default=0) >= _first_look(before):
-            after = f"{finished} of {sum(map(len, runs.values()))} runs"
-            changed = replace(changed, extended=before.extended + 1, extended_after=after)
-        known[key] = changed
+        runs = [run for arm in arms for run in study.runs_of(arm)]
+        finished = sum(stage_keys(run.config)[-1] in stored for run in runs)
+        terms = _terms(study, claim)
+        known[key] = Statement(
+            at_ms=now,
+            finished=finished,
+            runs=len(runs),
+            seeds=study.seeds,
+            plan=plan,
+            says=claim.says,
+            terms=terms,
+            changed=_changes(claim.says, terms, study.seeds, gone) if finished else "",
+        )
     _write(study.name, store, known)
 
 
-def _is_changed(study: Study, before: Statement | None) -> bool:
-    """Return True if a claim is new to the store, or has other seeds or other planned looks.
+def _shown_as(study: Study) -> str:
+    """Return the planned looks of a study, or else its seeds, as text; the order is ignored."""
+    return str(sorted(study.seeds)) if study.until is None else study.until.plan
+
+
+def _shown(statement: Statement) -> tuple[str, ...]:
+    """Return `Statement.shown`; for a record of an earlier version, seeds of its last launch."""
+    if statement.shown or not statement.looks:
+        return statement.shown
+    return (statement.plan or str(sorted(statement.seeds)),)
+
+
+def _with_shown(statement: Statement, shown_as: str) -> Statement:
+    """Return a record as it is after a report that uses the given seeds or planned looks.
 
     Args:
-        study: The study as launched now.
-        before: The stored record of the claim; None if there is none.
+        statement: The record before the report.
+        shown_as: Seeds or planned looks of the report, from `_shown_as`.
     """
-    plan = "" if study.until is None else study.until.plan
-    return before is None or plan != before.plan or set(study.seeds) != set(before.seeds)
-
-
-def _first_look(statement: Statement) -> float:
-    """Return the number of seeds at the first planned look; infinity without planned looks."""
-    sizes = re.match(r"\[(\d+)", statement.plan)
-    return math.inf if sizes is None else int(sizes[1])
+    shown = _shown(statement)
+    if shown_as in shown:
+        return replace(statement, shown=shown)
+    changed = replace(statement, shown=(*shown, shown_as))
+    if not shown:
+        return changed
+    after = f"{statement.seen} finished runs" if statement.seen else ""
+    return replace(changed, extended=statement.extended + 1, extended_after=after)
 
 
 def _terms(study: Study, claim: Claim) -> dict[str, str]:
@@ -211,34 +215,52 @@ def _changes(
     return "; ".join(parts)
 
 
-def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
-    """Add 1 to `Statement.looks` of each claim for which a report shows more finished runs.
+def look(
+    study: Study, store: Store, results: Iterable[RunResult], *, is_report: bool = True
+) -> None:
+    """Record that a report or a planned look uses results of a study's claims.
 
-    The report must show more finished runs of the claim's arms than the last counted report
-    (`Statement.seen`). In this module a look is such a report, not a planned test. Claims without a
-    record are left out.
+    `Statement.looks` grows by 1 if a report shows more finished runs of the claim's arms than the
+    last counted report (`Statement.seen`). `Statement.extended` grows by 1 if the report or planned
+    look uses other seeds or another plan than all before. Claims without a record or finished runs
+    are left out.
 
     Args:
         study: The study with its claims.
         store: The store of its results.
-        results: The results that the report shows.
+        results: The results that are used.
+        is_report: False for a planned look during a launch. It uses a claim once each arm of the
+            claim has the finished runs of the first planned look.
     """
     known = dict(_read(study, store))
-    arms = [result.run.arm for result in results if result.outcome == "complete"]
+    finished = Counter(result.run.arm for result in results if result.outcome == "complete")
+    least = 0 if is_report or study.until is None else study.until.at_least
     for claim in study.claims:
-        key = statement_key(study, claim)
-        seen = sum(arm in claim.that.terms for arm in arms)
-        if key in known and seen > known[key].seen:
-            known[key] = replace(known[key], looks=known[key].looks + 1, seen=seen)
+        key, by_arm = statement_key(study, claim), [finished[arm] for arm in claim.that.arms]
+        if key not in known or not any(by_arm) or min(by_arm) < least:
+            continue
+        statement, seen = _with_shown(known[key], _shown_as(study)), sum(by_arm)
+        if is_report and seen > statement.seen:
+            statement = replace(statement, looks=statement.looks + 1, seen=seen)
+        known[key] = statement
     if known:
         _write(study.name, store, known)
 
 
 def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
-    """Return the stored record of each claim of a study; claims without a record are left out."""
+    """Return the record of each claim of a study, as it is after a report of this study.
+
+    So `Statement.extended` includes the change to this study's seeds or planned looks, if no
+    earlier report used them. Claims without a record are left out.
+    """
     known = _read(study, store)
     found = {claim: known.get(statement_key(study, claim)) for claim in study.claims}
-    return {claim: statement for claim, statement in found.items() if statement is not None}
+    shown_as = _shown_as(study)
+    return {
+        claim: _with_shown(statement, shown_as)
+        for claim, statement in found.items()
+        if statement is not None
+    }
 
 
 def spell_statements(statements: Iterable[Statement]) -> str:

@@ -8,6 +8,7 @@ import pytest
 from mixup_core.store.checkpoints import Store
 from reports.numbers.claim_looks import reached_study
 from sweeps.state.results import read_results
+from sweeps.state.statements import stated_in
 from tests.conftest import CommandLine
 from tests.faults.launches import Launch, Task, wait_for
 
@@ -38,6 +39,10 @@ def test_drivers_killed_between_and_within_looks_give_the_report_of_an_unbroken_
             wait_for(lambda least=stored: finished(killed.home) >= least)  # type: ignore[misc]
             launch.process.kill()
             launch.process.wait()
+    assert TASK.study.until is not None
+    stated = stated_in("until-decided", Store(str(killed.home / "store")))
+    assert {each.shown for each in stated.values()} == {(TASK.study.until.plan,)}
+    assert {each.looks for each in stated.values()} == {0}, "no report was written"
     killed("run", TASK.file, "--slots", "2")
     for name in EXPORTS:
         assert killed.report("until-decided", name) == whole.report("until-decided", name)

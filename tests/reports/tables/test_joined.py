@@ -258,9 +258,17 @@ def test_claims_in_columns_are_corrected_for_seeds_changed_after_a_look() -> Non
     study = replace(make_study(), claims=(CLAIM,))
     stated = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=1, extended=1)
     here = replace(column(study), statements={CLAIM: stated})
-    (paid,), (plain,) = join([here, column(study, place="copy")], command="").verdicts
+    joined = join([here, column(study, place="copy")], command="")
+    (paid,), (plain,) = joined.verdicts
     assert (paid.confidence, plain.confidence) == pytest.approx((0.975, 0.95))
     assert paid.p == pytest.approx(2 * (plain.p or 0))
+    (caption,) = (one.caption for one in joined.listings() if one.name == "verdicts")
+    assert caption.endswith(
+        f"Column {joined.heads[0]}: There is one claim. Its interval has the level 97.5 %, and its "
+        "p value is multiplied by 2, because seeds were changed once after a report had shown "
+        f"results. Column {joined.heads[1]}: There is one claim, so its interval and p value are "
+        "not adjusted."
+    )
 
 
 def test_latex_has_arms_and_differences_with_escaped_text(machines: Joined) -> None:

@@ -1,11 +1,15 @@
+import csv
 import threading
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
 from sweeps.commands import report
+from sweeps.reading.study_file import load_study
+from sweeps.state.statements import state
 from tests.sweeps.commands.trained import train
 
 
@@ -35,3 +39,26 @@ def test_a_watched_report_is_rewritten_after_each_run_until_the_last_one(
     assert "0/1" in seen[0]
     assert "0/1" not in table.read_text()
     assert "2/3 runs" in said.stderr
+
+
+def test_a_report_with_other_seeds_after_a_report_widens_the_interval(tmp_path: Path) -> None:
+    claims = "claims: [{says: A, source: B, that: {less: [uniform, erm], metric: test/error}}]"
+    file = tmp_path / "digits.yaml"
+    file.write_text(load_study("digits", ()).source + claims)
+    study = train(tmp_path / "home", str(file), "seeds=4")
+    state(study, Store(str(tmp_path / "home" / "store")))
+
+    def confidence(seeds: int) -> float:
+        out, home = tmp_path / str(seeds), tmp_path / "home"
+        options = ["--set", f"seeds={seeds}", "--home", str(home), "--out", str(out)]
+        said = CliRunner().invoke(commands, ["report", str(file), *options], standalone_mode=False)
+        assert said.return_value == 0, said.stderr
+        with (out / "verdicts.csv").open() as verdicts:
+            (row,) = csv.DictReader(verdicts)
+        return float(row["confidence"])
+
+    assert confidence(3) == pytest.approx(0.95)
+    assert confidence(3) == pytest.approx(0.95)
+    assert confidence(4) == pytest.approx(0.975)
+    assert confidence(3) == pytest.approx(0.975)
+    assert confidence(2) == pytest.approx(1 - 0.05 / 3)

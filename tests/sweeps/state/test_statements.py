@@ -80,7 +80,7 @@ def test_seeds_added_after_a_look_are_reported_and_widen_the_interval(store: Sto
     state(most, store)
     state(most, store)
     (said,) = told(most, store)
-    assert said == "before the runs; seeds changed once after a look, at 0 of 16 runs"
+    assert said == "before the runs; seeds changed once after a look, at 10 finished runs"
     results = arrange(most, ended(most, {}))
     (plain,) = verdicts_of(most, results)
     (paid,) = verdicts_of(most, results, statements=statements_of(most, store))
@@ -103,27 +103,79 @@ def test_seeds_replaced_or_removed_after_a_look_are_reported_and_widen_the_inter
     state(other, store)
     state(other, store)
     (said,) = told(other, store)
-    assert said.startswith("before the runs; seeds changed once after a look, at 0 of ")
+    assert said == "before the runs; seeds changed once after a look, at 10 finished runs"
     results = arrange(other, ended(other, {}))
     (verdict,) = verdicts_of(other, results, statements=statements_of(other, store))
     assert verdict.confidence == pytest.approx(0.975)
 
 
-def test_planned_looks_changed_after_a_look_are_reported(tmp_path: Path) -> None:
-    """The driver had results when it added seeds, although no report existed."""
-    digits, store = mixsweep.read_study("digits"), Store(str(tmp_path / "store"))
-    first = UntilDecided(at_least=2, at_most=4, looks=2, until="decided")
-    study = replace(digits, seeds=tuple(range(4)), claims=(claim("uniform"),), until=first)
+def test_a_launch_without_a_report_does_not_count_as_a_change_of_seeds(store: Store) -> None:
+    study = replace(make_study(seeds=(0, 1, 2)), claims=(claim("uniform"),))
     state(study, store)
-    train_into(tmp_path / "store", replace(study, seeds=(0,)).runs())
+    look(study, store, ended(study, {}))
+    state(replace(study, seeds=(0, 1, 2, 3)), store)  # for example refused, as the disk is full
+    state(study, store)
+    look(study, store, ended(study, {}))
+    assert told(study, store) == ["before the runs"]
+
+
+def test_each_set_of_seeds_that_reports_show_counts_once(store: Store) -> None:
+    first = replace(make_study(seeds=(0, 1, 2)), claims=(claim("uniform"),))
+    other, third = (replace(first, seeds=seeds) for seeds in ((0, 1), (0, 1, 2, 3)))
+    state(first, store)
+    for study in (first, other, first, other):
+        look(study, store, ended(study, {}))
+    for study in (first, other):
+        (said,) = told(study, store)
+        assert said == "before the runs; seeds changed once after a look, at 6 finished runs"
+    (said,) = told(third, store)
+    assert said == "before the runs; seeds changed 2 times after a look, at 6 finished runs"
+    (said,) = told(first, store)
+    assert "once" in said, "no report showed the third set"
+
+
+def test_a_report_without_results_does_not_count_as_a_look(store: Store) -> None:
+    study = replace(make_study(seeds=(0, 1, 2)), claims=(claim("uniform"),))
+    state(study, store)
+    look(study, store, [])
+    more = replace(study, seeds=(0, 1, 2, 3))
+    look(more, store, ended(more, {}))
+    assert told(more, store) == ["before the runs"]
+
+
+def test_seeds_of_an_earlier_versions_record_count_as_shown(store: Store) -> None:
+    study = replace(make_study(seeds=(0, 1, 2)), claims=(claim("uniform"),))
+    state(study, store)
+    look(study, store, ended(study, {}))
+    name = f"studies/{study.name}/statements.json"
+    ((_, content),) = store.files.read_present([name])
+    older = {
+        key: {k: v for k, v in one.items() if k != "shown"}
+        for key, one in json.loads(content).items()
+    }
+    store.files.write(name, json.dumps(older).encode())
+    assert told(study, store) == ["before the runs"]
+    more = replace(study, seeds=(0, 1, 2, 3))
+    state(more, store)
+    assert "seeds changed once after a look" in told(more, store)[0]
+
+
+def test_planned_looks_changed_after_a_look_are_reported(store: Store) -> None:
+    """The driver had results when it added seeds, although no report existed."""
+    first = UntilDecided(at_least=2, at_most=4, looks=2, until="decided")
+    study = replace(make_study(seeds=(0, 1, 2, 3)), claims=(claim("uniform"),), until=first)
+    results = [finish(run) for run in study.runs()]
+    state(study, store)
+    look(study, store, [r for r in results if r.run.seed == 0], is_report=False)
     second = replace(first, at_most=6)
     more = replace(study, seeds=tuple(range(6)), until=second)
     state(more, store)
     assert told(more, store) == ["before the runs"], "no look was taken"
-    train_into(tmp_path / "store", replace(study, seeds=(1,)).runs())
     state(study, store)
-    (said,) = told(study, store)
-    assert said == "before the runs; planned looks changed once after a look, at 4 of 8 runs"
+    look(study, store, [r for r in results if r.run.seed < 2], is_report=False)
+    assert told(study, store) == ["before the runs"]
+    (said,) = told(more, store)
+    assert said == "before the runs; planned looks changed once after a look"
 
 
 def test_an_unreadable_statements_file_is_started_again(store: Store) -> None:
