@@ -22,7 +22,8 @@ class OutsideImages(Probe):
     Images of no class are made without another dataset: Gaussian noise with the mean and variance
     of normalised pixels; test images with one fixed permutation of their pixels; mosaics of
     quarters of four test images. An AUROC of 1/2 is chance. The mean of the largest probability on
-    images of no class is recorded too.
+    images of no class is recorded too. Test images are evaluated in
+    batches of at most 1,000, and each batch gets the same noise images.
 
     Source: Hendrycks and Gimpel 2017, arXiv:1610.02136, for the score; Thulasidasan et al. 2019,
     arXiv:1905.11001, for noise.
