@@ -163,7 +163,7 @@ def test_a_paused_driver_ends_when_another_driver_has_taken_its_lease(
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_a_driver_that_waits_within_ray_says_that_it_was_taken_over(
+def test_a_taken_over_driver_that_waits_within_ray_ends_with_its_own_message(
     store: Store, is_damaged: bool
 ) -> None:
     with subprocess.Popen(
