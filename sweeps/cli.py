@@ -32,7 +32,6 @@ from sweeps.commands.publish import publish
 from sweeps.commands.report import report
 from sweeps.commands.request import (
     BAD_INPUT,
-    BUSY,
     DONE,
     SOME_FAILED,
     RefusedError,
@@ -45,14 +44,14 @@ from sweeps.commands.submission import submit
 from sweeps.commands.sync import sync
 from sweeps.commands.ui import ui
 from sweeps.commands.why import why
-from sweeps.leasing.holders import StudyBusyError, StudyLostError
+from sweeps.leasing.holders import BUSY, StudyBusyError, StudyLostError
 from sweeps.machine.address_space import spell_lack_of_memory
 from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
 from sweeps.machine.concealed import concealed
 from sweeps.machine.forced_end import ended_if_interrupted
 from sweeps.machine.home import PlaceError
 from sweeps.machine.processes import spare_children
-from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear, leave
+from sweeps.machine.signals import GOES_ON, INTERRUPTED, given_ending, hear, leave
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.machine.streams import lost_output, steady_streams
 from sweeps.machine.terminal_text import fitted_text
@@ -108,7 +107,7 @@ def main() -> NoReturn:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
         hear(leave)
-        is_cut, code = True, _say(GOES_ON, INTERRUPTED)
+        is_cut, code = True, _say(*(given_ending() or (GOES_ON, INTERRUPTED)))
     except Exception as error:
         if (told := spell_lack_of_memory(error)) is None:
             code = _unforeseen(error)

@@ -36,8 +36,8 @@ from sweeps.tracking.database import require_artifacts
 if TYPE_CHECKING:
     from sweeps.searching.owner import Owner
 
-DONE, SOME_FAILED, BAD_INPUT, BUSY = 0, 1, 2, 3
-"""Exit codes; the exit code of an interrupt is `sweeps.machine.signals.INTERRUPTED`."""
+DONE, SOME_FAILED, BAD_INPUT = 0, 1, 2
+"""Exit codes; `sweeps.leasing.holders.BUSY` and `sweeps.machine.signals.INTERRUPTED` are others."""
 
 
 class RefusedError(Exception):

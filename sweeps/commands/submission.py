@@ -19,7 +19,8 @@ from mixup_core.problem import all_data_needs
 from mixup_core.rules import printable
 from mixup_core.temporary import temporary_folder
 from sweeps.commands.options import placement_options
-from sweeps.commands.request import BUSY, DONE, RefusedError, Request, on_study
+from sweeps.commands.request import DONE, RefusedError, Request, on_study
+from sweeps.leasing.holders import BUSY
 from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.home import Home

@@ -33,10 +33,12 @@ from mixup_core.store.bucket import Bucket
 from mixup_core.store.errors import StoreError
 from mixup_core.store.notes import parse_note
 from sweeps.leasing.holders import (
+    BUSY,
     Heartbeat,
     Holder,
     RunningRun,
     StudyBusyError,
+    StudyLostError,
     checked,
 )
 from sweeps.machine.signals import interrupt_main_thread
@@ -67,7 +69,10 @@ class BucketLease:
                 drivers creates an object.
             ValueError: If `study` is not a valid study name.
         """
+        self.is_lost = False
+        """True once another driver has taken over the study."""
         self.successor: Holder | None = None
+        """Driver that took over the study; None if there is none, or if its record is damaged."""
         self._files = files
         self._study = checked(study)
         if not files.creates_atomically:
@@ -134,7 +139,7 @@ class BucketLease:
         The bucket is not read.
         """
         since = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
-        return self.successor is None and not self._ends.is_set() and since < _BELIEF
+        return not self.is_lost and not self._ends.is_set() and since < _BELIEF
 
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
@@ -158,7 +163,7 @@ class BucketLease:
 
     def _beat_last(self) -> None:
         self._thread.join()
-        if self.successor is None:
+        if not self.is_lost:
             with contextlib.suppress(StoreError):  # on failure, the next driver must wait
                 self._beat()
 
@@ -189,7 +194,9 @@ class BucketLease:
                 newest = _newest(self._files, self._study)
                 if newest > self.holder.token:
                     self.successor = _read_holder(self._files, self._study, newest)
-                    interrupt_main_thread()
+                    self.is_lost = True
+                    lost = StudyLostError(self._study, self.successor)
+                    interrupt_main_thread((str(lost), BUSY))
                     return
                 self._beat()
                 self._believed_at = began

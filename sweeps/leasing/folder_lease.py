@@ -57,9 +57,11 @@ _logger = logging.getLogger(__name__)
 class FolderLease:
     """The right to train a study whose store is a folder; valid while this process locks a file."""
 
+    is_lost = False
+    """True once another driver has taken over the study. Always False here, because the kernel
+    keeps the lock until this process ends; only a `BucketLease` can be taken over."""
     successor = None
-    """Driver that took over the study. Always None here, because the kernel keeps the lock until
-    this process ends; only a `BucketLease` can be taken over."""
+    """Driver that took over the study; always None here."""
 
     def __init__(self, store: Path, study: str, command: str) -> None:
         """Acquire the lease.

@@ -14,6 +14,9 @@ from typing import Any, Self
 
 from mixup_core.store.notes import LATEST_MS, filled
 
+BUSY = 3
+"""Exit code of a command whose study another driver trains, or took over."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holder:

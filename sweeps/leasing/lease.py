@@ -143,7 +143,7 @@ class Lease:
         traceback: TracebackType | None,
     ) -> None:
         self.release()
-        if self._held.successor is not None:
+        if self._held.is_lost:
             raise StudyLostError(self._study, self._held.successor) from error
 
 

@@ -10,7 +10,13 @@ from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from sweeps.machine.processes import end_children
-from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals, is_self_interrupted
+from sweeps.machine.signals import (
+    GOES_ON,
+    INTERRUPTED,
+    arrivals,
+    given_ending,
+    is_self_interrupted,
+)
 
 _LOOK_EVERY = 0.5
 _PATIENCE = 15.0
@@ -64,7 +70,7 @@ def ended_if_interrupted(*, patience: float = _PATIENCE) -> Iterator[None]:
 
     An interrupt raises `KeyboardInterrupt` only once. So the block does not end if a library
     catches the exception, or if the main thread then waits for a lock. A process that is in a
-    debugger, or that has interrupted itself (`interrupt_main_thread`), is not ended. Use this
+    debugger, or that has interrupted itself without a `given_ending`, is not ended. Use this
     context in the main thread. It has no effect while C code keeps Python's global lock (GIL).
 
     Args:
@@ -77,7 +83,11 @@ def ended_if_interrupted(*, patience: float = _PATIENCE) -> Iterator[None]:
             while not is_interrupted():
                 if over.wait(_LOOK_EVERY):
                     return
-            if not (over.wait(patience) or is_self_interrupted() or _is_debugged()):
+            if over.wait(patience) or _is_debugged():
+                return
+            if (ending := given_ending()) is not None:
+                end_by_force(*ending)
+            if not is_self_interrupted():
                 end_by_force(GOES_ON, INTERRUPTED)
 
         try:

@@ -34,10 +34,18 @@ def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_ha
 
 
 _sent_by_itself = threading.Event()
+_given_endings: list[tuple[str, int]] = []
 
 
-def interrupt_main_thread() -> None:
-    """Raise `KeyboardInterrupt` in the main thread, from another thread of this process."""
+def interrupt_main_thread(ending: tuple[str, int] | None = None) -> None:
+    """Raise `KeyboardInterrupt` in the main thread, from another thread of this process.
+
+    Args:
+        ending: Message and exit code with which the process must end, also if it is ended by force;
+            None if the caller ends the process when the main thread does not react.
+    """
+    if ending is not None:
+        _given_endings.append(ending)
     _sent_by_itself.set()
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
@@ -45,6 +53,11 @@ def interrupt_main_thread() -> None:
 def is_self_interrupted() -> bool:
     """Return True if this process has interrupted its main thread itself."""
     return _sent_by_itself.is_set()
+
+
+def given_ending() -> tuple[str, int] | None:
+    """Return message and exit code from `interrupt_main_thread`; None if it was given none."""
+    return _given_endings[0] if _given_endings else None
 
 
 _open_arrivals: list[Callable[[], bool]] = []
@@ -85,12 +98,17 @@ def arrivals() -> Iterator[Callable[[], bool]]:
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """Signal handler that ends this process at once with exit code 130.
+    """Signal handler that ends this process at once, with exit code 130 or that of `given_ending`.
 
     It is installed when a command is already ending, so that a second Ctrl-C does not wait.
     """
     del number, frame
-    os._exit(INTERRUPTED)
+    if (ending := given_ending()) is None:
+        os._exit(INTERRUPTED)
+    told, code = ending
+    with suppress(OSError):  # the reader may be gone
+        os.write(2, f"{told}\n".encode())
+    os._exit(code)
 
 
 def leave_saying_so(number: int, frame: FrameType | None) -> None:

@@ -12,7 +12,13 @@ import psutil
 from sweeps.machine.address_space import spell_limit
 from sweeps.machine.forced_end import end_by_force
 from sweeps.machine.processes import lives
-from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals, interrupt_main_thread
+from sweeps.machine.signals import (
+    GOES_ON,
+    INTERRUPTED,
+    arrivals,
+    given_ending,
+    interrupt_main_thread,
+)
 
 _LOOK_EVERY_STARTING = 0.25
 _OWN = ("gcs_server", "raylet")
@@ -173,7 +179,8 @@ def _watched(
     After a loss the main thread is interrupted. If the main thread does not react because it waits
     inside Ray, the process is ended. The same happens for a signal such as Ctrl-C that the main
     thread does not react to. A signal to all processes of a terminal or job also ends Ray's
-    processes; this is reported as an interrupt, not as a loss.
+    processes; this is reported as an interrupt, not as a loss. If this process has interrupted
+    itself with a `given_ending`, because another driver took over the study, it ends with that.
 
     Args:
         lost: Returns a message about a loss; None if nothing is lost.
@@ -197,15 +204,14 @@ def _watched(
                 told = GOES_ON if is_interrupted() else lost()
         if over.wait(times.grace):
             return
-        code = _CODE
-        if is_interrupted():
-            told, code = GOES_ON, INTERRUPTED
-        else:
+        ending = GOES_ON, INTERRUPTED
+        if not is_interrupted():
+            ending = told, _CODE
             found.append(told)
             interrupt_main_thread()
             if over.wait(times.patience):
                 return
-        end_by_force(told, code, times.patience)
+        end_by_force(*(given_ending() or ending), times.patience)
 
     with arrivals() as is_interrupted:
         try:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.sqlite_files import DatabaseError, alone, require_tracking
 from sweeps.tracking.database import begin, blank_of
+from sweeps.tracking.ownership import PAGE, is_foreign, logged_runs
 from sweeps.tracking.settings import refused_setting
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-PAGE = 1000
-"""Largest number of runs or experiments that one call to MLflow returns."""
 
 
 def load() -> None:
@@ -69,7 +67,7 @@ def experiment_id(uri: str, name: str) -> str | None:
     """Return the id of the experiment with a given name in MLflow's database file.
 
     The result is None if the file cannot be used (`is_usable`), if MLflow is missing or raises an
-    error, or if the experiment does not exist or is in MLflow's trash.
+    error, or if the experiment does not exist, is in MLflow's trash, or is of another program.
 
     Args:
         uri: The tracking address.
@@ -79,10 +77,14 @@ def experiment_id(uri: str, name: str) -> str | None:
         return None
     try:
         load()
-        found = connect(uri).get_experiment_by_name(name)
+        client = connect(uri)
+        found = client.get_experiment_by_name(name)
+        if found is None or found.lifecycle_stage != "active":
+            return None
+        runs = logged_runs(client, found.experiment_id)
+        return None if is_foreign(client, found, runs) else found.experiment_id
     except Exception:  # MLflow raises many kinds of errors, and a report can do without links
         return None
-    return found.experiment_id if found and found.lifecycle_stage == "active" else None
 
 
 class NotMlflowError(Exception):
@@ -96,6 +98,19 @@ class ForeignExperimentError(Exception):
     """An experiment in MLflow has the name of a study, and only runs of another program."""
 
 
+def is_final_refusal(error: Exception, *, was_reached: bool) -> bool:
+    """Return True if MLflow or this program would reject all later writes of a launch, too.
+
+    Args:
+        error: Error of a write.
+        was_reached: True if the launch has opened its experiment. An answer that is not JSON is
+            then not final, because a proxy may have sent it.
+    """
+    if isinstance(error, (NotMlflowError, ForeignExperimentError)):
+        return True
+    return _is_nonsense(error) and not was_reached
+
+
 def is_refusal(error: Exception) -> bool:
     """Return True if a retry would fail: MLflow or this program rejects the call.
 
@@ -106,10 +121,14 @@ def is_refusal(error: Exception) -> bool:
     if isinstance(error, (NotMlflowError, ForeignExperimentError)):
         return True
     refusals = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
-    is_nonsense = "not in a valid JSON format" in str(error)
     if not isinstance(error, MlflowException):
         return False
-    return is_nonsense or error.error_code in refusals
+    return _is_nonsense(error) or error.error_code in refusals
+
+
+def _is_nonsense(error: Exception) -> bool:
+    """Return True if the server's answer was not JSON, so that MLflow could not read it."""
+    return "not in a valid JSON format" in str(error)
 
 
 def require_name(found: str, wanted: str) -> None:

@@ -7,15 +7,14 @@ runs of the arm are child runs of level `seed`, and one run of level `sweep` has
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweeps.machine.databases import database_file
-from sweeps.tracking.connection import PAGE, ForeignExperimentError, connect, require_name
+from sweeps.tracking.connection import ForeignExperimentError, connect, require_name
 from sweeps.tracking.database import artifacts_beside, clear_metrics, relocate
-from sweeps.tracking.links import VIEW_TAG
 from sweeps.tracking.logged_run import (
     HOME,
     MODEL_TAG,
@@ -28,11 +27,11 @@ from sweeps.tracking.logged_run import (
     Wanted,
     logged_run,
 )
+from sweeps.tracking.ownership import is_foreign, logged_runs
 from sweeps.tracking.progress import Row
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Run as MlflowRun
 
 
 _DIGEST = 32
@@ -85,11 +84,7 @@ class Experiment:
         require_name(found.name, name)
         entries: dict[Identity, LoggedRun] = {}
         stray = []
-        runs = [logged_run(run) for run in _search(client, found.experiment_id)]
-        is_known = VIEW_TAG in found.tags or any(entry.is_of(None) for entry in runs)
-        if not is_known:  # experiments of early versions lack the tag; their runs may be deleted
-            trash = [logged_run(r) for r in _search(client, found.experiment_id, deleted=True)]
-            is_known = not (runs or trash) or any(entry.is_of(None) for entry in trash)
+        runs = list(logged_runs(client, found.experiment_id))
         for entry in runs:
             if not entry.is_of(owner):
                 continue
@@ -102,7 +97,7 @@ class Experiment:
             is_deleted=found.lifecycle_stage == "deleted",
             tags=dict(found.tags),
             entries=entries,
-            is_foreign=not is_known,
+            is_foreign=is_foreign(client, found, runs),
             owner=owner or HOME,
             stray=stray,
         )
@@ -337,24 +332,3 @@ class Experiment:
     def attach(self, entry: LoggedRun, folder: Path) -> None:
         """Upload every file of a folder to MLflow, as an artifact of a run."""
         self.client.log_artifacts(entry.run_id, str(folder))
-
-
-def _search(
-    client: "MlflowClient", experiment_id: str, *, deleted: bool = False
-) -> "Iterator[MlflowRun]":
-    """Yield the runs of an experiment, those in the trash or all others, the oldest first."""
-    from mlflow.entities import ViewType
-
-    token = None
-    while True:
-        page = client.search_runs(
-            [experiment_id],
-            run_view_type=ViewType.DELETED_ONLY if deleted else ViewType.ACTIVE_ONLY,
-            max_results=PAGE,
-            order_by=["attributes.start_time ASC"],
-            page_token=token,
-        )
-        yield from page
-        token = page.token
-        if not token:
-            return

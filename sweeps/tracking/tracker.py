@@ -14,7 +14,7 @@ from mixup_core.store.errors import StoreError
 from sweeps.machine.databases import database_address
 from sweeps.state.results import RunResult, read_results
 from sweeps.study.study import Run, Study
-from sweeps.tracking.connection import is_refusal
+from sweeps.tracking.connection import is_final_refusal, is_refusal
 from sweeps.tracking.outbox import Outbox
 from sweeps.tracking.progress import LoggedEpoch, RunProgress
 from sweeps.tracking.projection import Projection
@@ -46,8 +46,9 @@ class Tracker:
     Newer results of a run replace older ones that are not written yet, so a run that has ended is
     written once. If the server fails, a write is repeated until it succeeds or the tracker is
     closed (see `Outbox`). Data that MLflow rejects is dropped with a warning, because MLflow would
-    reject it again; the store still has it. If the driver is killed, the next launch writes the
-    missing data.
+    reject it again; the store still has it. All data is dropped, with one warning, once the server
+    turns out not to be MLflow, or the experiment to be of another program. If the driver is killed,
+    the next launch writes the missing data.
     """
 
     def __init__(
@@ -77,6 +78,8 @@ class Tracker:
         self._model: tuple[Run, bytes] | None = None
         self.refusal: str | None = None
         """MLflow's reason for rejecting a write; None if none was rejected."""
+        self._drops_all = False
+        """True once a refusal was final (`is_final_refusal`)."""
         self.backlog = 0
         """Number of results of runs and arms that were not written when `close` ended its wait,
         although MLflow could be reached; `mixsweep sync` writes them."""
@@ -247,12 +250,32 @@ class Tracker:
         return self._projection.study.runs_of(arm)
 
     def _deliver(self, item: _Item) -> None:
+        if self._drops_all and item[0] != "load":
+            return
         try:
             self._attempt(item)
         except Exception as error:
             if not is_refusal(error):
                 raise
-            self._attempt_again(item)
+            if self._is_final(error):
+                self._refuse(error)
+            else:
+                self._attempt_again(item)
+
+    def _is_final(self, error: Exception) -> bool:
+        return is_final_refusal(error, was_reached=self.experiment_id is not None)
+
+    def _refuse(self, error: Exception) -> None:
+        """Record a refusal, with a warning; after a final one, all later writes are dropped."""
+        reason = self._describe(error)
+        self.refusal = self.refusal or reason
+        self._drops_all = self._is_final(error)
+        dropped = (
+            "nothing more is written to MLflow"
+            if self._drops_all
+            else "MLflow refuses a write, which is dropped"
+        )
+        _logger.warning("%s; the store keeps the data: %s", dropped, reason)
 
     def _attempt(self, item: _Item) -> None:
         if not self._may_write():
@@ -273,11 +296,7 @@ class Tracker:
         except Exception as error:
             if not is_refusal(error):
                 raise
-            self.refusal = self.refusal or self._describe(error)
-            _logger.warning(
-                "MLflow refuses a write, which is dropped; the store keeps the data: %s",
-                self._describe(error),
-            )
+            self._refuse(error)
 
     def _write(self, item: _Item) -> None:
         match item:

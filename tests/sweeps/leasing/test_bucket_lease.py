@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -15,7 +17,13 @@ import pytest
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.leasing import bucket_lease
-from sweeps.leasing.holders import RunningRun, StudyBusyError, StudyLostError
+from sweeps.leasing.holders import (
+    BUSY,
+    Holder,
+    RunningRun,
+    StudyBusyError,
+    StudyLostError,
+)
 from sweeps.leasing.lease import Lease, read_progress
 from tests.object_stores import forget_clients
 from tests.races import drive, race
@@ -42,6 +50,22 @@ except StudyLostError as error:
     print(error, flush=True)
     # The exit of an interpreter that has loaded s3fs takes most of the time on a busy machine.
     os._exit(0)
+"""
+
+WITHIN_RAY = """
+import ctypes, sys
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing import bucket_lease
+from sweeps.leasing.lease import Lease
+from sweeps.machine.signals import hear
+from sweeps.running import head
+bucket_lease._BEAT_EVERY = 0.2
+hear()
+lock, mutex = ctypes.CDLL(None).pthread_mutex_lock, ctypes.create_string_buffer(64)
+with Lease.acquire(Store(sys.argv[1]), "table1", "mixsweep run table1"), head.starting():
+    print("held", flush=True)
+    lock(mutex)
+    lock(mutex)  # for ever, and no handler is called meanwhile
 """
 
 
@@ -136,6 +160,47 @@ def test_a_paused_driver_ends_when_another_driver_has_taken_its_lease(
         assert all(moment < woken_at for moment in believed_at), "it believed after its sleep"
         assert lease.is_held()
         assert Lease.current(store, "table1") == lease.holder
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_taken_over_driver_that_waits_within_ray_ends_with_its_own_message(
+    store: Store, is_damaged: bool
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", WITHIN_RAY, store.url], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n", process.communicate()
+            record = b"" if is_damaged else json.dumps(asdict(Holder.here(2, "next"))).encode()
+            store.files.write("leases/table1/2.json", record)
+            said = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+    by = "another process" if is_damaged else rf"pid {os.getpid()} on .*"
+    assert re.fullmatch(f"study 'table1' was taken over by {by}; this driver stops\n", said)
+    assert process.returncode == BUSY
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_lease_that_is_lost_raises_its_own_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+) -> None:
+    told = threading.Event()
+    monkeypatch.setattr(bucket_lease, "_BEAT_EVERY", 0.1)
+    monkeypatch.setattr(bucket_lease, "interrupt_main_thread", lambda ending: told.set())
+    lease = Lease.acquire(store, "table1", "first")
+    record = b"" if is_damaged else json.dumps(asdict(Holder.here(2, "next"))).encode()
+    store.files.write("leases/table1/2.json", record)
+
+    def hold() -> None:
+        with lease:
+            assert told.wait(30)
+            assert not lease.is_held()
+
+    with pytest.raises(StudyLostError, match="was taken over by"):
+        hold()
 
 
 def test_tokens_increase_and_a_released_lease_is_free_immediately(store: Store) -> None:

@@ -93,6 +93,12 @@ def test_a_process_that_interrupted_itself_is_not_ended() -> None:
     assert (done.returncode, done.stdout.split()[1:]) == (0, ["went", "on"])
 
 
+def test_a_process_that_interrupted_itself_with_an_ending_is_ended_with_it() -> None:
+    done = run("interrupt_main_thread(('taken over', 3)); time.sleep(5)", WAIT_FOR_A_LOCK)
+    assert (done.returncode, done.stdout.split()[1:]) == (3, ["left"])
+    assert done.stderr == "taken over\n"
+
+
 def test_a_process_in_a_debugger_is_not_ended() -> None:
     given = "import time\ntime.sleep(1.5)\nc\n"
     done = run("SIGINT", "breakpoint()", given=given)

@@ -153,6 +153,17 @@ def test_an_experiment_in_the_trash_has_no_id(
     assert experiment_id("http://127.0.0.1:9", study.name) is None
 
 
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_an_experiment_of_another_program_has_no_id(
+    study: Study, home: Path, client: MlflowClient, is_deleted: bool
+) -> None:
+    number = client.create_experiment(study.name)
+    run = client.create_run(number, tags={"level": "seed"})
+    if is_deleted:
+        client.delete_run(run.info.run_id)
+    assert experiment_id(Home(folder=home).tracking_uri, study.name) is None
+
+
 def test_mlflow_that_refuses_a_key_of_its_environment_gives_no_id(
     study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,9 +7,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from sweeps.tracking.connection import is_refusal
+from sweeps.study.study import Study
+from sweeps.tracking.connection import is_final_refusal, is_refusal
 from sweeps.tracking.experiment import Experiment
 from sweeps.tracking.logged_run import Wanted
+from sweeps.tracking.projection import Projection
+from sweeps.tracking.tracker import Tracker
+from tests.sweeps.tracked import results_of, summarise
 
 ANSWERS = (
     b"{}", b"[]", b"hello", b"null", b"<html></html>", b"", b"3", b'{"experiment": []}',
@@ -52,3 +56,24 @@ def test_an_invalid_answer_of_a_server_is_a_refusal(
     with pytest.raises(Exception) as refused:  # noqa: PT011  MLflow's own or ours
         Experiment.open(server(answer), "study", artifact_location=None).bring(wanted)
     assert is_refusal(refused.value)
+
+
+@pytest.mark.parametrize("answer", [b"{}", b"<html></html>"])
+def test_a_launch_warns_once_about_a_server_that_is_not_mlflow(
+    server: Callable[[bytes], str], study: Study, answer: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    tracker = Tracker(Projection(study, server(answer), summariser=lambda study, arm: summarise))
+    tracker.start(results_of(study, 1, 1, 1, 1))
+    assert not tracker.close([])
+    (warning,) = caplog.messages
+    assert warning.startswith("nothing more is written to MLflow; the store keeps the data: ")
+    assert tracker.refusal is not None
+
+
+def test_an_answer_that_is_not_json_is_not_final_once_mlflow_was_reached(
+    server: Callable[[bytes], str],
+) -> None:
+    with pytest.raises(Exception, match="not in a valid JSON format") as refused:
+        Experiment.open(server(b"hello"), "study", artifact_location=None)
+    assert is_final_refusal(refused.value, was_reached=False)
+    assert not is_final_refusal(refused.value, was_reached=True)

@@ -65,7 +65,7 @@ def test_the_reader_returns_the_stored_results_of_started_runs(study: Study, hom
 def test_an_experiment_with_several_pages_is_read_completely(
     study: Study, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sweeps.tracking.experiment.PAGE", 4)
+    monkeypatch.setattr("sweeps.tracking.ownership.PAGE", 4)
     reconcile(projection_of(study, home), results_of(study, 1, 1, 1, 1))
     reconcile(projection_of(study, home), results_of(study, 1, 1, 1, 1))
     assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from mlflow.entities import Experiment
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
@@ -210,6 +211,54 @@ def test_an_item_that_mlflow_refuses_is_dropped_with_a_warning(
     tracked = {run.run_key: run for run in read_runs(Home(folder=home).tracking_uri, study.name)}
     assert tracked[other.key].records == result_of(other, 1).records
     assert (tracked[run.key].records, tracked[run.key].outcome) == ((), "missing")
+
+
+@pytest.mark.parametrize("is_mlflow", [True, False])
+def test_a_final_refusal_is_reported_once_and_ends_the_requests(
+    study: Study,
+    home: Path,
+    client: MlflowClient,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    is_mlflow: bool,
+) -> None:
+    experiment = client.create_experiment(study.name)
+    client.create_run(experiment)
+    find, requests = MlflowClient.get_experiment_by_name, []
+
+    def counted(self: MlflowClient, name: str) -> Experiment | None:
+        requests.append(name)
+        return find(self, name if is_mlflow else "Default")
+
+    monkeypatch.setattr(MlflowClient, "get_experiment_by_name", counted)
+    tracker = tracker_of(study, home)
+    tracker.start(results_of(study, 1, 1, 1, 1))
+    wait_until(lambda: tracker.refusal)
+    tracker.post(study.runs()[0], [epoch_of(study.runs()[0], 1)])
+    tracker.log_report(home, "a note")
+    assert not tracker.close(results_of(study, 3, 3, 3, 3))
+    said = "is of another program" if is_mlflow else "is not MLflow"
+    assert said in (tracker.refusal or "")
+    (warning,) = caplog.messages
+    assert warning.startswith("nothing more is written to MLflow; the store keeps the data: ")
+    assert said in warning
+    assert requests == [study.name]
+    assert (tracker.backlog, tracker.num_waiting, tracker.experiment_id) == (0, 0, None)
+
+
+def test_modules_are_still_imported_after_a_final_refusal(
+    study: Study, home: Path, client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create_run(client.create_experiment(study.name))
+    module = tmp_path / "needed_after_a_refusal.py"
+    module.write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    tracker = tracker_of(study, home)
+    tracker.start(results_of(study, 1, 1, 1, 1))
+    wait_until(lambda: tracker.refusal)
+    tracker.load_ahead(module.stem)
+    assert not tracker.close([])
+    del sys.modules[module.stem]
 
 
 def test_a_tracker_writes_posted_epochs_and_leaves_no_run_marked_running(
