@@ -24,6 +24,19 @@ settings.register_profile("long", deadline=None, max_examples=300)
 settings.load_profile("mixsweep")
 
 
+def pytest_configure() -> None:
+    """Let tests interrupt their processes, also if pytest is a background job or under `nohup`."""
+    hear_interrupts()
+
+
+def hear_interrupts() -> None:
+    """Stop ignoring SIGINT and SIGHUP; processes that this one starts would ignore them too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def pytest_collection() -> None:
     """Do not look for garbage while modules are imported: that took a third of their time."""
     gc.disable()

@@ -22,8 +22,8 @@ _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFu
 class Bucket:
     """Reads and writes objects in cloud storage, named relative to a root URL.
 
-    One request writes a whole object. Reading, renaming or asking for the age of a missing object
-    raises `FileNotFoundError`; every other failure raises a `StoreError` with a one-line message.
+    One request writes a whole object. Reading or renaming a missing object raises
+    `FileNotFoundError`; every other failure raises a `StoreError` with a one-line message.
     """
 
     def __init__(self, files: fsspec.AbstractFileSystem, root: str, url: str) -> None:
@@ -87,6 +87,14 @@ class Bucket:
             StoreError: If the server cannot be reached.
         """
         return self.size(name) is not None
+
+    def is_taken(self, name: str) -> bool:
+        """Return whether this bucket has an object of this name; folders do not exist in buckets.
+
+        Raises:
+            StoreError: If the server cannot be reached.
+        """
+        return self.has(name)
 
     def size(self, name: str) -> int | None:
         """Return the size in bytes of an object of this bucket; None if it does not exist.
@@ -175,9 +183,18 @@ class Bucket:
         return False
 
     def age(self, name: str) -> float:
-        """Return an object's age in seconds: the time here minus the server's time of writing."""
-        with self._told():
-            return time.time() - float(self._files.modified(self._path(name)).timestamp())
+        """Return an object's age in seconds; 0 if it is missing.
+
+        The age is the time here minus the server's time of writing.
+
+        Raises:
+            StoreError: If the server cannot be reached.
+        """
+        try:
+            with self._told():
+                return time.time() - float(self._files.modified(self._path(name)).timestamp())
+        except FileNotFoundError:
+            return 0.0
 
     @contextmanager
     def _told(self) -> Iterator[None]:

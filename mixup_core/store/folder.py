@@ -64,6 +64,10 @@ class Folder:
         """Return whether a file of this name, or a link to a file, exists."""
         return (self.root / name).is_file()
 
+    def is_taken(self, name: str) -> bool:
+        """Return whether anything has this name: a file, a folder, a FIFO or a broken link, say."""
+        return os.path.lexists(self.root / name)
+
     def size(self, name: str) -> int | None:
         """Return the size of a file in bytes; None if it does not exist."""
         path = self.root / name

@@ -124,13 +124,13 @@ class SealedFiles:
 def put_aside(files: Files, name: str) -> str:
     """Move a file of a store to `quarantine/` and return its new name.
 
-    If another file in `quarantine/` has this name, a number is added: `x.json.1`.
+    If this name is in use in `quarantine/`, by a file or a folder, a number is added: `x.json.1`.
 
     Raises:
         FileNotFoundError: If the file does not exist.
     """
     first = f"quarantine/{Path(name).name}"
     names = (f"{first}.{number}" if number else first for number in count())
-    aside = next(name for name in names if not files.has(name))
+    aside = next(name for name in names if not files.is_taken(name))
     files.move(name, aside)
     return aside

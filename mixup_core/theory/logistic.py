@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.laws import Law
 from mixup_core.rules import require
+from mixup_core.tree.catalogue import origin_of
 
 _NEWTON_STEPS = 200
 _SMALLEST_GAIN = 1e-12
@@ -34,11 +36,21 @@ def corrections_of(config: Any) -> int:
     this value among others.
     """
     law = config.law
-    is_continuous = law.has_nodes(1)  # a discrete law with several values has not
-    if law.constant is not None or not law.is_symmetric or is_continuous:
+    if law.constant is not None or not law.is_symmetric or _is_known_continuous(law):
         return 0
-    num_before = np.count_nonzero(law.nodes(config.nodes) >= 0.5)
-    return int(num_before != len(law.nodes_of_pairs(config.nodes)))
+    nodes = law.nodes(config.nodes)
+    num_before = np.count_nonzero(nodes >= 0.5)
+    has_others = bool((nodes > 0.5).any())
+    return int(has_others and num_before != len(law.nodes_of_pairs(config.nodes)))
+
+
+def _is_known_continuous(law: Law) -> bool:
+    """Return True for built-in continuous laws, whose nodes would need SciPy.
+
+    A built-in discrete law has several values, so one node cannot represent it. The method
+    `has_nodes` of a plugin's law says nothing: its default is True, also for a discrete law.
+    """
+    return origin_of(type(law)) is None and law.has_nodes(1)
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, hear_interrupts
 from tests.faults.launches import Launch, Task
 from tests.soak.findings import publish
 from tests.soak.kills import quantile
@@ -84,8 +84,7 @@ def main() -> None:
     task = Task(TINY, (f"seeds={options.runs // ARMS}", "base.epochs=20", "base.eval_every=20"))
     mixsweep = place.home("interrupted", PYTHONFAULTHANDLER="1")
     signals = list(SIGNALS)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` makes launches ignore it
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    hear_interrupts()
     for number in range(options.interrupts):
         _interrupt(mixsweep, task, signals[number % len(signals)], rng, found)
         title = f"{number + 1} interrupts of a study of {options.runs} runs"

@@ -44,8 +44,10 @@ def test_a_missing_object_is_not_found_and_removing_it_succeeds(bucket: Bucket) 
         with pytest.raises(FileNotFoundError):
             bucket.read(name)
         assert bucket.size(name) is None
+        assert bucket.age(name) == 0.0
         bucket.remove(name)
     assert not bucket.has("a/other")
+    assert (bucket.is_taken("a/other"), bucket.is_taken("a/object")) == (False, True)
     assert list(bucket.names("b")) == []
     with pytest.raises(FileNotFoundError):
         bucket.move("a/other", "a/another")
@@ -171,6 +173,7 @@ USES: Mapping[str, Callable[[Bucket], object]] = {
     "read": lambda bucket: bucket.read("a/b"),
     "read_present": lambda bucket: list(bucket.read_present(["a/b", "a/c"])),
     "has": lambda bucket: bucket.has("a/b"),
+    "is_taken": lambda bucket: bucket.is_taken("a/b"),
     "size": lambda bucket: bucket.size("a/b"),
     "write": lambda bucket: bucket.write("a/b", b"1"),
     "create": lambda bucket: bucket.create("a/b", b"1"),

@@ -266,6 +266,24 @@ def test_verify_removes_old_files_of_dead_writers_and_keeps_young_ones(disk: Sto
     assert is_whole(disk)
 
 
+@pytest.mark.parametrize("stale_after", [0.0, 3600.0])
+def test_verify_accepts_that_another_process_removes_a_listed_file(
+    store: Store, stale_after: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(store)
+    store.files.write(f"states/{KEY[:2]}/{KEY}-{'0' * 64}.bin", b"half")
+    store.files.write("leases/digits.json.x1y2z3_4.tmp", b"half")
+    age = type(store.files).age
+
+    def age_of_removed(files: Any, name: str) -> float:
+        files.remove(name)
+        return age(files, name)
+
+    monkeypatch.setattr(type(store.files), "age", age_of_removed)
+    assert store.verify(stale_after=stale_after) == ()
+    assert is_whole(store)
+
+
 @pytest.mark.parametrize(
     "name",
     [

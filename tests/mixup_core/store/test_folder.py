@@ -164,6 +164,15 @@ def test_a_file_moved_onto_a_folder_gets_the_next_free_number(folder: Folder) ->
     assert folder.read("b/name.2") == b"2", "a file takes the place of one"
 
 
+@pytest.mark.parametrize("obstacle", NO_FILES)
+def test_a_name_is_taken_by_anything_and_not_only_by_a_file(folder: Folder, obstacle: str) -> None:
+    folder.write("b/name", b"1")
+    assert folder.is_taken("b/name")
+    NO_FILES[obstacle](folder.root / "b/name")
+    assert folder.is_taken("b/name")
+    assert not folder.is_taken("b/other")
+
+
 @pytest.mark.parametrize("obstacle", ["a file", "a dangling link", "a folder"])
 def test_a_moved_folder_never_replaces_an_existing_entry(folder: Folder, obstacle: str) -> None:
     folder.write("b/name", b"1")

@@ -10,6 +10,7 @@ import fsspec
 import pytest
 
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.sealed_files import put_aside
 from tests.damages import DAMAGES, NO_FILES
 from tests.mixup_core.store.other_processes import interrupted_at
 from tests.mixup_core.store.stored_files import (
@@ -123,6 +124,21 @@ def test_damaged_files_of_equal_names_are_all_kept(store: Store, url: str) -> No
     assert {store.files.read(name) for name in names} == {b"one", b"two"}
 
 
+@pytest.mark.parametrize("obstacle", NO_FILES)
+def test_a_damaged_file_gets_a_free_name_in_quarantine(disk: Store, obstacle: str) -> None:
+    assert disk.folder is not None
+    aside = disk.folder / "quarantine"
+    disk.files.write(f"quarantine/{KEY}.json", b"taken")
+    disk.files.write(f"quarantine/{KEY}.json.1", b"of before")
+    NO_FILES[obstacle](aside / f"{KEY}.json")
+    write(disk)
+    manifest_of(disk).write_bytes(b"damaged")
+    assert put_aside(disk.files, f"stages/{KEY[:2]}/{KEY}.json") == f"quarantine/{KEY}.json.2"
+    assert (aside / f"{KEY}.json.1").read_bytes() == b"of before"
+    assert (aside / f"{KEY}.json.2").read_bytes() == b"damaged"
+    assert os.path.lexists(aside / f"{KEY}.json")
+
+
 def test_the_target_of_a_damaged_link_is_not_moved(disk: Store, tmp_path: Path) -> None:
     write(disk)
     elsewhere = tmp_path / "elsewhere.json"
@@ -211,6 +227,8 @@ def test_a_slow_reader_does_not_quarantine_the_replacement_of_a_damaged_file(
         path.write_bytes(whole)
 
     stage = write(disk)
+    assert disk.folder is not None
+    (disk.folder / "quarantine" / f"{KEY}.json").mkdir(parents=True)
     for path, read in (
         (manifest_of(disk), lambda: disk.read(KEY)),
         (state_of(disk), lambda: disk.states.read(stage)),

@@ -8,12 +8,15 @@ from sklearn.linear_model import LogisticRegression
 
 from mixup_core.keys import run_key
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
+from mixup_core.plugins.loading import use
 from mixup_core.problem import problem_of
 from mixup_core.theory import logistic
 from mixup_core.theory.logistic import floor, minimiser, slopes
 from mixup_core.theory.mixup_expansion import MixupExpansionConfig
 from mixup_core.theory.separability import SeparabilityConfig
 from mixup_core.theory.spurious_feature import SpuriousFeatureConfig
+from mixup_core.tree.building import parsed
+from tests.plugin_files import Write
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.7)])
@@ -111,7 +114,10 @@ def test_the_minimiser_stops_after_convergence(monkeypatch: pytest.MonkeyPatch) 
         assert left < 1e-13
 
 
-@pytest.mark.parametrize("kind", [MixupExpansionConfig, SeparabilityConfig, SpuriousFeatureConfig])
+CONFIGS = [MixupExpansionConfig, SeparabilityConfig, SpuriousFeatureConfig]
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize(
     ("law", "is_corrected"),
     [
@@ -129,9 +135,54 @@ def test_the_minimiser_stops_after_convergence(monkeypatch: pytest.MonkeyPatch) 
 def test_only_laws_whose_weight_of_one_half_was_corrected_have_new_keys(
     kind: type[Any], law: Law, is_corrected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = kind(law=law)
+    assert has_new_key(kind(law=law), monkeypatch) == is_corrected
+
+
+def has_new_key(config: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Return whether a configuration's key differs from its key without corrections."""
     key = run_key(config)
     problem = problem_of(config)
     before = replace(problem, keying=replace(problem.keying, corrected=lambda config: 0))
     monkeypatch.setattr("mixup_core.keys.problem_of", lambda config: before)
-    assert (run_key(config) != key) == is_corrected
+    return run_key(config) != key
+
+
+STEPPED = """
+from mixsweep.plugins import Share
+@value
+class Stepped(Law):
+    tag = "stepped"
+    middle: Share = 0.5
+    reach: Share = 0.25
+    def quantiles(self, levels):
+        side = np.sign(levels - 0.5) * (abs(levels - 0.5) > self.middle / 2)
+        return 0.5 + self.reach * side
+"""
+LINEAR = """
+@value
+class Linear(Law):
+    tag = "linear"
+    def quantiles(self, levels):
+        return 0.1 + 0.8 * np.asarray(levels)
+"""
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize(
+    ("written", "is_corrected"),
+    [
+        ("stepped", True),
+        ({"stepped": {"middle": 0.0}}, False),
+        ({"stepped": {"reach": 0.0}}, False),
+        ("linear", False),
+    ],
+)
+def test_laws_of_plugins_have_new_keys_if_their_weight_of_one_half_was_corrected(
+    kind: type[Any],
+    written: Any,
+    is_corrected: bool,
+    plugin: Write,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use(plugin(STEPPED, LINEAR))
+    assert has_new_key(kind(law=parsed(Law, written)), monkeypatch) == is_corrected

@@ -48,6 +48,20 @@ def test_an_interrupt_during_imports_ends_a_process_that_writes_to_a_closed_pipe
     assert done.returncode == 130
 
 
+def test_processes_of_tests_can_be_interrupted_when_pytest_is_a_background_job() -> None:
+    script = (
+        "import signal, subprocess, sys; from tests.conftest import pytest_configure; "
+        "pytest_configure(); "
+        "shown = 'import signal; print(signal.SIG_IGN in map(signal.getsignal, (1, 2)))'; "
+        "subprocess.run([sys.executable, '-c', shown], check=True)"
+    )
+    done = subprocess.run(
+        ["bash", "-c", "trap '' INT HUP; exec \"$@\"", "bash", sys.executable, "-c", script],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
 def test_a_received_signal_is_recorded_even_if_the_handler_ignores_it() -> None:
     hear(lambda number, frame: None)
     before = signal.set_wakeup_fd(-1)
