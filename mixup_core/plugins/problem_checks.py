@@ -103,7 +103,10 @@ def _keyed(problem: Problem, config: Any) -> str:
                 "widen the limits in its type"
             )
         if any(run_key(other) == run_key(base) for other in others):
-            raise BrokenError(f"changing `{path}` does not change the run key")
+            raise BrokenError(
+                f"runs that differ in `{path}` have the same key, so the store would give one run "
+                "the results of the other"
+            )
         _compare(problem, base, path, others)
     return f" ({len(known.keys() - named)} paths)"
 

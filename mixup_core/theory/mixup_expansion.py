@@ -70,7 +70,7 @@ class MixupExpansionConfig(Checked):
     test_points: Count = 20_000
     """Number of test points, from which the test loss is computed."""
     epochs: Annotated[int, Range(1, 12)] = 5
-    """Number of records of a run."""
+    """Number of sample sizes: epoch t, counted from 0, draws `first_points` * 2^t points."""
     seed: Seed = 0
     """Seed of the points."""
 

@@ -56,8 +56,8 @@ class Leaf:
 
     path: str
     part: Part
-    """Description of the field. If the path ends in the `name` of a choice, the type is not that of
-    the choice, but a `Literal` of the possible names.
+    """Description of the field at the path. For a path such as `optimizer.name`, its type is a
+    `Literal` of all names of optimizers.
     """
     owner: type
     """The dataclass to which the field belongs."""

@@ -36,8 +36,9 @@ class DecisionPlane:
     """
 
     head: str
-    """Prefix of the metrics that record the boundary. The metric `HEAD/HEIGHT` is the horizontal
-    position of the boundary at that height; class 1 is predicted to the left of the boundary.
+    """First part of the names of the metrics that record the boundary. For `boundary`, the metric
+    `boundary/0.5` is the horizontal position of the boundary at the height 0.5; class 1 is
+    predicted to its left.
     """
     extent: float
     """The map reaches from minus this value to this value in the horizontal direction."""

@@ -73,7 +73,7 @@ class Comparison:
     """
     sides: tuple[WeightedArm, ...]
     number: float
-    """The number that is subtracted from the weighted sum."""
+    """Number that is subtracted from the weighted sum of the arms (`sides`), 0 if there is none."""
     is_exact: bool
     """True if the interval uses exact limits of fractions, because a t interval would have no width
     or exceed the bounds of the metric.
@@ -97,9 +97,10 @@ class Comparison:
 
     @property
     def is_constant(self) -> bool:
-        """True if the differences at several seeds are all equal and have no interval.
+        """True if the differences at several seeds are all equal, and so no interval is possible.
 
-        At three seeds or more, equal differences have an interval if the metric's range is finite.
+        It is False if an interval is possible for another reason: three seeds or more, and a metric
+        with a finite range.
         """
         return self.n > 1 and self.spread is None and not self.is_exact
 

@@ -29,7 +29,7 @@ class Member:
     """Lower end of the simultaneous 95 % interval; it excludes zero exactly if `p` <= 5 %."""
     high: float | None
     effect_low: float | None
-    """Lower end of the interval of the standardised difference, at the same adjusted level."""
+    """Lower end of the interval of the standardised difference; its level is that of `low`."""
     effect_high: float | None
 
     @property

@@ -150,7 +150,8 @@ def _side_by_side(
 
     if metric is not None:
         raise RefusedError(
-            "--metric needs --arms: a table side by side shows the headline metric of each study"
+            "--metric needs --arms: without --arms, the table compares studies and shows the "
+            "headline metric of each"
         )
     if len(requests) < 2:
         raise RefusedError(
@@ -211,7 +212,7 @@ def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
     ]
     if not found:
         arms = "; ".join(f"{r.study.name} has {named(name, r.grown.arms)}" for r in requests)
-        raise RefusedError(f"--arms: no arm is named {name!r}: {arms}")
+        raise RefusedError(f"--arms: no arm is named {name!r}; {arms}")
     if len(found) > 1:
         spelled = " or ".join(f"{request.study.name}/{arm}" for request, arm in found)
         raise RefusedError(f"--arms {name!r}: several studies have this arm; write {spelled}")

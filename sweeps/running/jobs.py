@@ -132,7 +132,7 @@ class Cluster:
             except ClusterError as error:
                 failures_since = failures_since or time.monotonic()
                 if time.monotonic() - failures_since > _PATIENCE:
-                    raise ClusterError(f"{error}; the job may still run") from error
+                    raise ClusterError(f"{error}; perhaps the job is still running") from error
             else:
                 failures_since = None
                 if info.status.is_terminal():

@@ -91,7 +91,8 @@ class Launch:
         """Return how many of the launch's runs are completely stored.
 
         Args:
-            stored: Keys of the stages in the store.
+            stored: Keys of all stages (stored parts of runs) in the store. A run is complete if
+                they include the key of its last stage.
         """
         return len(set(self.ends) & set(stored))
 

@@ -32,7 +32,7 @@ class Budget(Checked):
     gpu_hours: Hours | None = None
     """Training hours times GPUs per run, over all launches. None for no limit."""
     runs: Count | None = None
-    """Number of runs that were started. None for no limit."""
+    """Largest number of runs to start, over all launches. None for no limit."""
 
     @property
     def limits(self) -> dict[str, float]:

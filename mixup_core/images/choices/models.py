@@ -293,7 +293,7 @@ class Timm(Model):
     has_batch_norm: ClassVar = True
 
     architecture: Annotated[str, Matching(r"[a-z0-9_]+", "be one of timm.list_models()")]
-    """Name of the architecture in timm: `resnet18`."""
+    """Name of an architecture that timm has, such as `resnet18`."""
     weights: str | None = None
     """File of pretrained weights: `.safetensors`, or a file that torch loads with `weights_only`.
     If the file has another number of classes, the last layer keeps its initial weights. Nothing is

@@ -242,9 +242,9 @@ def class_files_and_faults(
 
 
 def unused_folders(folder: Path, layout: Layout) -> list[str]:
-    """Return the names of subfolders that runs ignore although `data.skip` does not match them.
+    """Return the subfolders of an image-folder from which no run reads, by name.
 
-    These are all such subfolders of an image-folder except `train/` and the test folder.
+    These are all but `train/`, the test folder and those that `data.skip` excludes.
     """
     names = [entry.name for entry in _entries(folder) if entry.is_dir() and layout.has(entry.name)]
     return [name for name in names if name not in {"train", layout.test_folder}]

@@ -60,8 +60,9 @@ class Subject:
         """Return logits, (images, classes), and labels of all training images, unmixed; cached.
 
         Args:
-            gamma: Weight of the image itself, in [0, 1], if the network gets a second view beside
-                it (`data.views`); None: drawn as in training.
+            gamma: Factor of the pixels of the first view, in [0, 1], if the network gets two views
+                of an image (`data.views`); the second has the factor 1 - gamma. None: drawn for
+                each image as in training.
         """
         if gamma not in self._known:
             self._known[gamma] = self.asked(gamma)
@@ -74,8 +75,9 @@ class Subject:
         Unlike `outputs`, it always runs the network, for probes that record values of its layers.
 
         Args:
-            gamma: Weight of the image itself, in [0, 1], if the network gets a second view beside
-                it (`data.views`); None: drawn as in training.
+            gamma: Factor of the pixels of the first view, in [0, 1], if the network gets two views
+                of an image (`data.views`); the second has the factor 1 - gamma. None: drawn for
+                each image as in training.
         """
         parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
         return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
@@ -84,8 +86,9 @@ class Subject:
         """Yield all training images with their labels, in batches, unmixed.
 
         Args:
-            gamma: Weight of the image itself, in [0, 1], if the network gets a second view beside
-                it (`data.views`); None: drawn as in training.
+            gamma: Factor of the pixels of the first view, in [0, 1], if the network gets two views
+                of an image (`data.views`); the second has the factor 1 - gamma. None: drawn for
+                each image as in training.
         """
         scaling = Draws.for_probing(self.config, self.epoch, self.how, self.images).scaling[0]
         if gamma is not None:

@@ -1,4 +1,4 @@
-"""Features: tests of which features of the data, planted as patches, a network has learned."""
+"""Features: test whether a network has learned the features that were planted in its data."""
 
 import numpy as np
 from numpy.typing import NDArray

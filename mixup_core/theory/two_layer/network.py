@@ -8,8 +8,8 @@ from mixup_core.theory.two_layer.config import TwoLayerConfig
 from mixup_core.theory.two_layer.points import PatchSet
 
 BLOCK = 16_384
-"""Largest number of pre-activations computed at a time, unless one neuron alone has more. The
-three buffers that hold them fit into a level-2 cache.
+"""Largest number of pre-activations that are computed at a time, so that they stay in the level-2
+cache. At least one neuron is computed at a time, even if it has more.
 """
 
 

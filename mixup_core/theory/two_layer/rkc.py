@@ -229,8 +229,8 @@ class RkcSolver:
                 break
         if not math.isfinite(radius):
             raise ArithmeticError(
-                "the velocity must be finite, got a spectral radius of its Jacobian of "
-                f"{radius} at the time {self.time}."
+                "the derivatives of the differential equation must be finite, got a spectral "
+                f"radius of {radius} of their Jacobian at the time {self.time}."
             )
         self._direction = direction
         self._radius, self._age = max(1.2 * radius, 1e-12), 0

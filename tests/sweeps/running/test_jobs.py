@@ -382,8 +382,8 @@ def test_an_unreachable_cluster_is_reported_after_a_timeout_as_job_may_still_run
     with pytest.raises(ClusterError) as caught:
         cluster.follow("j")
     assert str(caught.value) == (
-        f"{server.address}: Ray's job client failed: Request failed with status code 503: .; the "
-        "job may still run"
+        f"{server.address}: Ray's job client failed: Request failed with status code 503: .; "
+        "perhaps the job is still running"
     )
     assert 10 < clock.now - started < 15
 
@@ -391,5 +391,7 @@ def test_an_unreachable_cluster_is_reported_after_a_timeout_as_job_may_still_run
 def test_a_cluster_whose_server_has_ended_is_reported(clock: Clock) -> None:
     with ray_server() as server:
         cluster = cluster_of(server)
-    with pytest.raises(ClusterError, match=rf"^{server.address}: .*; the job may still run$"):
+    with pytest.raises(
+        ClusterError, match=rf"^{server.address}: .*; perhaps the job is still running$"
+    ):
         cluster.follow("j")
