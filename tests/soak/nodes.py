@@ -43,7 +43,7 @@ def main() -> None:
             gone_at = time.time()
             late = nodes.add(cpus=GPUS_PER_NODE, gpus=GPUS_PER_NODE)
             joined_at = time.time()
-            said = launch.end(0).stderr
+            said = launch.end(0, timeout=1800).stderr
     results = task.results(launch.store)
     assert [result.outcome for result in results] == ["complete"] * num_runs
     for was, now in zip(before, results, strict=True):
