@@ -39,7 +39,7 @@ def verdicts_of(
     wrong verdict at 5 %. It covers all claims of the study, of all metrics, also claims whose runs
     are missing. Claims with the same test count once.
 
-    After k launches that changed the seeds when results had been seen, the error level is
+    If reports used k other sets of seeds before or after this one, the error level is
     5 % / (1 + k). This bounds the error of the verdict shown, not of all reports together, because
     earlier reports used a higher level. In 20,000 simulated studies whose arms do not differ, at
     least one report decided in 6.3 % of the studies (reports at 5, then 10 seeds) and in 7.6 % (at

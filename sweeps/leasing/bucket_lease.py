@@ -195,8 +195,9 @@ class BucketLease:
                 if newest > self.holder.token:
                     self.successor = _read_holder(self._files, self._study, newest)
                     self.is_lost = True
-                    lost = StudyLostError(self._study, self.successor)
-                    interrupt_main_thread((str(lost), BUSY))
+                    if not self._ends.is_set():  # else the main thread may be at the next study
+                        lost = StudyLostError(self._study, self.successor)
+                        interrupt_main_thread((str(lost), BUSY))
                     return
                 self._beat()
                 self._believed_at = began

@@ -135,8 +135,15 @@ def state(study: Study, store: Store) -> None:
 
 
 def _shown_as(study: Study) -> str:
-    """Return the planned looks of a study, or else its seeds, as text; the order is ignored."""
-    return str(sorted(study.seeds)) if study.until is None else study.until.plan
+    """Return the planned looks of a study, or else its seeds, as text; the order is ignored.
+
+    Seeds of a search's confirmation follow the seeds of the search.
+    """
+    if study.until is not None:
+        return study.until.plan
+    seeds = str(sorted(study.seeds))
+    confirm = () if study.search is None else study.search.strategy.confirm_seeds
+    return f"{seeds}, confirmed at {sorted(confirm)}" if confirm else seeds
 
 
 def _shown(statement: Statement) -> tuple[str, ...]:
@@ -236,7 +243,7 @@ def look(
     finished = Counter(result.run.arm for result in results if result.outcome == "complete")
     least = 0 if is_report or study.until is None else study.until.at_least
     for claim in study.claims:
-        key, by_arm = statement_key(study, claim), [finished[arm] for arm in claim.that.arms]
+        key, by_arm = statement_key(study, claim), [finished[arm] for arm in claim.that.terms]
         if key not in known or not any(by_arm) or min(by_arm) < least:
             continue
         statement, seen = _with_shown(known[key], _shown_as(study)), sum(by_arm)

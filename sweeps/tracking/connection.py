@@ -98,17 +98,12 @@ class ForeignExperimentError(Exception):
     """An experiment in MLflow has the name of a study, and only runs of another program."""
 
 
-def is_final_refusal(error: Exception, *, was_reached: bool) -> bool:
-    """Return True if MLflow or this program would reject all later writes of a launch, too.
+def is_final_refusal(error: Exception) -> bool:
+    """Return True if all later writes of a launch would be rejected, too.
 
-    Args:
-        error: Error of a write.
-        was_reached: True if the launch has opened its experiment. An answer that is not JSON is
-            then not final, because a proxy may have sent it.
+    An answer that is not JSON is not final, because a proxy may have sent it.
     """
-    if isinstance(error, (NotMlflowError, ForeignExperimentError)):
-        return True
-    return _is_nonsense(error) and not was_reached
+    return isinstance(error, (NotMlflowError, ForeignExperimentError))
 
 
 def is_refusal(error: Exception) -> bool:
@@ -118,17 +113,13 @@ def is_refusal(error: Exception) -> bool:
     """
     from mlflow.exceptions import MlflowException
 
-    if isinstance(error, (NotMlflowError, ForeignExperimentError)):
+    if is_final_refusal(error):
         return True
     refusals = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
     if not isinstance(error, MlflowException):
         return False
-    return _is_nonsense(error) or error.error_code in refusals
-
-
-def _is_nonsense(error: Exception) -> bool:
-    """Return True if the server's answer was not JSON, so that MLflow could not read it."""
-    return "not in a valid JSON format" in str(error)
+    is_nonsense = "not in a valid JSON format" in str(error)
+    return is_nonsense or error.error_code in refusals
 
 
 def require_name(found: str, wanted: str) -> None:

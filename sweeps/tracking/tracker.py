@@ -257,19 +257,16 @@ class Tracker:
         except Exception as error:
             if not is_refusal(error):
                 raise
-            if self._is_final(error):
+            if is_final_refusal(error):
                 self._refuse(error)
             else:
                 self._attempt_again(item)
-
-    def _is_final(self, error: Exception) -> bool:
-        return is_final_refusal(error, was_reached=self.experiment_id is not None)
 
     def _refuse(self, error: Exception) -> None:
         """Record a refusal, with a warning; after a final one, all later writes are dropped."""
         reason = self._describe(error)
         self.refusal = self.refusal or reason
-        self._drops_all = self._is_final(error)
+        self._drops_all = is_final_refusal(error)
         dropped = (
             "nothing more is written to MLflow"
             if self._drops_all

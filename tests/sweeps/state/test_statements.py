@@ -24,6 +24,7 @@ from sweeps.study.study import Study
 from sweeps.study.until_decided import UntilDecided
 from tests.filled import train_into
 from tests.reports.synthetic import ended, finish, make_study
+from tests.sweeps.small_searches import STUDY, read
 
 
 def claim(arm: str, says: str = "a", **more: object) -> Claim:
@@ -132,6 +133,21 @@ def test_each_set_of_seeds_that_reports_show_counts_once(store: Store) -> None:
     assert said == "before the runs; seeds changed 2 times after a look, at 6 finished runs"
     (said,) = told(first, store)
     assert "once" in said, "no report showed the third set"
+
+
+def test_other_seeds_of_a_searchs_confirmation_count_as_other_seeds(
+    tmp_path: Path, store: Store
+) -> None:
+    confirm = "\n  confirm: {seeds: [7, 8]}\n"
+    study = replace(read(tmp_path, STUDY.rstrip() + confirm), claims=(claim("uniform"),))
+    other = read(tmp_path, STUDY.rstrip() + confirm.replace("8", "9"))
+    other = replace(other, claims=study.claims)
+    state(study, store)
+    look(study, store, [finish(run, epochs=run.config.epochs) for run in study.runs()])
+    state(other, store)
+    assert told(study, store) == ["before the runs"]
+    (said,) = told(other, store)
+    assert said == "before the runs; seeds changed once after a look, at 6 finished runs"
 
 
 def test_a_report_without_results_does_not_count_as_a_look(store: Store) -> None:
