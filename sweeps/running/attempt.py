@@ -17,7 +17,12 @@ from typing import Any
 from mixup_core.faults import fault_of
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
-from mixup_core.numeric_settings import fix_precision, use_one_thread
+from mixup_core.numeric_settings import (
+    InstructionsError,
+    fix_precision,
+    require_instructions,
+    use_one_thread,
+)
 from mixup_core.plugins.loading import message_of
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError, DivergedError, Gradual, Process, Teacher, problem_of
@@ -36,7 +41,7 @@ DONE = "done"
 
 LONG_EPOCH = 10.0
 """Seconds of an epoch after which a run also reports its progress within the epoch."""
-_EXPLAINED = (DataError, RuleError, StoreError)
+_EXPLAINED = (DataError, InstructionsError, RuleError, StoreError)
 """Types of errors whose message is enough for users; for all others the traceback is logged."""
 
 
@@ -75,6 +80,7 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
             run instead.
     """
     try:
+        require_instructions(os.environ)
         return train(assignment, driver, place)
     except DivergedError as error:
         return driver.failure("diverged", str(error), error.epoch)

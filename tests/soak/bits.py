@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from mixup_core.numeric_settings import differences
+from mixup_core.numeric_settings import InstructionsError, differences, require_instructions
 from tests.soak.findings import publish
 
 VARIABLES = {
@@ -103,6 +103,12 @@ def main() -> None:
         hidden.append("two runs in one environment differ")
     for name, values in VARIABLES.items():
         for value in values:
+            try:
+                require_instructions({name: value})
+            except InstructionsError as error:
+                lines.append(f"{name}={value}: refused: {error}")
+                outcomes["refused, as the processor lacks the instructions"] += 1
+                continue
             for model, (digest, environment) in trained(**{name: value}).items():
                 recorded = differences(plain[model][1], environment)
                 bits = "the same bits" if digest == plain[model][0] else "other bits"
