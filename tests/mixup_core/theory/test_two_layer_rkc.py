@@ -114,7 +114,7 @@ def test_a_flow_that_diverges_in_finite_time_raises_an_error() -> None:
     assert solver.time == pytest.approx(1.0, abs=1e-2)
 
 
-def test_a_non_finite_velocity_raises_an_error() -> None:
+def test_a_velocity_that_is_not_finite_raises_an_error() -> None:
     solver = RkcSolver(lambda y: np.full_like(y, np.nan), np.ones(3), 1e-3, scale=1.0)
-    with pytest.raises(ArithmeticError, match="the velocity must be finite"):
+    with pytest.raises(ArithmeticError, match="of the differential equation must be finite"):
         solver.advance(1.0)
