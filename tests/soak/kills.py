@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from sweeps.state.results import RunResult
+from sweeps.state.results import RunResult, last_attempt
 from tests.conftest import CommandLine
 from tests.faults.invariants import Facts, assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, is_ray_worker, ray_workers, wait_for
@@ -344,7 +344,7 @@ def _kill(
                 workers = []
     except (ProcessLookupError, psutil.NoSuchProcess):
         return None
-    training = _training(results, workers, at_ms)
+    training = losses(results, workers, since_ms=launch.started_at_ms, at_ms=at_ms)
     if kind != "tracking server":
         wait_for(lambda: not any(map(is_ray_worker, workers)), timeout=60)
     return Kill(
@@ -377,21 +377,35 @@ def _below(launch: Launch, name: str) -> psutil.Process | None:
 
 def _is_training(launch: Launch) -> bool:
     """Return whether a living worker has stored an epoch of a run that it is training."""
-    workers = ray_workers()
-    return bool(workers and _training(launch.task.results(launch.store), workers, at_ms=0))
+    workers, since_ms = ray_workers(), launch.started_at_ms
+    results = launch.task.results(launch.store) if workers else ()
+    return bool(losses(results, workers, since_ms=since_ms, at_ms=since_ms))
 
 
-def _training(
-    results: Collection[RunResult], workers: Collection[int], at_ms: int
+def losses(
+    results: Collection[RunResult], workers: Collection[int], *, since_ms: int, at_ms: int
 ) -> dict[str, tuple[float, int]]:
-    """Return `Kill.training` of some workers."""
+    """Return `Kill.training` of a kill, for the runs whose last stage is their own.
+
+    The last stage of a run that waits for its turn can be one of another run, which shares its
+    epochs; the process of that run may train on.
+
+    Args:
+        results: Results of the study's runs, read before the kill.
+        workers: Pids of the killed processes.
+        since_ms: Time at which the launch began; an earlier one had other processes, which may have
+            had the same pids.
+        at_ms: Time of the kill.
+    """
     found = {}
     for result in results:
         stage = result.stage
         if stage is None or result.outcome == "complete":
             continue
-        if int(stage.environment["pid"]) in workers:
-            seconds = max(0.0, (at_ms - stage.facts[-1].stored_at_ms) / 1000)
+        is_own = last_attempt(stage, result.run.key) > 0
+        stored_at_ms = stage.facts[-1].stored_at_ms
+        if is_own and stored_at_ms >= since_ms and int(stage.environment["pid"]) in workers:
+            seconds = max(0.0, (at_ms - stored_at_ms) / 1000)
             typical = median(facts.seconds for facts in stage.facts)
             found[result.run.key] = (seconds, int(seconds / typical))
     return found

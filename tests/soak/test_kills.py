@@ -1,11 +1,15 @@
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mixup_core.store.manifests import EpochFacts
+from mixup_core.records import EpochRecord
+from mixup_core.store.manifests import EpochFacts, Stage
+from sweeps.state.results import TRIED, RunResult
 from tests.faults.invariants import Facts
+from tests.faults.launches import TWO_LAWS, Task
 from tests.soak.kills import (
     ENDS_WITHIN,
     HEADS,
@@ -13,6 +17,7 @@ from tests.soak.kills import (
     Kill,
     Toll,
     broken,
+    losses,
     lost,
     quantile,
     schedule,
@@ -56,6 +61,38 @@ def test_recovery_without_a_killed_run_ends_with_the_next_epoch_of_any_run() -> 
 def test_stages_stored_by_orphans_do_not_count_as_recovery() -> None:
     final: Facts = {"a": _stored_at(500, 1200, 7000)}
     assert seconds_to_next_epoch(_kill({"a": (0.5, 0)}, at_ms=1000, gone_ms=3000), final) == 6
+
+
+FORKS = Task(str(Path(TWO_LAWS.file).with_name("forks.yaml")))
+
+
+def _trained_by(number: int, *, pid: int, stored_at_ms: int) -> RunResult:
+    """Return the first run with a stage that the run with the given number has trained."""
+    runs = FORKS.study.runs()
+    stage = Stage(
+        key="any",
+        records=[EpochRecord(epoch=0, metrics={"train/loss": 1.0})],
+        facts=_stored_at(stored_at_ms),
+        environment={"pid": str(pid), TRIED: f"{runs[number].key} 1"},
+        state=None,
+    )
+    return RunResult(run=runs[0], stage=stage, failure=None)
+
+
+def test_a_killed_run_loses_the_time_since_its_last_stored_stage() -> None:
+    result = _trained_by(0, pid=7, stored_at_ms=2000)
+    assert losses([result], [7], since_ms=1000, at_ms=4500) == {result.run.key: (2.5, 2)}
+    assert losses([result], [8], since_ms=1000, at_ms=4500) == {}
+
+
+def test_a_run_that_waits_with_the_epochs_of_another_loses_nothing() -> None:
+    waiting = _trained_by(1, pid=7, stored_at_ms=2000)
+    assert losses([waiting], [7], since_ms=1000, at_ms=40_000) == {}
+
+
+def test_a_process_of_an_earlier_launch_with_the_same_pid_loses_nothing() -> None:
+    earlier = _trained_by(0, pid=7, stored_at_ms=900)
+    assert losses([earlier], [7], since_ms=1000, at_ms=40_000) == {}
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.5, 10), (0.95, 19), (1.0, 20), (0.01, 1)])
