@@ -388,7 +388,8 @@ def losses(
     """Return `Kill.training` of a kill, for the runs whose last stage is their own.
 
     The last stage of a run that waits for its turn can be one of another run, which shares its
-    epochs; the process of that run may train on.
+    epochs; the process of that run may train on. A run that was killed before it had stored a stage
+    itself is not counted.
 
     Args:
         results: Results of the study's runs, read before the kill.
