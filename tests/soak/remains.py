@@ -7,7 +7,7 @@ import psutil
 
 from tests.faults.launches import lasting
 
-_OF_LAUNCHES = ("/ray/", "ray::", "sweeps.cli")
+_OF_LAUNCHES = ("/ray/", "ray::", "-m sweeps")
 """Parts of command lines that identify processes of launches."""
 _FOLDERS = ("ray", "mixsweep-")
 
