@@ -219,7 +219,7 @@ def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
             lacks it.
         arguments: Arguments of `mixsweep`.
     """
-    run = shlex.join(["-m", "sweeps.cli", *arguments])
+    run = shlex.join(["-m", "sweeps", *arguments])
     if python is None:
         interpreter = f'"$(command -v {shlex.quote(sys.executable)} || command -v python)"'
     else:

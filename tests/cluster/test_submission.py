@@ -222,7 +222,7 @@ def test_ray_job_submit_gives_the_same_results_as_a_local_run(
     mixsweep = command_line(**head.environment())
     ray = [sys.executable, "-m", "ray.scripts.scripts", "job", "submit"]
     job = [
-        "env", "MIXSWEEP_COMMIT=0123abc", sys.executable, "-m", "sweeps.cli", "run", "digits",
+        "env", "MIXSWEEP_COMMIT=0123abc", sys.executable, "-m", "sweeps", "run", "digits",
         "--home", str(mixsweep.home),
     ]  # fmt: skip
     files = ["--working-dir", ".", "--runtime-env", "cluster/runtime-env.yaml"]

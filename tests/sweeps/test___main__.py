@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +40,15 @@ def test_the_sweeps_module_can_be_run_as_a_program() -> None:
     command = [sys.executable, "-m", "sweeps", "stop", "--help"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stdout.startswith("Usage:")
+
+
+def test_all_shipped_commands_start_the_program_that_sets_signal_handlers_first() -> None:
+    root = Path(__file__).parents[2]
+    files = [p for room in ("cluster", "sweeps") for p in (root / room).rglob("*") if p.is_file()]
+    texts = {p: p.read_text() for p in files if p.suffix in {".py", ".yaml", ".sbatch", ".md"}}
+    started = "sweeps" + ".cli"
+    late = [
+        str(p) for p, text in texts.items() if f"-m {started}" in text or f'"{started}"' in text
+    ]
+    assert late == []
+    assert any('"-m", "sweeps"' in text for text in texts.values())
