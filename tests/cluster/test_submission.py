@@ -187,7 +187,7 @@ def test_credentials_are_refused_listed_and_never_uploaded(
                  "runs[1]/store/x.json", "tracked.sqlite"):  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(canary)
-    (tmp_path / "mine.yaml").write_text(f"{MINE}description: {canary[:8]}\n")
+    (tmp_path / "mine.yaml").write_text(f"{MINE}description: with {canary[:8]}\n")
     monkeypatch.chdir(tmp_path)
     mixsweep = command_line(tmp_path / "runs[1]", **head.environment())
     places = ("--home", "runs[1]", "--optuna", "sqlite:///tracked.sqlite")
@@ -201,7 +201,7 @@ def test_credentials_are_refused_listed_and_never_uploaded(
         "--leave-out-credentials",
     ):
         assert said in ran.stderr
-    assert len(ran.stderr.splitlines()) == 1
+    assert len(ran.stderr.splitlines()) == 1, ran.stderr
     listed = mixsweep("submit", "mine.yaml", *places, "--list-files").stdout
     assert [line.split()[1] for line in listed.splitlines()] == ["mine.yaml"]
     said = _submit(mixsweep, head, "mine.yaml", *places, "--leave-out-credentials", code=1)
