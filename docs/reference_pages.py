@@ -8,11 +8,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+from mixup_core.config.catalogue import kind_name
+from mixup_core.config.parts import REQUIRED, Part, members, parts, unmarked
+from mixup_core.config.written_forms import spelled
 from mixup_core.keys import paths_left_out
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, problem_named
-from mixup_core.tree.catalogue import kind_name
-from mixup_core.tree.parts import REQUIRED, Part, members, parts, unmarked
-from mixup_core.tree.written_forms import spelled
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.reading.study_keys import EntryKeys, SearchKeys, StudyKeys

@@ -26,6 +26,17 @@ Example:
 
 from pathlib import Path
 
+from mixup_core.config.limits import (
+    Among,
+    Count,
+    Distinct,
+    Matching,
+    NonNegative,
+    Positive,
+    Range,
+    Share,
+    Whole,
+)
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
@@ -61,17 +72,6 @@ from mixup_core.problem import (
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.tree.limits import (
-    Among,
-    Count,
-    Distinct,
-    Matching,
-    NonNegative,
-    Positive,
-    Range,
-    Share,
-    Whole,
-)
 
 __all__ = [
     "Among",
@@ -137,7 +137,7 @@ def use(file: str | Path) -> tuple[str, ...]:
     Example:
         >>> from importlib.resources import files
         >>> from mixsweep.plugins import use
-        >>> use(files("sweeps.templates") / "plugin.py")  # which `mixsweep init` copies
+        >>> use(files("mixsweep.templates") / "plugin.py")  # which `mixsweep init` copies
         ('operation halves', 'model tiny', 'dataset corners')
     """
     return _use(file).names

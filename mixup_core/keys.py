@@ -9,11 +9,11 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+from mixup_core.config.catalogue import cached_until_growth, kind_name, origin_of
+from mixup_core.config.parts import REQUIRED, parts
+from mixup_core.config.written_forms import defaults, flatten, spelled
 from mixup_core.problem import PROBLEMS, Config, Keying, problem_named, problem_of
 from mixup_core.rules import RuleError
-from mixup_core.tree.catalogue import cached_until_growth, kind_name, origin_of
-from mixup_core.tree.parts import REQUIRED, parts
-from mixup_core.tree.written_forms import defaults, flatten, spelled
 
 NUMERICS_VERSION = 1
 """Version of the computations of all problems. It is part of every key: raise it when results

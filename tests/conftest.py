@@ -76,7 +76,7 @@ class CommandLine:
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start a command in its own process group, without waiting for it."""
         return subprocess.Popen(
-            [*self.prefix, sys.executable, "-m", "sweeps", *arguments],
+            [*self.prefix, sys.executable, "-m", "mixsweep", *arguments],
             env=self.environment(), text=True, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip

@@ -23,14 +23,14 @@ _IMPORTED = (
     "mixup_core.images.training", "optuna", "reports.pages.build", "sklearn.datasets",
     "sweeps.searching.search_history", "sweeps.tracking.tracker", "sweeps.tracking.projection",
 )  # fmt: skip
-"""Modules to import besides `sweeps.cli`. Ray is not among them, because it must not be forked."""
+"""Modules to import besides `mixsweep.cli.main`; without Ray, because it must not be forked."""
 
 
 def main() -> None:
     """Run each command when its line arrives."""
     before = dict(os.environ)
     os.environ.update(MPLBACKEND="agg", MATPLOTLIBRC=os.devnull)
-    from sweeps import cli
+    from mixsweep.cli import main as cli
     from sweeps.tracking.connection import load
 
     load()
@@ -67,7 +67,7 @@ def _become(request: Mapping[str, Any], set_by_imports: Mapping[str, str]) -> No
     os.environ.update(set_by_imports | request["environment"])
     tempfile.tempdir = None
     sys.argv = ["mixsweep", *request["arguments"]]
-    sys.orig_argv[:] = [sys.executable, "-m", "sweeps.cli", *request["arguments"]]
+    sys.orig_argv[:] = [sys.executable, "-m", "mixsweep", *request["arguments"]]
 
 
 def _leave(command: Callable[[], NoReturn]) -> NoReturn:

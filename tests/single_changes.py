@@ -5,15 +5,15 @@ from dataclasses import is_dataclass
 from functools import cache
 from typing import Any, get_args, get_origin
 
+from mixup_core.config.building import with_values
+from mixup_core.config.parts import leaves, members, unmarked
+from mixup_core.config.possible_values import values
+from mixup_core.config.spelling_errors import SpellingError
 from mixup_core.keys import run_key
 from mixup_core.laws import Erm
 from mixup_core.plugins.problem_checks import smallest
 from mixup_core.problem import PROBLEMS, problem_named, with_named_teacher
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
-from mixup_core.tree.parts import leaves, members, unmarked
-from mixup_core.tree.possible_values import values
-from mixup_core.tree.spelling_errors import SpellingError
 from tests.bundled import bundled
 from tests.golden.freeze_keys import keyed_study
 from tests.golden.project import bundled_names

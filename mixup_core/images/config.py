@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count
 from mixup_core.images.choices.averaging import Averaging
 from mixup_core.images.choices.models import Model, ResNet18
 from mixup_core.images.choices.optimizers import Adam, Optimizer
@@ -21,8 +23,6 @@ from mixup_core.mixing.linear import Linear
 from mixup_core.problem import Seed
 from mixup_core.rules import RuleError, require
 from mixup_core.seeding import Purpose, Seeds
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count
 
 if TYPE_CHECKING:
     from torch import Tensor

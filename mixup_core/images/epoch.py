@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from mixup_core.config.catalogue import cached_until_growth
+from mixup_core.config.written_forms import spelled
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
@@ -10,8 +12,6 @@ from mixup_core.laws import Erm, Law
 from mixup_core.mixing.linear import Linear
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import FromDataset, Partner
-from mixup_core.tree.catalogue import cached_until_growth
-from mixup_core.tree.written_forms import spelled
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from mixup_core.config.catalogue import CatalogueError, cached_until_growth
+from mixup_core.config.parts import members
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.scores import Scores
 from mixup_core.problem import Metric
-from mixup_core.tree.catalogue import CatalogueError, cached_until_growth
-from mixup_core.tree.parts import members
 
 
 class _Metrics(Mapping[str, Metric]):

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Share, Whole
 from mixup_core.laws import Erm, Law
 from mixup_core.laws.schedules import Schedule, epoch_after
 from mixup_core.mixing.linear import Linear
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import FromDataset, Partner
 from mixup_core.rules import require
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Share, Whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

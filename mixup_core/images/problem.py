@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from mixup_core.config.parts import members
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data_remarks import data_remarks
 from mixup_core.images.feasibility import at_seed, infeasible, infeasible_at, lacking_classes
@@ -32,7 +33,6 @@ from mixup_core.problem import (
     Teaching,
 )
 from mixup_core.rules import RuleError
-from mixup_core.tree.parts import members
 
 _VIEWS = {
     "concat": " (two views by channel concatenation)",

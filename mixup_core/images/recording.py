@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from mixup_core.config.parts import members
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
-from mixup_core.tree.parts import members
 
 _AVERAGED = "_averaged"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from mixup_core.config.checked import Checked
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data_remarks import data_remarks
 from mixup_core.images.feasibility import transparent
@@ -24,7 +25,6 @@ from mixup_core.problem import (
     Seed,
 )
 from mixup_core.rules import RuleError, require
-from mixup_core.tree.checked import Checked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
 
 
 def oracles(config: TrainConfig) -> dict[str, bool]:

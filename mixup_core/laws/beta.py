@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from mixup_core.config.limits import Range
 from mixup_core.laws.law import Law
-from mixup_core.tree.limits import Range
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.config.short_forms import Under
 from mixup_core.laws.beta import Alpha
 from mixup_core.laws.law import Law
-from mixup_core.tree.short_forms import Under
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from mixup_core.config.limits import Distinct, Range, Share
+from mixup_core.config.short_forms import Pairs
 from mixup_core.laws.law import Law
 from mixup_core.rules import require
-from mixup_core.tree.limits import Distinct, Range, Share
-from mixup_core.tree.short_forms import Pairs
 
 if TYPE_CHECKING:
     from mixup_core.arrays import Floats

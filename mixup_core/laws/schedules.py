@@ -11,12 +11,12 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Range
 from mixup_core.laws.beta import MAX_ALPHA, MIN_ALPHA, Alpha, Beta
 from mixup_core.laws.law import Law
 from mixup_core.rounding import rounded
 from mixup_core.rules import RuleError, require
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Range
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.config.limits import Share
 from mixup_core.laws.beta import Alpha
 from mixup_core.laws.law import Law
 from mixup_core.rules import require
-from mixup_core.tree.limits import Share
 
 if TYPE_CHECKING:
     from mixup_core.arrays import Floats

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mixup_core.config.limits import NonNegative
 from mixup_core.mixing.operation import Operation
-from mixup_core.tree.limits import NonNegative
 
 if TYPE_CHECKING:
     import numpy as np

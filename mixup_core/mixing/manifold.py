@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from mixup_core.config.limits import Distinct, Range
 from mixup_core.mixing.operation import Operation
-from mixup_core.tree.limits import Distinct, Range
 
 if TYPE_CHECKING:
     import numpy as np

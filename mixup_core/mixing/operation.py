@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mixup_core.tree.catalogue import Catalogue
-from mixup_core.tree.checked import Checked
+from mixup_core.config.catalogue import Catalogue
+from mixup_core.config.checked import Checked
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Positive
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Positive
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from mixup_core.config.limits import Count, NonNegative, Range
 from mixup_core.mixing.operation import Operation
 from mixup_core.rules import require
-from mixup_core.tree.limits import Count, NonNegative, Range
 
 if TYPE_CHECKING:
     import numpy as np

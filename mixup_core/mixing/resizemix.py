@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from mixup_core.config.limits import Range
 from mixup_core.mixing.operation import Operation
 from mixup_core.rules import require_order
-from mixup_core.tree.limits import Range
 
 if TYPE_CHECKING:
     import numpy as np

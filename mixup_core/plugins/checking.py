@@ -11,6 +11,12 @@ from typing import Any, get_args, get_origin
 
 import torch
 
+from mixup_core.config.building import built, parsed, with_values
+from mixup_core.config.catalogue import kind_name
+from mixup_core.config.parts import leaves, members, unmarked
+from mixup_core.config.possible_values import spellings, values
+from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.config.written_forms import flatten
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.objectives.guided import Guided
@@ -36,12 +42,6 @@ from mixup_core.plugins.trial_runs import (
 from mixup_core.plugins.value_checks import require_no_effect, require_possible
 from mixup_core.problem import DivergedError, Problem
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import built, parsed, with_values
-from mixup_core.tree.catalogue import kind_name
-from mixup_core.tree.parts import leaves, members, unmarked
-from mixup_core.tree.possible_values import spellings, values
-from mixup_core.tree.spelling_errors import SpellingError
-from mixup_core.tree.written_forms import flatten
 
 _MOST_TRAINED = 3
 """Maximum number of values per field that are trained to compare results under equal stage keys."""

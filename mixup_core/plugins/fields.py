@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
+from mixup_core.config.building import parsed
+from mixup_core.config.catalogue import Register, kind_name
+from mixup_core.config.parts import REQUIRED, members, parts, unmarked
+from mixup_core.config.spelling_errors import SpellingError, expected
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import parsed
-from mixup_core.tree.catalogue import Register, kind_name
-from mixup_core.tree.parts import REQUIRED, members, parts, unmarked
-from mixup_core.tree.spelling_errors import SpellingError, expected
 
 
 class UnreadableFieldError(Exception):

@@ -15,10 +15,10 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from mixup_core.config.catalogue import Register
 from mixup_core.plugins.loading import Plugin, load, loaded_files
 from mixup_core.plugins.registers import REGISTERS
 from mixup_core.plugins.source import PluginError, Source, package_source
-from mixup_core.tree.catalogue import Register
 
 GROUP = "mixsweep"
 

@@ -18,14 +18,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from mixup_core.images.data.catalog import PUBLISHED
-from mixup_core.images.data.facts import Dataset
-from mixup_core.images.metrics import require_own_metrics
-from mixup_core.plugins.failures import failure_of_plugin, what_happened
-from mixup_core.plugins.fields import UnreadableFieldError, check_fields
-from mixup_core.plugins.source import PluginError, Source, package_digest, read_source
-from mixup_core.problem import PROBLEMS, Problem
-from mixup_core.tree.catalogue import (
+from mixup_core.config.catalogue import (
     CatalogueError,
     Origin,
     Register,
@@ -33,6 +26,13 @@ from mixup_core.tree.catalogue import (
     catalogue_of,
     kind_name,
 )
+from mixup_core.images.data.catalog import PUBLISHED
+from mixup_core.images.data.facts import Dataset
+from mixup_core.images.metrics import require_own_metrics
+from mixup_core.plugins.failures import failure_of_plugin, what_happened
+from mixup_core.plugins.fields import UnreadableFieldError, check_fields
+from mixup_core.plugins.source import PluginError, Source, package_digest, read_source
+from mixup_core.problem import PROBLEMS, Problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

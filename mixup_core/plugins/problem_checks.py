@@ -6,6 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mixup_core.config.building import built, with_values
+from mixup_core.config.parts import leaves
+from mixup_core.config.possible_values import spellings, values
+from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.findings import BrokenError, Checks
 from mixup_core.plugins.own_draws import require_own_draws
@@ -13,11 +18,6 @@ from mixup_core.plugins.value_checks import require_possible
 from mixup_core.problem import Problem
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import built, with_values
-from mixup_core.tree.parts import leaves
-from mixup_core.tree.possible_values import spellings, values
-from mixup_core.tree.spelling_errors import SpellingError
-from mixup_core.tree.written_forms import flatten
 
 _EPOCHS = 3
 _MOST_TRAINED = 3

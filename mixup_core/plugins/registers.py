@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from mixup_core.config.catalogue import Register
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
@@ -12,7 +13,6 @@ from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.problem import PROBLEMS
-from mixup_core.tree.catalogue import Register
 
 REGISTERS: Mapping[str, Register[Any]] = {
     register.noun: register

@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from mixup_core.addresses import local_path
-from mixup_core.tree.catalogue import Origin
+from mixup_core.config.catalogue import Origin
 
 _MAX_BYTES = 1_000_000
 _CACHES = "__pycache__"

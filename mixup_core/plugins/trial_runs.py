@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from mixup_core.config.building import built
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.facts import DatasetInfo
@@ -20,7 +21,6 @@ from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
-from mixup_core.tree.building import built
 
 _EPOCHS = 3
 BASE: Mapping[str, Any] = {

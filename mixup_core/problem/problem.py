@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from mixup_core.config.catalogue import CatalogueError, Origin, Register, note_origin
+from mixup_core.config.parts import places
 from mixup_core.problem.axis import Axis
 from mixup_core.problem.comparing import Comparing
 from mixup_core.problem.cost import Cost
@@ -20,8 +22,6 @@ from mixup_core.problem.randomness import Randomness
 from mixup_core.problem.reading import Reading
 from mixup_core.problem.searching import Searching
 from mixup_core.problem.teaching import Teacher, Teaching
-from mixup_core.tree.catalogue import CatalogueError, Origin, Register, note_origin
-from mixup_core.tree.parts import places
 
 
 class _Problems(Register["str | Problem"]):

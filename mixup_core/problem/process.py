@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
+from mixup_core.config.limits import Range
 from mixup_core.records import EpochRecord
-from mixup_core.tree.limits import Range
 
 MAX_SEED = 2**63 - 1
 

@@ -15,14 +15,14 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, Positive, Range
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Comparing, Cost, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Positive, Range
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,6 +8,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Range
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import (
     Comparing,
@@ -21,8 +23,6 @@ from mixup_core.problem import (
 )
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Range
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -27,12 +27,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, Range
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Range
 
 FIRST_TIME = 2.0**-4
 """Time of gradient flow at the first record."""

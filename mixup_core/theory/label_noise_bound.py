@@ -22,12 +22,12 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Positive, Range
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Cost, Measuring, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Positive, Range
 
 EXTENT = 2.0
 """Half the width of the input distribution: x ~ U[-EXTENT, EXTENT]."""

@@ -17,6 +17,8 @@ from typing import Annotated, ClassVar, assert_never
 
 import numpy as np
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import NonNegative, Positive, Range
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import (
     Axis,
@@ -39,8 +41,6 @@ from mixup_core.theory.linear_correlations import (
     pair_excess,
     sampled_correlations,
 )
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import NonNegative, Positive, Range
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

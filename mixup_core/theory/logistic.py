@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.config.catalogue import origin_of
 from mixup_core.laws import Law
 from mixup_core.rules import require
-from mixup_core.tree.catalogue import origin_of
 
 _NEWTON_STEPS = 200
 _SMALLEST_GAIN = 1e-12

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.arrays import Floats
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, NonNegative, Positive, Range
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import (
     Axis,
@@ -39,8 +41,6 @@ from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.local_optimum import local_weights
 from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
 from mixup_core.theory.segments import distances_to_segments
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
 EXTENT = 2.0
 """Half the side of the square [-EXTENT, EXTENT]^2 in which the decision boundary is computed."""

@@ -31,12 +31,12 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, Range
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Range
 
 INITIAL_SD = 0.1
 """Standard deviation of the initial weights: theta_0 ~ N(0, INITIAL_SD^2 I)."""

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.arrays import Floats
+from mixup_core.config.written_forms import spelled
 from mixup_core.laws import Law
 from mixup_core.mixing.cells import draw_kept
 from mixup_core.problem import (
@@ -50,7 +51,6 @@ from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask
 from mixup_core.theory.point_mixing import FeatureTeacher, Mixing
 from mixup_core.theory.rare_features_config import NUM_FEATURES, RareFeaturesConfig
-from mixup_core.tree.written_forms import spelled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, NonNegative, Positive, Range, Share, Whole
 from mixup_core.laws import Erm, Law
 from mixup_core.laws.schedules import Easy, EasyHardEasy, Hard, epoch_after
 from mixup_core.problem import Seed
 from mixup_core.rules import require
 from mixup_core.theory.operations import PatchLinear, PatchOperation
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Share, Whole
 
 NUM_FEATURES = 4
 """Number of features: v, u (common) and v', u' (rare). The first four coordinates of a patch are

@@ -21,6 +21,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Positive, Range
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import (
     Axis,
@@ -37,8 +39,6 @@ from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes
 from mixup_core.theory.support_vectors import max_margin_direction
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Positive, Range
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

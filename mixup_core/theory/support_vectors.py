@@ -18,6 +18,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, NonNegative, Range
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import (
     Axis,
@@ -34,8 +36,6 @@ from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.logistic import floor, slopes
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, NonNegative, Range
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

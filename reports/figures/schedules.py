@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
+from mixup_core.config.written_forms import spelled
 from mixup_core.laws import Law
-from mixup_core.tree.written_forms import spelled
 from reports.figures.canvas import PANEL_INCHES, Figure, finished, styled
 from reports.figures.colours import Look
 from reports.numbers.spelling import spell_csv

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
+from mixup_core.config.building import with_values
 from mixup_core.keys import stage_keys
-from mixup_core.tree.building import with_values
 from reports.figures.canvas import PANEL_INCHES, Figure, finished, styled
 from reports.figures.colours import Look
 from reports.figures.parameter_axis import (

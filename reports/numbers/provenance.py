@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.addresses import without_secrets
+from mixup_core.config.written_forms import flatten, origins_in
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.numeric_settings import BEGAN_IN, differences
-from mixup_core.tree.written_forms import flatten, origins_in
 from reports.numbers.code_origin import JOB_VARIABLE, SOURCE, describe_code, spell_code
 from reports.numbers.machine_paths import command_elsewhere, path_elsewhere, text_elsewhere
 from sweeps.state.results import TRIED, RunResult, ended_on_budget

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from mixup_core.tree.parts import leaves
+from mixup_core.config.parts import leaves
 from reports.numbers.runs import settings_of
 from sweeps.study.study import Study
 

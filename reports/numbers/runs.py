@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from mixup_core.config.written_forms import flatten
 from mixup_core.problem import Config
-from mixup_core.tree.written_forms import flatten
 from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv
 from reports.numbers.summary import summarise_runs

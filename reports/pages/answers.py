@@ -20,7 +20,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from mixup_core.tree.written_forms import flatten
+from mixup_core.config.written_forms import flatten
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from reports.numbers.verdict import Verdict
 from reports.pages.claims_index import verdicts_of_today

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from mixup_core.config.building import with_values
+from mixup_core.config.written_forms import flatten
 from mixup_core.problem import Config, Metric, problem_of
-from mixup_core.tree.building import with_values
-from mixup_core.tree.written_forms import flatten
 from reports.numbers.arms import ArmRow
 from reports.numbers.comparison import Comparison
 from reports.numbers.effects import detectable_difference, upper_sd

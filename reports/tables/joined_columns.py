@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mixup_core.tree.written_forms import flatten
+from mixup_core.config.written_forms import flatten
 from reports.numbers.predicted import ReadPredictions, gather_predictions
 from reports.numbers.provenance import spell_origin
 from reports.numbers.runs import arrange

@@ -5,8 +5,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from mixup_core.config.written_forms import flatten
 from mixup_core.problem import Config
-from mixup_core.tree.written_forms import flatten
 from reports.numbers.arms import summarise_arm
 from reports.numbers.runs import values_of
 from reports.numbers.spelling import spell_amount, spell_estimate

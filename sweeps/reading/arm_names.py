@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mixup_core.tree.written_forms import spelled
+from mixup_core.config.written_forms import spelled
 
 MAX_NAME = 100
 """Largest number of characters in the name of a study or an arm, including the values of a grid."""

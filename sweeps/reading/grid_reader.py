@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, get_origin
 
-from mixup_core.tree.parts import members, unmarked
-from mixup_core.tree.written_forms import spelled
+from mixup_core.config.parts import members, unmarked
+from mixup_core.config.written_forms import spelled
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_paths import Settings, above
 from sweeps.reading.tree_reader import TreeReader

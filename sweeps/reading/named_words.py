@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mixup_core.tree.catalogue import NAME
+from mixup_core.config.catalogue import NAME
 
 _CONFIGURED = ("problem", "base", "grid", "zip", "exclude", "search")
 """Keys of a study file, besides `arms`, that contain parts of configurations."""

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from mixup_core.config.building import parsed, with_values
+from mixup_core.config.parts import parts
+from mixup_core.config.short_forms import tag_meant
+from mixup_core.config.written_forms import flatten, spelled
 from mixup_core.problem import Config, Problem
 from mixup_core.rules import RuleError, shown
-from mixup_core.tree.building import parsed, with_values
-from mixup_core.tree.parts import parts
-from mixup_core.tree.short_forms import tag_meant
-from mixup_core.tree.written_forms import flatten, spelled
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Mistake, Place
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, config_paths, stand_ins

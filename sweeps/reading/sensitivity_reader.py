@@ -6,11 +6,11 @@ The section lists alternative settings under which every claim is judged again.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mixup_core.config.building import with_values
+from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key
 from mixup_core.problem import Config, Problem, with_named_teacher
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
-from mixup_core.tree.written_forms import flatten
 from sweeps.reading.arm_names import arm_name
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_reader import TreeReader

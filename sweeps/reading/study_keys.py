@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Among, Count, Matching, PlainText, Positive
+from mixup_core.config.parts import parts
 from mixup_core.problem import DEFAULT_PROBLEM, MAX_SEED, PROBLEMS
 from mixup_core.rules import RuleError, require
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Among, Count, Matching, PlainText, Positive
-from mixup_core.tree.parts import parts
 from sweeps.study.budget import Budget
 from sweeps.study.readouts import Last, Readout
 from sweeps.study.search import SearchStrategy, SeedList

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key
 from mixup_core.problem import (
     DEFAULT_PROBLEM,
@@ -18,7 +19,6 @@ from mixup_core.problem import (
     with_named_teacher,
 )
 from mixup_core.rules import RuleError
-from mixup_core.tree.written_forms import flatten
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name, coded_values
 from sweeps.reading.claims_reader import ClaimsReader
 from sweeps.reading.grid_reader import GridReader

@@ -6,11 +6,11 @@ from dataclasses import dataclass, is_dataclass
 from itertools import accumulate, product
 from typing import Any, get_args, get_origin
 
+from mixup_core.config.building import built
+from mixup_core.config.limits import Range
+from mixup_core.config.parts import REQUIRED, Leaf, leaves, limits, members, parts, unmarked, words
 from mixup_core.problem import DataError, Problem
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import built
-from mixup_core.tree.limits import Range
-from mixup_core.tree.parts import REQUIRED, Leaf, leaves, limits, members, parts, unmarked, words
 from sweeps.reading.strict_yaml import REFUSED, At
 
 

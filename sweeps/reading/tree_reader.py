@@ -6,13 +6,13 @@ from dataclasses import is_dataclass
 from itertools import islice
 from typing import Any, get_args, get_origin
 
+from mixup_core.config.building import parsed
+from mixup_core.config.catalogue import kind_name
+from mixup_core.config.parts import members, parts, unmarked
+from mixup_core.config.spelling_errors import SpellingError
 from mixup_core.plugins.registers import REGISTERS
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError, shown
-from mixup_core.tree.building import parsed
-from mixup_core.tree.catalogue import kind_name
-from mixup_core.tree.parts import members, parts, unmarked
-from mixup_core.tree.spelling_errors import SpellingError
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_refused
 from sweeps.reading.study_keys import range_hint
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mixup_core.config.written_forms import plugins_of
 from mixup_core.faults import fault_of
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
@@ -30,7 +31,6 @@ from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from mixup_core.tree.written_forms import plugins_of
 from sweeps.running.assignment import Assignment
 from sweeps.running.global_draws import each_without_global_draws, without_global_draws
 from sweeps.running.retries import DeviceFaultError, KernelFaultError, device_id

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from mixup_core.config.building import built
+from mixup_core.config.written_forms import flatten, origins_in
 from mixup_core.plugins.loading import load, sources_of
 from mixup_core.plugins.source import Source
 from mixup_core.problem import problem_named
-from mixup_core.tree.building import built
-from mixup_core.tree.written_forms import flatten, origins_in
 from sweeps.running.assignment import Assignment
 
 _CONFIGS = ("config", "teacher")

@@ -13,9 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from mixup_core.config.written_forms import flatten
 from mixup_core.faults import fault_of
 from mixup_core.problem import Config, problem_of
-from mixup_core.tree.written_forms import flatten
 from sweeps.machine.address_space import limited_bytes
 from sweeps.machine.free_memory import free_bytes, held_bytes
 from sweeps.machine.processor import processor

@@ -19,13 +19,13 @@ from itertools import zip_longest
 from typing import Any, Self
 
 from mixup_core.addresses import without_secrets
+from mixup_core.config.written_forms import flatten, plugins_of
 from mixup_core.keys import stage_keys
 from mixup_core.problem import KnownData
 from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.notes import LATEST_MS, filled, parse_note
-from mixup_core.tree.written_forms import flatten, plugins_of
 from sweeps.study.study import Study
 
 _TOP = "studies"

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, Range
 from mixup_core.store.manifests import EpochFacts, Stage
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Range
 
 GPUS_PER_RUN = "gpus_per_run"
 """Key in the environment of a stage; its value is the number of GPUs that the run used."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Distinct, PlainText, Positive
 from mixup_core.rules import RuleError, require
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Distinct, PlainText, Positive
 from sweeps.study.readouts import ClaimReadout
 
 Relation = Literal["less", "greater", "at_least", "at_most", "within"]

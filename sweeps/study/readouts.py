@@ -6,9 +6,9 @@ from itertools import accumulate, islice
 from statistics import fmean
 from typing import Annotated, ClassVar
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, Range
 from mixup_core.records import EpochRecord
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Range
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

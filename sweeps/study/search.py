@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from operator import eq
 from typing import Annotated, Any, Literal, assert_never
 
+from mixup_core.config.building import with_values
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, Distinct, Range
+from mixup_core.config.written_forms import plugins_of
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Seed, problem_of, with_named_teacher
 from mixup_core.rules import require
-from mixup_core.tree.building import with_values
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Distinct, Range
-from mixup_core.tree.written_forms import plugins_of
 from sweeps.study.added_arm import name_of_point
 from sweeps.study.budget import Budget
 from sweeps.study.space import Categorical, Distribution, Integer, Real, Space

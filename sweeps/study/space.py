@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, Range
 from mixup_core.rules import require
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Range
 
 MAX_GRID = 10_000
 """Largest number of points of a grid."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from mixup_core.config.parts import leaves
+from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Problem, problem_of
-from mixup_core.tree.parts import leaves
-from mixup_core.tree.written_forms import flatten
 from sweeps.study.added_arm import AddedArm, name_of_confirmation
 from sweeps.study.budget import Budget
 from sweeps.study.claims import Claim

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Distinct, Range
 from mixup_core.rules import require
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Distinct, Range
 
 _SPREAD = 1.4
 """Exponent that spaces the planned looks. Of seven simulated plans, six looks from 3 to 20 seeds

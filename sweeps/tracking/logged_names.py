@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from functools import cached_property
 
+from mixup_core.config.written_forms import flatten, plugins_of
 from mixup_core.problem import Config, problem_of
-from mixup_core.tree.written_forms import flatten, plugins_of
 from sweeps.study.study import Study
 
 

@@ -79,7 +79,7 @@ def measure(home: Path, store: str, runs: int) -> dict[str, float]:
     for name, arguments in COMMANDS.items():
         line = [*arguments, override] if arguments[-1] == "--set" else list(arguments)
         line += ["--home", str(home), "--store", store]
-        cpu, peak = _spent(["-m", "sweeps.cli", *line], home)
+        cpu, peak = _spent(["-m", "mixsweep", *line], home)
         figures[f"{name}_cpu_seconds"] = cpu
         figures[f"{name}_peak_mb"] = peak
         sys.stdout.write(f"{store}: {name} {cpu:.1f} s, {peak:.0f} MB\n")

@@ -217,7 +217,7 @@ class _Ordered:
 def export(name: str, home: Path, folder: Path = MEASUREMENTS) -> None:
     """Train a study into a home unless it is stored there, and write its errors as a table."""
     file = Path(__file__).with_name(f"{name}.yaml")
-    command = [sys.executable, "-m", "sweeps.cli", "run", str(file), "--engine", "inline"]
+    command = [sys.executable, "-m", "mixsweep", "run", str(file), "--engine", "inline"]
     subprocess.run([*command, "--home", str(home)], check=True)
     study, store = load_study(str(file), []), Store(str(home / "store"))
     assert study.search is not None

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
+from mixup_core.config.building import parsed
 from mixup_core.images.data.datasets import load
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.training import fit
-from mixup_core.tree.building import parsed
 from sweeps.reading.study_file import load_study
 from tests.bench.pairs import arguments_of, spread
 from tests.soak.findings import publish

@@ -134,7 +134,7 @@ def run_mixsweep(home: Path, *, killed: bool) -> dict[str, float]:
     """Run the search with mixsweep; after a kill, only what was not stored is trained again."""
     store = Store(str(home / "ours" / "store"))
     command = [
-        sys.executable, "-m", "sweeps.cli", "run", str(home / "bench.yaml"),
+        sys.executable, "-m", "mixsweep", "run", str(home / "bench.yaml"),
         "--home", str(home / "ours"), "--slots", "1",
     ]  # fmt: skip
     seconds, done = run(command, lambda: len(store.keys()) - SEEDS, killed=killed)

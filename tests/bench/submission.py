@@ -26,7 +26,7 @@ def seconds_to_first_epoch(head: Head, home: Path) -> float:
     started = time.time()
     subprocess.run(
         [
-            sys.executable, "-m", "sweeps.cli", "submit", "digits",
+            sys.executable, "-m", "mixsweep", "submit", "digits",
             "--address", head.address, "--home", str(home),
         ],
         env={**os.environ, **head.environment()}, check=True, capture_output=True,

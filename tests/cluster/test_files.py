@@ -276,7 +276,7 @@ def test_the_slurm_script_passes_the_options_that_symmetric_run_requires() -> No
     (command,) = [line for line in script.splitlines() if "symmetric-run" in line]
     ray_part, separator, entrypoint = command.partition(" -- ")
     assert separator
-    assert "-m sweeps run" in entrypoint
+    assert "-m mixsweep run" in entrypoint
     for option in ("--address", "--min-nodes", "--num-cpus", "--num-gpus"):
         assert f"{option} " in ray_part
     for option in ("--head", "--port", "--node-ip-address", "--block"):

@@ -79,7 +79,7 @@ def test_a_missing_package_is_reported_in_one_line(
 ) -> None:
     without = (
         "import sys; sys.modules['s3fs'] = None; sys.argv[0] = 'mixsweep'; "
-        "from sweeps.cli import main; main()"
+        "from mixsweep.cli.main import main; main()"
     )
     ran = subprocess.run(
         [sys.executable, "-c", without, "status", "digits", "--store", "s3://studies/a"],

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from mixsweep.cli import submission
 from reports.numbers.code_origin import describe_repository
-from sweeps.commands import submission
 from tests.cluster.head import Head, started_head
 from tests.conftest import CommandLine
 from tests.faults.launches import Task, wait_for
@@ -222,7 +222,7 @@ def test_ray_job_submit_gives_the_same_results_as_a_local_run(
     mixsweep = command_line(**head.environment())
     ray = [sys.executable, "-m", "ray.scripts.scripts", "job", "submit"]
     job = [
-        "env", "MIXSWEEP_COMMIT=0123abc", sys.executable, "-m", "sweeps", "run", "digits",
+        "env", "MIXSWEEP_COMMIT=0123abc", sys.executable, "-m", "mixsweep", "run", "digits",
         "--home", str(mixsweep.home),
     ]  # fmt: skip
     files = ["--working-dir", ".", "--runtime-env", "cluster/runtime-env.yaml"]

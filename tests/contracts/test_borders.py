@@ -97,7 +97,12 @@ def test_sql_is_only_in_the_two_modules_that_state_a_reason() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["mixup_core.images.config", "mixup_core.laws", "mixup_core.store.checkpoints", "sweeps.cli"],
+    [
+        "mixup_core.images.config",
+        "mixup_core.laws",
+        "mixup_core.store.checkpoints",
+        "mixsweep.cli.main",
+    ],
 )
 def test_importing_configs_laws_store_and_cli_loads_no_heavy_package(module: str) -> None:
     assert _loaded_by(f"import {module}") == set()
@@ -105,14 +110,14 @@ def test_importing_configs_laws_store_and_cli_loads_no_heavy_package(module: str
 
 def test_importing_the_run_command_loads_ray_and_no_other_heavy_package() -> None:
     """PyTorch is imported by the workers, MLflow by the tracker, Optuna by searches."""
-    program = "import sweeps.commands.run, sweeps.running.launch, sweeps.tracking.projection"
+    program = "import mixsweep.cli.run, sweeps.running.launch, sweeps.tracking.projection"
     assert _loaded_by(program) == {"ray"}
 
 
 def test_running_plan_and_status_loads_no_heavy_package(tmp_path: Path) -> None:
     program = f"""
     from contextlib import redirect_stdout
-    from sweeps.cli import commands
+    from mixsweep.cli.main import commands
     import io
     for verb in ("plan", "status"):
         with redirect_stdout(io.StringIO()):

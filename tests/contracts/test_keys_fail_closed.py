@@ -14,6 +14,10 @@ from typing import Any, get_args
 import pytest
 import torch
 
+from mixup_core.config.building import built
+from mixup_core.config.catalogue import catalogue_of
+from mixup_core.config.parts import leaves, members, parts
+from mixup_core.config.written_forms import flatten
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images, Splits
@@ -24,10 +28,6 @@ from mixup_core.plugins.problem_checks import smallest
 from mixup_core.problem import PROBLEMS, Teacher, problem_named, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import built
-from mixup_core.tree.catalogue import catalogue_of
-from mixup_core.tree.parts import leaves, members, parts
-from mixup_core.tree.written_forms import flatten
 from tests.single_changes import FIXED, NEVER_MET, changed, configurations
 
 

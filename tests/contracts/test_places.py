@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from mixsweep import plugins
+from mixup_core.config.catalogue import Catalogue, kind_name
 from mixup_core.images.data.catalog import PUBLISHED
 from mixup_core.plugins.registers import REGISTERS
 from mixup_core.problem import PROBLEMS, Problem
-from mixup_core.tree.catalogue import Catalogue, kind_name
 
 ROOT = Path(__file__).parents[2]
 CODE = [

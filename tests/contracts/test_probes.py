@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from mixup_core.config.catalogue import kind_name
 from mixup_core.images.probes.probe import Probe
 from mixup_core.plugins.checking import checks_of_member
 from mixup_core.plugins.findings import findings
-from mixup_core.tree.catalogue import kind_name
 
 CONTRACTS = {
     "its values are finite numbers",

@@ -6,12 +6,12 @@ from typing import Any, get_args, get_origin
 
 import pytest
 
+from mixup_core.config.building import built
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Range
+from mixup_core.config.parts import limits, members, parts, unmarked
 from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import built
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Range
-from mixup_core.tree.parts import limits, members, parts, unmarked
 from sweeps.reading.study_keys import EntryKeys, SearchKeys, StudyKeys
 from sweeps.reading.tree_paths import stand_ins
 from sweeps.study.budget import Budget

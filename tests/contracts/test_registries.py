@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from mixup_core.config.building import parsed, with_values
+from mixup_core.config.catalogue import kind_name
+from mixup_core.config.parts import members
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.averaging import Averaging
 from mixup_core.images.choices.models import Model
@@ -31,9 +34,6 @@ from mixup_core.mixing.partners import Partner
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import parsed, with_values
-from mixup_core.tree.catalogue import kind_name
-from mixup_core.tree.parts import members
 from tests.covering import covering
 
 GUIDED = {"teacher": "erm", "teacher_key": "0" * 32, "warm_up": 0.0}

@@ -31,7 +31,7 @@ the first word of a wrong name in a study file, for a hint.
 OTHER_TEXTS = {
     "reports/numbers/provenance.py": ["environment.get('settings', '').split(' ')"],
     "reports/tables/captions.py": ["phrase.split(' ')"],
-    "sweeps/commands/why.py": [
+    "mixsweep/cli/why.py": [
         "text.split(' ', 2)",
         "stage.environment.get(TRIED, '').partition(' ')",
     ],

@@ -172,7 +172,7 @@ def test_every_command_and_script_of_a_page_runs_in_order(page: Path, tmp_path: 
 def _environment(folder: Path) -> Mapping[str, str]:
     programs = folder / "bin"
     programs.mkdir()
-    for name, module in (("mixsweep", "-m sweeps.cli"), ("python", "")):
+    for name, module in (("mixsweep", "-m mixsweep"), ("python", "")):
         (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
         (programs / name).chmod(0o755)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}

@@ -12,8 +12,8 @@ import pytest
 import scipy.stats
 import yaml
 
+from mixup_core.config.written_forms import flatten
 from mixup_core.problem import problem_named
-from mixup_core.tree.written_forms import flatten
 from reports.numbers.verdicts import judge
 from sweeps.reading.study_file import bundled_names, load_study, study_of
 from sweeps.reading.tree_paths import config_paths
@@ -193,7 +193,7 @@ def test_no_text_promises_that_epochs_are_never_trained_again() -> None:
 @pytest.mark.parametrize("name", bundled_names())
 def test_a_bundled_study_names_its_schema_for_editors_in_a_comment(name: str) -> None:
     first, second, *_ = (ROOT / "sweeps" / "studies" / f"{name}.yaml").read_text().splitlines()
-    template = (ROOT / "sweeps" / "templates" / "study.yaml").read_text().splitlines()
+    template = (ROOT / "mixsweep" / "templates" / "study.yaml").read_text().splitlines()
     assert first == template[0]
     assert f"```text\n{first}\n```" in (DOCS / "install.md").read_text()
     assert second == f"study: {name}"

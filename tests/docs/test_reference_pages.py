@@ -16,9 +16,9 @@ import pytest
 import yaml
 from PIL import Image
 
+from mixup_core.config.parts import REQUIRED, members, parts, places, unmarked
+from mixup_core.config.written_forms import defaults, flatten
 from mixup_core.problem import PROBLEMS, problem_named
-from mixup_core.tree.parts import REQUIRED, members, parts, places, unmarked
-from mixup_core.tree.written_forms import defaults, flatten
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import StudyError, study_of
 from sweeps.reading.study_keys import EntryKeys, SearchKeys, StudyKeys

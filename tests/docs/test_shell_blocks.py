@@ -15,7 +15,7 @@ import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
-from sweeps.cli import commands
+from mixsweep.cli.main import commands
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -173,7 +173,7 @@ def test_the_options_of_postgresql_exist(program: str) -> None:
 def test_the_command_for_completion_prints_a_script_of_the_shell(shell: str) -> None:
     text = (ROOT / "docs" / "install.md").read_text()
     assert "_MIXSWEEP_COMPLETE=bash_source mixsweep" in text
-    start = "import sys; sys.argv = ['mixsweep']; from sweeps.__main__ import main; main()"
+    start = "import sys; sys.argv = ['mixsweep']; from mixsweep.__main__ import main; main()"
     printed = subprocess.run(
         [sys.executable, "-c", start], capture_output=True, text=True, check=True,
         env={**os.environ, "_MIXSWEEP_COMPLETE": f"{shell}_source"},

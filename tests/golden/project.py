@@ -1,13 +1,13 @@
 """All imports of the golden tests from the project: the only place to change when modules move."""
 
+from mixup_core.config.catalogue import catalogue_of
+from mixup_core.config.parts import REQUIRED, members, parts
+from mixup_core.config.written_forms import flatten, spelled
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.fetching import data_root
 from mixup_core.images.training import fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import PROBLEMS, problem_named
-from mixup_core.tree.catalogue import catalogue_of
-from mixup_core.tree.parts import REQUIRED, members, parts
-from mixup_core.tree.written_forms import flatten, spelled
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.search import confirming
 

@@ -90,7 +90,7 @@ def _unpack(commit: str, folder: Path) -> None:
 
 def _fetch_data() -> None:
     """Download Fashion-MNIST to this machine's data folder if it is missing."""
-    command = [sys.executable, "-m", "sweeps.cli", "data", "fetch", "fashion-mnist"]
+    command = [sys.executable, "-m", "mixsweep", "data", "fetch", "fashion-mnist"]
     subprocess.run(command, cwd=HERE, env=_environment(HERE), check=True, stdout=sys.stderr)
 
 
@@ -130,7 +130,7 @@ def _trained(
     environment = _environment(code) | {"MIXSWEEP_DATA": str(home / "data")}
     for overrides in launches:
         command = [
-            sys.executable, "-m", "sweeps.cli", "run", str(study), "--home", str(home),
+            sys.executable, "-m", "mixsweep", "run", str(study), "--home", str(home),
             "--slots", "1", "--device", "cpu", "--gpus-per-run", "0", "--keep-final-states",
             *(part for override in overrides for part in ("--set", override)),
         ]  # fmt: skip

@@ -44,7 +44,7 @@ WIDE = "  wide: {mix.law: erm, model: {name: narrow-resnet, width: 512}}\n"
 
 def _command(folder: Path, study: str = STUDY) -> list[str]:
     (folder / "on-gpu.yaml").write_text(study)
-    run = [sys.executable, "-m", "sweeps", "run", str(folder / "on-gpu.yaml")]
+    run = [sys.executable, "-m", "mixsweep", "run", str(folder / "on-gpu.yaml")]
     return [*run, "--engine", "inline", "--home", str(folder / "home")]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from mixup_core.config.building import parsed, with_values
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
@@ -25,7 +26,6 @@ from mixup_core.mixing.partners import Partner
 from mixup_core.numeric_settings import fix_precision
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
-from mixup_core.tree.building import parsed, with_values
 from tests.contracts import test_registries as registries
 from tests.contracts.test_registries import SMALL
 from tests.covering import covering

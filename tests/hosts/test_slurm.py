@@ -165,7 +165,7 @@ def test_slurm_runs_the_file_and_ends_the_job_with_the_exit_code_of_the_study(
     state = site.wait_for_end(number)
     said = site.output(number)
     assert (state["JobState"], state["ExitCode"]) == ("FAILED", "3:0"), said
-    assert "trained on 2 nodes: -u -m sweeps run digits --address 10.77.0.51:6379" in said
+    assert "trained on 2 nodes: -u -m mixsweep run digits --address 10.77.0.51:6379" in said
     assert said.endswith("exit code 3\n")
 
 

@@ -23,6 +23,8 @@ import yaml
 
 import mixsweep
 from mixsweep import plugins
+from mixup_core.config.catalogue import Catalogue
+from mixup_core.config.parts import members
 from mixup_core.images.choices.averaging import Averaging
 from mixup_core.images.choices.rates import LrSchedule
 from mixup_core.images.config import TrainConfig
@@ -32,8 +34,6 @@ from mixup_core.images.training import fit
 from mixup_core.laws.schedules import Schedule
 from mixup_core.mixing.partners import Partner
 from mixup_core.plugins.registers import REGISTERS
-from mixup_core.tree.catalogue import Catalogue
-from mixup_core.tree.parts import members
 
 PACKAGES = ("mixsweep", "mixup_core")
 METHODS = (FunctionType, classmethod, staticmethod, property, cached_property)
@@ -93,7 +93,7 @@ def _of_assignment(module: ModuleType, name: str) -> tuple[str, str]:
 
 
 DOCSTRINGS = dict(_docstrings())
-TRAINS = "mixsweep.run"
+TRAINS = "mixsweep.api.run"
 """Function whose example trains a study; other examples load its results."""
 LOADS = [name for name, text in DOCSTRINGS.items() if 'home="runs"' in text]
 

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import mixsweep
+from mixsweep.cli.main import commands
+from mixsweep.cli.request import RefusedError
 from mixup_core.store.checkpoints import Store
-from sweeps.cli import commands
-from sweeps.commands.request import RefusedError
 from sweeps.reading.study_file import StudyError
 from sweeps.state.ledger import enter
 from tests.filled import train_into

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from hypothesis import strategies as st
 
+from mixup_core.config.building import with_values
+from mixup_core.config.catalogue import catalogue_of
+from mixup_core.config.parts import leaves, limits, members, parts, words
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
-from mixup_core.tree.catalogue import catalogue_of
-from mixup_core.tree.parts import leaves, limits, members, parts, words
 
 
 def spellings(hint: Any) -> st.SearchStrategy[Any]:

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixup_core import keys
+from mixup_core.config.building import with_values
+from mixup_core.config.written_forms import flatten, spelled
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.mix_config import MixConfig
@@ -22,8 +24,6 @@ from mixup_core.problem import Keying, Problem, problem_named
 from mixup_core.rounding import rounded
 from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig
-from mixup_core.tree.building import with_values
-from mixup_core.tree.written_forms import flatten, spelled
 from tests.mixup_core.random_trees import trees
 
 BASE = TrainConfig(epochs=4, batch_size=8)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mixup_core.config.parts import leaves
 from mixup_core.problem import (
     PROBLEMS,
     DivergedError,
@@ -16,7 +17,6 @@ from mixup_core.problem import (
     problem_named,
     problem_of,
 )
-from mixup_core.tree.parts import leaves
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from mixup_core.config.written_forms import flatten
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.manifests import EpochFacts, Stage
-from mixup_core.tree.written_forms import flatten
 from reports.numbers.responses import plane_of, response_of
 from reports.pages.build import draft_report
 from reports.tables.frames import epochs_frame, runs_frame

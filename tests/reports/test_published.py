@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mixup_core.tree.written_forms import flatten
+from mixup_core.config.written_forms import flatten
 from reports.numbers.summary import summarise
 from sweeps.reading.study_file import load_study
 from sweeps.study.added_arm import name_of_confirmation

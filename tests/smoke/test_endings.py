@@ -27,7 +27,7 @@ STATES = {
 def ran(
     state: str, *arguments: str, home: Path, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    command = shlex.join([sys.executable, "-m", "sweeps.cli", *arguments])
+    command = shlex.join([sys.executable, "-m", "mixsweep", *arguments])
     shell = STATES[state].format(command=command)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MIX", "MLFLOW_", "RAY_"))}
     done = subprocess.run(
@@ -95,8 +95,8 @@ def test_bad_input_exits_2_in_every_state_of_the_streams(tmp_path: Path, state: 
 
 MISTAKEN = """
 import sys
-from sweeps import cli
-from sweeps.commands import run
+from mixsweep.cli import main as cli
+from mixsweep.cli import run
 
 def plan_study(*_, **__):
     raise ZeroDivisionError("of ours")
@@ -131,7 +131,7 @@ def test_an_unexpected_error_is_reported_in_one_line_and_passed_to_the_hook(tmp_
 def test_a_launch_on_ray_with_too_little_address_space_is_refused(
     tmp_path: Path,
 ) -> None:
-    shell = f"ulimit -v 4000000; exec {sys.executable} -m sweeps.cli run {STUDY} --slots 1"
+    shell = f"ulimit -v 4000000; exec {sys.executable} -m mixsweep run {STUDY} --slots 1"
     done = subprocess.run(
         ["bash", "-c", shell],
         env={**os.environ, "MIXSWEEP_HOME": str(tmp_path / "runs")},
@@ -160,7 +160,7 @@ def test_a_memory_error_is_reported_in_one_sentence_and_not_as_a_bug(tmp_path: P
 
 @pytest.mark.parametrize("command", ["run digits", "schema"])
 def test_a_deleted_working_directory_is_reported(tmp_path: Path, command: str) -> None:
-    shell = f"cd {tmp_path} && mkdir gone && cd gone && rmdir ../gone && exec $PYTHON -m sweeps.cli"
+    shell = f"cd {tmp_path} && mkdir gone && cd gone && rmdir ../gone && exec $PYTHON -m mixsweep"
     done = subprocess.run(
         ["bash", "-c", f"{shell} {command}"],
         env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(STUDY.parents[2])},
@@ -204,7 +204,7 @@ def end(self, run):
         Monitor.end = usual
 
 Monitor.end = end
-from sweeps.cli import main
+from mixsweep.cli.main import main
 main()
 """
 

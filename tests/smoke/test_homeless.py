@@ -23,7 +23,7 @@ def ran(place: Path, *arguments: str, **home: str) -> "subprocess.CompletedProce
     unset = {"HOME", "USER", "LOGNAME", "LNAME", "USERNAME", "XDG_CACHE_HOME", "MIXSWEEP_DATA"}
     kept = {name: value for name, value in os.environ.items() if name not in unset}
     return subprocess.run(
-        [*_HOMELESS, sys.executable, "-m", "sweeps.cli", *arguments],
+        [*_HOMELESS, sys.executable, "-m", "mixsweep", *arguments],
         env={**kept, "PYTHONPATH": str(Path(__file__).parents[2]), **home},
         capture_output=True, text=True, check=False, cwd=place,
     )  # fmt: skip

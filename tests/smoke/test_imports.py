@@ -9,7 +9,7 @@ import pytest
 
 _STUDY = Path(__file__).parents[1] / "faults" / "closed-form.yaml"
 _DECOYS = ("sklearn", "pandas", "scipy", "statistics", "plugins", "torchvision", "fsspec")
-_START = "import sys; from sweeps import cli; cli.main()"
+_START = "import sys; from mixsweep.cli import main as cli; cli.main()"
 
 
 @pytest.mark.slow

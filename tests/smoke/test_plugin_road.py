@@ -55,7 +55,7 @@ def head() -> Iterator[Head]:
 
 
 def test_the_plugin_template_has_fewer_than_100_lines() -> None:
-    text = resources.files("sweeps.templates").joinpath("plugin.py").read_text()
+    text = resources.files("mixsweep.templates").joinpath("plugin.py").read_text()
     assert text.count("\n") < 100
 
 

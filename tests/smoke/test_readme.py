@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sweeps.cli import commands
+from mixsweep.cli.main import commands
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -83,7 +83,7 @@ def test_every_command_and_script_runs_in_a_clone_in_order(tmp_path: Path) -> No
     clone, programs = tmp_path / "mixsweep", tmp_path / "bin"
     subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, clone], check=True)
     programs.mkdir()
-    for name, module in (("mixsweep", "-m sweeps.cli"), ("python", "")):
+    for name, module in (("mixsweep", "-m mixsweep"), ("python", "")):
         (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
         (programs / name).chmod(0o755)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}

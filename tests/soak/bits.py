@@ -52,10 +52,10 @@ def train() -> None:
     fix_precision(os.environ)
     import torch
 
+    from mixup_core.config.building import with_values
     from mixup_core.images.training import start
     from mixup_core.keys import stage_keys
     from mixup_core.store.checkpoints import Store
-    from mixup_core.tree.building import with_values
     from sweeps.reading.study_file import load_study
     from sweeps.running.assignment import Assignment
     from sweeps.running.storing import Storing

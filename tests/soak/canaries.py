@@ -108,19 +108,19 @@ def main() -> None:
         for command in COMMANDS:
             arguments = command.format(study=study, home=home).split()
             taken = subprocess.run(
-                [sys.executable, "-m", "sweeps", arguments[0], "--help"],
+                [sys.executable, "-m", "mixsweep", arguments[0], "--help"],
                 env=environment, capture_output=True, text=True, check=True,
             ).stdout  # fmt: skip
             given = [part for o, url in options.items() if f"{o} " in taken for part in (o, url)]
             done = subprocess.run(
-                [sys.executable, "-m", "sweeps", *arguments, *given],
+                [sys.executable, "-m", "mixsweep", *arguments, *given],
                 env=environment, capture_output=True, text=True, check=False, timeout=1200,
             )  # fmt: skip
             num_commands += 1
             said = done.stdout + done.stderr
             wrong += [f"{command} ended with {done.returncode}: {said}"] if done.returncode else []
             wrong += [f"{command} says {said}"] if leaks(said) else []
-        code, said = said_by_ui([sys.executable, "-m", "sweeps"], environment, place.folder)
+        code, said = said_by_ui([sys.executable, "-m", "mixsweep"], environment, place.folder)
         wrong += [f"ui ended with {code}: {said}"] if leaks(said) or code not in {0, 2} else []
     files = sum(path.is_file() for path in place.folder.rglob("*"))
     wrong += sorted(lookout.found | leaking_files(place.folder))

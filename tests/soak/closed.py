@@ -130,7 +130,7 @@ class Trial:
         return done.returncode, done.stdout + done.stderr
 
 
-_MIXSWEEP = (sys.executable, "-P", "-m", "sweeps.cli")
+_MIXSWEEP = (sys.executable, "-P", "-m", "mixsweep")
 """Command line like the installed command: the working directory is not on the module path."""
 _BUSY = "Ray did not start on this machine"
 """Message if a busy machine leaves Ray too little time to start."""

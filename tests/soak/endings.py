@@ -109,7 +109,7 @@ class _Streams:
         for number in (1, 2):
             shell += f" {number}>&-" if number not in self.writers else ""
         return subprocess.Popen(
-            ["sh", "-c", shell, sys.executable, "-m", "sweeps.cli", *arguments],
+            ["sh", "-c", shell, sys.executable, "-m", "mixsweep", *arguments],
             stdin=subprocess.DEVNULL, stdout=self.writers.get(1), stderr=self.writers.get(2),
             env=environment, start_new_session=True,
         )  # fmt: skip

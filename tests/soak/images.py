@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torchvision  # noqa: F401  once: else every process that reads a folder loads it
 
+from mixsweep.cli.main import BAD_INPUT
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.store.checkpoints import Store
-from sweeps.cli import BAD_INPUT
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import last_attempt, read_results
 from tests.conftest import CommandLine

@@ -7,7 +7,7 @@ import psutil
 
 from tests.faults.launches import lasting
 
-_OF_LAUNCHES = ("/ray/", "ray::", "-m sweeps")
+_OF_LAUNCHES = ("/ray/", "ray::", "-m mixsweep")
 """Parts of command lines that identify processes of launches."""
 _FOLDERS = ("ray", "mixsweep-")
 

@@ -79,7 +79,7 @@ class Surrounding:
         own = {"MIXSWEEP_HOME": str(folder / "runs"), "TMPDIR": str(folder / "tmp")}
         given = {k: v and v.replace("{folder}", str(folder)) for k, v in self.variables.items()}
         environment = {k: v for k, v in ({**os.environ, **own} | given).items() if v is not None}
-        mixsweep = [*self.prefix, sys.executable, "-m", "sweeps.cli"]
+        mixsweep = [*self.prefix, sys.executable, "-m", "mixsweep"]
         # A user who may not start this interpreter has neither servers nor workers.
         can_start = subprocess.run([*self.prefix, sys.executable, "-c", _STARTS_ITSELF]).returncode
         without = () if can_start == 0 else ("ui", ON_RAY)

@@ -27,7 +27,7 @@ ASKED = signal.SIGUSR1
 """Signal that makes a hanging command print its stack frames."""
 _TELLS_WITHIN = 2.0
 NEEDED = (
-    "sweeps.cli",
+    "mixsweep.cli.main",
     "sweeps.running.launch",
     "sweeps.running.tuning",
     "sweeps.running.attempt",

@@ -131,7 +131,7 @@ def _become(
     _open_streams(streams)
     sys.addaudithook(_stay)
     sys.argv = ["mixsweep", *request["arguments"]]
-    sys.orig_argv[:] = [sys.executable, "-m", "sweeps.cli", *request["arguments"]]
+    sys.orig_argv[:] = [sys.executable, "-m", "mixsweep", *request["arguments"]]
     if request["then"]:
         called(request["then"])
     _run()
@@ -155,7 +155,7 @@ def _open_streams(streams: Mapping[int, int]) -> None:
 
 def _run() -> NoReturn:
     """Run the command and exit as the interpreter would, without tearing down all modules."""
-    from sweeps.cli import main as command
+    from mixsweep.cli.main import main as command
 
     code = 1
     try:

@@ -7,9 +7,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from mlflow import MlflowClient
 
+from mixup_core.config.building import with_values
 from mixup_core.laws import Midpoint
 from mixup_core.problem import PROBLEMS
-from mixup_core.tree.building import with_values
 from sweeps.machine.home import Home
 from sweeps.reading.schema import study_schema
 from sweeps.study.study import Study

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from mixup_core.config.limits import Range, Share
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.moves import Border, draw_moves, moved
 from mixup_core.rules import require_order
-from mixup_core.tree.limits import Range, Share
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,9 +3,9 @@
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from mixup_core.config.catalogue import Catalogue
+from mixup_core.config.checked import Checked
 from mixup_core.seeding import Seeds
-from mixup_core.tree.catalogue import Catalogue
-from mixup_core.tree.checked import Checked
 
 if TYPE_CHECKING:
     from pathlib import Path

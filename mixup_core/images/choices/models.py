@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from mixup_core.addresses import local_path
+from mixup_core.config.limits import Count, Matching
 from mixup_core.images.choices.model import Model
 from mixup_core.images.data.digests import file_digest
 from mixup_core.problem import DataError
 from mixup_core.seeding import Seeds
-from mixup_core.tree.limits import Count, Matching
 
 if TYPE_CHECKING:
     from torch import nn

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from mixup_core.config.catalogue import Catalogue
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import NonNegative, Positive, Range
 from mixup_core.rules import require
-from mixup_core.tree.catalogue import Catalogue
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import NonNegative, Positive, Range
 
 if TYPE_CHECKING:
     import torch

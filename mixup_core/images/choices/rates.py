@@ -13,10 +13,10 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, Range, Share, Whole
 from mixup_core.rounding import rounded
 from mixup_core.rules import require
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Range, Share, Whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
+from mixup_core.config.catalogue import CatalogueError, Origin, Register
 from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, SplitName
 from mixup_core.images.data.sets import (
     caltech101,
@@ -17,7 +18,6 @@ from mixup_core.images.data.sets import (
     svhn,
     tiny_imagenet,
 )
-from mixup_core.tree.catalogue import CatalogueError, Origin, Register
 
 __all__ = ["CATALOG", "DATA_NAMES", "PUBLISHED", "DataError", "DatasetInfo", "SplitName", "View"]
 

@@ -4,13 +4,13 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Among, Count, Distinct, Range, Share, Whole
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.unchanged import Unchanged
 from mixup_core.images.data.catalog import DATA_NAMES
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS, NUM_SEVERITIES
 from mixup_core.rules import require
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Among, Count, Distinct, Range, Share, Whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 import torch
 
 from mixup_core.archives import require_unpacked
+from mixup_core.config.catalogue import Origin
 from mixup_core.images.data.catalog import PUBLISHED, DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits, load
@@ -33,7 +34,6 @@ from mixup_core.images.data.pictures import picture_reader
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.store.errors import StoreError
 from mixup_core.store.local_files import open_regular, write_durably
-from mixup_core.tree.catalogue import Origin
 
 _FOLDER = "decoded"
 _DIGITS = 16

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import NonNegative
 from mixup_core.rules import require
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import NonNegative
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

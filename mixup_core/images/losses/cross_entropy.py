@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Share
 from mixup_core.laws import Law
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Share
 
 if TYPE_CHECKING:
     from torch import Tensor

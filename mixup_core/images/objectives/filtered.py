@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
+from mixup_core.config.limits import Range, Share
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
@@ -13,7 +14,6 @@ from mixup_core.laws import Law
 from mixup_core.laws.schedules import epoch_after
 from mixup_core.problem import Metric
 from mixup_core.rules import require
-from mixup_core.tree.limits import Range, Share
 
 if TYPE_CHECKING:
     from mixup_core.images.batch import Batch

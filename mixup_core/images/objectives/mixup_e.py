@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from mixup_core.config.limits import NonNegative, Range
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Law
 from mixup_core.problem import Metric
-from mixup_core.tree.limits import NonNegative, Range
 
 if TYPE_CHECKING:
     from mixup_core.images.batch import Batch

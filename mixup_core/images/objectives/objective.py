@@ -4,11 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.config.catalogue import Catalogue
+from mixup_core.config.checked import Checked
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.laws import Law
 from mixup_core.problem import Metric
-from mixup_core.tree.catalogue import Catalogue
-from mixup_core.tree.checked import Checked
 
 if TYPE_CHECKING:
     from mixup_core.images.batch import Batch

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from mixup_core.config.limits import NonNegative
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Erm, Law
-from mixup_core.tree.limits import NonNegative
 
 if TYPE_CHECKING:
     from mixup_core.images.batch import Batch

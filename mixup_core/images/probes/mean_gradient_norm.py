@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from mixup_core.config.limits import Range
 from mixup_core.images.probes.gradient_norm import gradient_of, norm_of
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
-from mixup_core.tree.limits import Range
 
 if TYPE_CHECKING:
     from mixup_core.images.probes.subject import Subject

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from mixup_core.config.catalogue import Catalogue
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count
 from mixup_core.problem import Metric
-from mixup_core.tree.catalogue import Catalogue
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count
 
 if TYPE_CHECKING:
     from mixup_core.images.probes.subject import Subject

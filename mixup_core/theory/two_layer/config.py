@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, NonNegative, Positive, Range, Whole
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Seed
 from mixup_core.rules import require
 from mixup_core.theory.operations import PatchLinear, PatchOperation
-from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

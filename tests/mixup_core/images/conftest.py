@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.problem import Teacher
-from mixup_core.tree.building import with_values
 from tests.mixup_core.images.data.small_cifar import write_cifar10, write_cifar10_c
 from tests.mixup_core.images.taught_runs import trained
 

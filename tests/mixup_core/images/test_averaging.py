@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.evaluation import evaluate, logits_of
@@ -14,7 +15,6 @@ from mixup_core.images.views import EvaluationImages
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import StateError
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
 

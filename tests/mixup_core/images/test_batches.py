@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from mixup_core.config.building import with_values
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.crop import Crop, CropFlip
 from mixup_core.images.augmentations.moves import PADDING
@@ -29,7 +30,6 @@ from mixup_core.mixing.linear import mix
 from mixup_core.mixing.partners import FromBatch, FromDataset, Partner
 from mixup_core.problem import Teacher
 from mixup_core.seeding import stream
-from mixup_core.tree.building import with_values
 from tests.mixup_core.images.waits import Waits
 
 CPU = torch.device("cpu")

@@ -9,6 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
+from mixup_core.config.building import with_values
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.class_counts import images_of_classes
 from mixup_core.images.config import TrainConfig
@@ -28,7 +29,6 @@ from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import run_key
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
 
 DIGITS = with_values(TrainConfig(epochs=1, batch_size=2), {"data.name": "digits"})
 CPU = torch.device("cpu")

@@ -2,13 +2,13 @@ from typing import Any
 
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.images.augmentations.crop import Crop
 from mixup_core.images.choices.models import Mlp, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.laws import Beta, Erm
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
 
 BASE = TrainConfig(epochs=4, batch_size=8)
 MIXED = with_values(BASE, {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 2})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.losses.cross_entropy import CrossEntropy
@@ -15,7 +16,6 @@ from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.mixing.cutmix import CutMix
 from mixup_core.mixing.linear import Linear
 from mixup_core.mixing.partners import FromBatch, Similar
-from mixup_core.tree.building import with_values
 
 CHANGED: dict[str, Any] = {
     "law": Midpoint(),

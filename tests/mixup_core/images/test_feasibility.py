@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.feasibility import infeasible
-from mixup_core.tree.building import with_values
 
 
 @pytest.mark.parametrize(

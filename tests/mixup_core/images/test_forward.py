@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import nn
 
+from mixup_core.config.building import parsed
 from mixup_core.images.choices.models import Model
 from mixup_core.images.forward import HiddenMix, forward
-from mixup_core.tree.building import parsed
 
 SMALL = {"width": 2}
 

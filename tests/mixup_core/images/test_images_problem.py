@@ -1,9 +1,9 @@
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.problem import IMAGES, num_images, setting
-from mixup_core.tree.building import with_values
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from typing import Any, ClassVar
 
 import pytest
 
+from mixup_core.config.parts import members
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
 from mixup_core.problem import Metric
-from mixup_core.tree.parts import members
 
 DECLARING = [*members(Objective), *members(Probe)]
 

@@ -9,6 +9,7 @@ from torch.nn.functional import batch_norm, conv2d, linear
 from torch.utils._python_dispatch import TorchDispatchMode  # PyTorch has no public name for it
 from torchvision.models import efficientnet_v2_s, resnet18, resnet34, vgg16_bn
 
+from mixup_core.config.building import parsed
 from mixup_core.images.choices.models import (
     EfficientNetV2S,
     LinearModel,
@@ -21,7 +22,6 @@ from mixup_core.images.choices.models import (
     Vgg16,
 )
 from mixup_core.images.models import PreActBlock, with_uniform_weights
-from mixup_core.tree.building import parsed
 
 NAMES = list(Model.catalogue)
 TIMM = {"name": "timm", "architecture": "test_resnet"}

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
+from mixup_core.config.building import with_values
 from mixup_core.images.batch import Batch
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
@@ -33,7 +34,6 @@ from mixup_core.laws import Beta
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
 from tests.mixup_core.images.taught_runs import CPU, NAMED, trained
 
 CROSS_ENTROPY = CrossEntropy()

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 import torch
 
+from mixup_core.config.building import with_values
 from mixup_core.images.choices.optimizers import Adam, AdamW, Sgd
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import TrainingState
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
 
 RATE, DECAY, MOMENTUM = 0.1, 0.5, 0.9
 WEIGHTS, GRADIENT = torch.tensor([1.0, -2.0]), torch.tensor([0.3, 0.4])

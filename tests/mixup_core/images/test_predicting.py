@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.evaluation import evaluate, logits_of
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.views import EvaluationImages
 from mixup_core.predictions import AVERAGED, Predictions, images_digest
-from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
 

@@ -12,6 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
+from mixup_core.config.building import with_values
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
@@ -27,7 +28,6 @@ from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
 OF_VIEWS = {

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch.optim import lr_scheduler
 
+from mixup_core.config.building import with_values
 from mixup_core.images.choices.rates import Constant, Cosine, LrSchedule, Step, WarmUp
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
 
 STEPS, EPOCHS = 5, 6
 

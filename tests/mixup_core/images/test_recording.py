@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import fit
-from mixup_core.tree.building import with_values
 from tests.mixup_core.images.test_probes import OF_BOTH
 
 

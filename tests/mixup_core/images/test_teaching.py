@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.problem import hidden
@@ -11,7 +12,6 @@ from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Teacher
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
 from tests.mixup_core.images.taught_runs import NAMED, trained
 
 

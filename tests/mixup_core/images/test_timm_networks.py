@@ -11,6 +11,7 @@ import timm
 import torch
 from safetensors.torch import save_file
 
+from mixup_core.config.building import built
 from mixup_core.images.choices.models import Timm
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.digests import file_digest
@@ -19,7 +20,6 @@ from mixup_core.images.problem import IMAGES
 from mixup_core.keys import run_key
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import built
 
 SMALL = "resnet10t"
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
+from mixup_core.config.building import with_values
 from mixup_core.images.batches import Draws
 from mixup_core.images.choices.optimizers import Sgd
 from mixup_core.images.config import VARIED, TrainConfig
@@ -25,7 +26,6 @@ from mixup_core.predictions import AVERAGED, Predictions
 from mixup_core.problem import DivergedError, Metric, StateError
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
-from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
 LAWS: list[Any] = ["erm", "midpoint", {"beta": 0.5}]
@@ -422,7 +422,7 @@ import hashlib, sys, torch
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.tree.building import with_values
+from mixup_core.config.building import with_values
 from mixup_core.images.data.datasets import load
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream

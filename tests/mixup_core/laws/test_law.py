@@ -9,15 +9,15 @@ import scipy.stats
 from scipy.integrate import quad
 from scipy.special import entr
 
+from mixup_core.config.building import parsed
+from mixup_core.config.possible_values import spellings
+from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.config.written_forms import spelled
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
 from mixup_core.laws.beta import MIN_ALPHA
 from mixup_core.mixing.loss_floor import loss_floor
 from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
-from mixup_core.tree.building import parsed
-from mixup_core.tree.possible_values import spellings
-from mixup_core.tree.spelling_errors import SpellingError
-from mixup_core.tree.written_forms import spelled
 
 LEVELS = np.array([0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999])
 

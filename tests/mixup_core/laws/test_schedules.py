@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mixup_core.config.building import parsed, with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Beta, Erm, Midpoint
@@ -24,7 +25,6 @@ from mixup_core.laws.schedules import (
     epoch_after,
 )
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import parsed, with_values
 
 BASE = TrainConfig(epochs=12, batch_size=8)
 

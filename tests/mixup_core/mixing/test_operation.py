@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from mixup_core.config.building import parsed
 from mixup_core.mixing.operation import Operation
-from mixup_core.tree.building import parsed
 
 SIZE = (10, 12)
 OPERATIONS = sorted(Operation.catalogue)

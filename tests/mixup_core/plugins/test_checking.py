@@ -241,7 +241,7 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
                 "class HalvingConfig:", "class HalvingConfig(Checked):"
             ).replace("    seed: int = 0\n", NEVER_LEGAL)
             .replace("from typing", "from mixup_core.rules import require\n"
-                     "from mixup_core.tree.checked import Checked\nfrom typing", 1),
+                     "from mixup_core.config.checked import Checked\nfrom typing", 1),
             "it can be checked", "no configuration of HalvingConfig is valid",
         ),
         (REMEMBERING, "numbers do not depend", "two runs with the same seed give different"),

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from mixup_core.config.building import built, with_values
+from mixup_core.config.written_forms import flatten, origins_in, plugins_of
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DATA_NAMES
@@ -18,8 +20,6 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.loading import load, use
 from mixup_core.plugins.source import PluginError, read_source
 from mixup_core.problem import problem_of
-from mixup_core.tree.building import built, with_values
-from mixup_core.tree.written_forms import flatten, origins_in, plugins_of
 from tests.plugin_files import DOTS, MARGIN, TINY, Write
 
 LATE = """

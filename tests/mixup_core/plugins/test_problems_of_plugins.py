@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from mixup_core.config.building import built
 from mixup_core.keys import run_key
 from mixup_core.plugins.loading import use
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import PROBLEMS, problem_of
-from mixup_core.tree.building import built
 from sweeps.reading.study_file import load_study
 from tests.plugin_files import HALVING, Write
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from mixup_core.config.building import built
 from mixup_core.laws import Beta, BetaAb, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.theory.alternating_line import AlternatingLineConfig, optimal_probability
-from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = AlternatingLineConfig(hidden=16, steps_per_epoch=5, epochs=3)

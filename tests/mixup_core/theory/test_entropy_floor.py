@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import torch
 
+from mixup_core.config.building import built
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing.loss_floor import loss_floor
 from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig, entropy_floor
-from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, last
 
 CONFIG = EntropyFloorConfig(law=Beta(alpha=1.0), draws=20_000)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import nquad
 
+from mixup_core.config.building import built
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.theory.label_noise_bound import (
@@ -11,7 +12,6 @@ from mixup_core.theory.label_noise_bound import (
     disagreement,
     probability,
 )
-from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = LabelNoiseBoundConfig(law=Beta(alpha=1.0), draws=50_000, epochs=3)

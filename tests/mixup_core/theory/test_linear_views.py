@@ -7,6 +7,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, xlogy
 
+from mixup_core.config.building import built
 from mixup_core.laws import Beta, BetaAb, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.theory.linear_correlations import (
@@ -19,7 +20,6 @@ from mixup_core.theory.linear_correlations import (
     sampled_correlations,
 )
 from mixup_core.theory.linear_views import Excess, Gap, Gradients, LinearViewsConfig
-from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = LinearViewsConfig(law=Midpoint(), epochs=3)

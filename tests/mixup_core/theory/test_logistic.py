@@ -6,6 +6,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
+from mixup_core.config.building import parsed
 from mixup_core.keys import run_key
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
 from mixup_core.plugins.loading import use
@@ -15,7 +16,6 @@ from mixup_core.theory.logistic import floor, minimiser, slopes
 from mixup_core.theory.mixup_expansion import MixupExpansionConfig
 from mixup_core.theory.separability import SeparabilityConfig
 from mixup_core.theory.spurious_feature import SpuriousFeatureConfig
-from mixup_core.tree.building import parsed
 from tests.plugin_files import Write
 
 

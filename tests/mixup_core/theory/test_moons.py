@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
+from mixup_core.config.building import built
 from mixup_core.laws import Beta, Erm
 from mixup_core.rules import RuleError
 from mixup_core.theory.moons import (
@@ -17,7 +18,6 @@ from mixup_core.theory.moons import (
     start,
 )
 from mixup_core.theory.segments import distances_to_segments
-from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = MoonsConfig(points=40, hidden=20, resolution=20, steps_per_epoch=10, epochs=3, lr=1e-2)

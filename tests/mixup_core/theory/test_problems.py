@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from mixup_core.config.building import with_values
+from mixup_core.config.parts import leaves
+from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key
 from mixup_core.problem import PROBLEMS, problem_named
-from mixup_core.tree.building import with_values
-from mixup_core.tree.parts import leaves
-from mixup_core.tree.written_forms import flatten
 from tests.mixup_core.theory.processes import assert_resumes_anywhere
 
 NAMES = [name for name, place in PROBLEMS.items() if place.startswith("mixup_core.theory.")]

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mixup_core.config.building import built
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.theory.random_features import (
@@ -14,7 +15,6 @@ from mixup_core.theory.random_features import (
     spectral_edges,
     start,
 )
-from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished
 
 CONFIG = RandomFeaturesConfig(

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from mixup_core.config.building import built
 from mixup_core.keys import changes, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.laws.schedules import Easy
@@ -14,7 +15,6 @@ from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask, Pa
 from mixup_core.theory.point_mixing import FeatureTeacher
 from mixup_core.theory.rare_features import draw_mixings, draw_patches, method, start
 from mixup_core.theory.rare_features_config import RareFeaturesConfig
-from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 UNIFORM = Beta(alpha=1.0)

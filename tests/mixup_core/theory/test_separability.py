@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from mixup_core.config.building import built
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.theory.logistic import minimiser, slopes
 from mixup_core.theory.separability import SeparabilityConfig, draw_points, error, trained
-from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = SeparabilityConfig(dimension=4, first_points=16, nodes=4, epochs=3)

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
+from mixup_core.config.building import built
 from mixup_core.laws import Beta, Erm
 from mixup_core.rules import RuleError
 from mixup_core.theory.support_vectors import (
@@ -13,7 +14,6 @@ from mixup_core.theory.support_vectors import (
     max_margin_direction,
     support_fraction,
 )
-from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, last
 
 CONFIG = SupportVectorsConfig(law=Beta(alpha=1.0), steps_per_epoch=20, epochs=3)

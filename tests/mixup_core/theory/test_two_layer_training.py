@@ -3,6 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mixup_core.config.building import built, with_values
+from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.problem import DivergedError, problem_named
@@ -18,8 +20,6 @@ from mixup_core.theory.two_layer.config import (
 )
 from mixup_core.theory.two_layer.problem import method
 from mixup_core.theory.two_layer.training import start
-from mixup_core.tree.building import built, with_values
-from mixup_core.tree.written_forms import flatten
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 UNIFORM = Beta(alpha=1.0)

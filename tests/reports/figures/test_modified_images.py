@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
-from mixup_core.tree.building import with_values
 from reports.figures.modified_images import draw_modified_images, shown_images
 from sweeps.reading.study_file import load_study
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from mixup_core.tree.building import with_values
+from mixup_core.config.building import with_values
 from reports.figures import responses as response_figures
 from reports.figures.canvas import Figure
 from reports.figures.colours import arm_looks

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mixup_core.tree.building import with_values
+from mixup_core.config.building import with_values
 from reports.numbers.arms import ArmRow, equals, mark_best
 from reports.numbers.families import family_of
 from reports.numbers.runs import arrange

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.problem import problem_named
-from mixup_core.tree.building import with_values
 from reports.numbers.responses import ascending, is_geometric, plane_of, response_of
 from sweeps.study.study import Study
 

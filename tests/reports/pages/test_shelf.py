@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from mixsweep.cli.main import commands
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
 from reports.pages.shelf import standing, standings
-from sweeps.cli import commands
 from sweeps.reading.study_file import load_study
 from sweeps.state.ledger import enter
 from sweeps.study.study import Study

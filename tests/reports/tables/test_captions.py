@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.problem import problem_named
-from mixup_core.tree.building import with_values
 from reports.numbers.comparison import compare
 from reports.numbers.families import Family
 from reports.tables.captions import spell_family, spell_power, spell_settings

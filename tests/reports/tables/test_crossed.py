@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mixup_core.tree.building import with_values
+from mixup_core.config.building import with_values
 from reports.numbers.runs import arrange
 from reports.tables.crossed import crossed_table
 from reports.tables.variation import variation_table

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from mixup_core.config.building import with_values
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.predictions import AVERAGED, Predictions, Split, images_digest
 from mixup_core.records import EpochRecord
-from mixup_core.tree.building import with_values
 from reports.numbers.runs import runs_csv
 from reports.tables.frames import arms_frame, epochs_frame, prediction_frames, runs_frame
 from reports.tables.table import tabulate

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mixup_core.tree.building import with_values
+from mixup_core.config.building import with_values
 from reports.tables.head_to_head import HeadToHead, StudyArm, head_to_head
 from reports.tables.listings import spell_summary
 from reports.tables.table import tabulate

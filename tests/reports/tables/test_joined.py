@@ -9,7 +9,7 @@ from statistics import mean
 import pytest
 import scipy.stats
 
-from mixup_core.tree.building import with_values
+from mixup_core.config.building import with_values
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange
 from reports.numbers.verdicts import verdicts_of

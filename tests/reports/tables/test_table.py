@@ -13,7 +13,7 @@ import scipy.stats
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
-from mixup_core.tree.written_forms import flatten
+from mixup_core.config.written_forms import flatten
 from reports.numbers.runs import runs_csv
 from reports.numbers.spelling import spell_p
 from reports.tables.table import tabulate

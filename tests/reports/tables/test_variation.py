@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mixup_core.tree.building import with_values
+from mixup_core.config.building import with_values
 from reports.numbers.runs import arrange
 from reports.tables.variation import variation_table
 from sweeps.state.results import RunResult

@@ -45,7 +45,9 @@ def test_a_process_without_a_secret_address_is_not_restarted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("started anew"))
-    monkeypatch.setattr("sys.orig_argv", ["python", "-m", "sweeps", "run", "x", "--store", "runs"])
+    monkeypatch.setattr(
+        "sys.orig_argv", ["python", "-m", "mixsweep", "run", "x", "--store", "runs"]
+    )
     hide_addresses(OPTIONS)
 
 
@@ -72,11 +74,11 @@ def test_a_process_with_a_non_utf8_locale_restarts_in_utf8_mode(
 ) -> None:
     started: list[tuple[str, list[str], dict[str, str]]] = []
     monkeypatch.setattr("os.execve", lambda *given: started.append(given))
-    monkeypatch.setattr("sys.orig_argv", ["python", "-m", "sweeps", "list"])
+    monkeypatch.setattr("sys.orig_argv", ["python", "-m", "mixsweep", "list"])
     read_names_as_utf8()
     assert started == []
     monkeypatch.setattr("sys.getfilesystemencoding", lambda: "iso8859-1")
     read_names_as_utf8()
     ((program, arguments, environment),) = started
-    assert arguments == [program, "-X", "utf8", "-m", "sweeps", "list"]
+    assert arguments == [program, "-X", "utf8", "-m", "mixsweep", "list"]
     assert environment["PYTHONUTF8"] == "1"

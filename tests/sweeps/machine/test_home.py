@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sweeps.cli import commands
+from mixsweep.cli.main import commands
 from sweeps.machine.home import Home
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from mixup_core.config.limits import Among
 from mixup_core.rules import require
-from mixup_core.tree.limits import Among
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.tree.written_forms import flatten
+from mixup_core.config.written_forms import flatten
 from sweeps.reading.study_file import StudyError
 from sweeps.study.space import Categorical, Integer, Parameter, Real
 from tests.sweeps.small_searches import STUDY, assert_refused, read

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.tree.written_forms import flatten
+from mixup_core.config.written_forms import flatten
 from sweeps.study.readouts import MeanOfLast
 from tests.sweeps.reading.study_files import ARMS, read, refusals
 

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from mixup_core.config.building import with_values
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.choices.optimizers import MAX_RATE, Adam, Sgd
 from mixup_core.images.config import TrainConfig
@@ -25,7 +26,6 @@ from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.laws.beta import MAX_ALPHA, MIN_ALPHA
 from mixup_core.mixing.partners import FromBatch, FromDataset
 from mixup_core.problem import MAX_SEED
-from mixup_core.tree.building import with_values
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.study.study import Study

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from mixup_core.config.written_forms import flatten
 from mixup_core.laws import Beta, Midpoint
-from mixup_core.tree.written_forms import flatten
 from tests.sweeps.reading.study_files import ARMS, SMALL, read, refusals
 
 TOY = "study: x\nproblem: toy\nbase: {epochs: 4}\nseeds: 2\n"

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
+from mixup_core.config.parts import members, parts, unmarked
 from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.rules import RuleError
-from mixup_core.tree.parts import members, parts, unmarked
 from sweeps.reading.strict_yaml import REFUSED
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, blamed, stand_in
 from tests.sweeps.reading.plants import Bed, Drip, Flood, Plant, Sand

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
-from mixup_core.tree.building import with_values
 from sweeps.running.console import Board, Console, spell_duration, still
 from sweeps.study.study import Study
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from mixup_core.config.building import built
 from mixup_core.images.config import TrainConfig
 from mixup_core.plugins.loading import use
-from mixup_core.tree.building import built
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt
 from tests.plugin_files import DOTS, TINY, Write

@@ -290,7 +290,7 @@ def paused(config, data_root, device, teacher=None):
 sys.modules["paused"] = sys.modules["__main__"]
 import dataclasses
 PROBLEMS.add(dataclasses.replace(toy.TOY, process="paused:paused"))
-from sweeps.cli import main
+from mixsweep.cli.main import main
 main()
 """
 

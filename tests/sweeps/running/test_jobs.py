@@ -257,9 +257,9 @@ def test_a_job_is_started_with_its_folder_command_environment_and_metadata(
 ) -> None:
     (tmp_path / "mine.yaml").write_text("study: mine\n")
     environment = {"working_dir": str(tmp_path), "env_vars": {"MIXSWEEP_JOB": "j"}}
-    cluster_of(server).start("j", "exec python -m sweeps", environment, MINE)
+    cluster_of(server).start("j", "exec python -m mixsweep", environment, MINE)
     (job,) = server.submitted
-    assert (job["submission_id"], job["entrypoint"]) == ("j", "exec python -m sweeps")
+    assert (job["submission_id"], job["entrypoint"]) == ("j", "exec python -m mixsweep")
     assert job["metadata"] == MINE
     assert job["runtime_env"]["env_vars"] == {"MIXSWEEP_JOB": "j"}
     assert job["runtime_env"]["working_dir"].startswith("gcs://")

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
-from mixup_core.tree.building import with_values
 from sweeps.running.console import Board
 from sweeps.running.pace import Pace
 from sweeps.searching.outlook import Outlook

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mixup_core.config.building import built
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key
 from mixup_core.plugins.loading import use
-from mixup_core.tree.building import built
 from sweeps.running.assignment import Assignment
 from sweeps.running.parcel import Parcel
 from tests.plugin_files import DOTS, MARGIN, TINY, Write

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import pytest
 import torch
 
+from mixup_core.config.building import with_values
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
@@ -16,7 +17,6 @@ from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
-from mixup_core.tree.building import with_values
 from sweeps.machine.processor import processor
 from sweeps.reading.study_file import load_study
 from sweeps.running import trained_on

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mixup_core.tree.building import with_values
+from mixup_core.config.building import with_values
 from sweeps.reading.study_file import load_study
 from sweeps.running import trained_on
 

@@ -11,6 +11,7 @@ from optuna.storages.journal import JournalFileBackend
 
 import mixup_core.images.data.datasets
 import sweeps.searching.search_source
+from mixsweep.cli.plan_summary import plan_summary, spell_plan
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, load
 from mixup_core.images.training import fit
@@ -18,7 +19,6 @@ from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.commands.plan_summary import plan_summary, spell_plan
 from sweeps.searching.outlook import Outlook
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import read_history

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from mixsweep.cli.plan_summary import plan_summary, spell_plan
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from sweeps.commands.plan_summary import plan_summary, spell_plan
 from sweeps.searching.outlook import Outlook
 from sweeps.searching.sources import BudgetedSource
 from sweeps.state.results import ended_on_budget, read_results

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
-from mixup_core.tree.building import with_values
 from sweeps.state.ledger import Launch, enter, launches, settings_of, spell_differences
 from sweeps.study.study import Study
 from tests.damages import DAMAGES

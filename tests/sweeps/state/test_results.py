@@ -6,13 +6,13 @@ from random import Random
 import numpy as np
 import pytest
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions, Split
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
-from mixup_core.tree.building import with_values
 from sweeps.state.results import ended_on_budget, read_predictions, read_results
 from sweeps.study.budget import Budget
 from sweeps.study.study import Run, Study

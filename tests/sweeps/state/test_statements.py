@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import mixsweep
+from mixup_core.config.building import with_values
 from mixup_core.store.checkpoints import Store
-from mixup_core.tree.building import with_values
 from reports.numbers.runs import arrange
 from reports.numbers.verdicts import verdicts_of
 from sweeps.state.ledger import launches

@@ -2,11 +2,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from mixup_core.config.building import parsed
+from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.config.written_forms import spelled
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import parsed
-from mixup_core.tree.spelling_errors import SpellingError
-from mixup_core.tree.written_forms import spelled
 from sweeps.study.readouts import (
     Averaged,
     BestValidation,

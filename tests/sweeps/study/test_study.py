@@ -1,6 +1,6 @@
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key
-from mixup_core.tree.building import with_values
 from sweeps.study.study import Run, Study
 from tests import toy
 

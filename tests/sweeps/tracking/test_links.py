@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mlflow import MlflowClient
 
-from mixup_core.tree.building import with_values
+from mixup_core.config.building import with_values
 from sweeps.machine.home import Home
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study

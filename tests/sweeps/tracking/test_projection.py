@@ -9,6 +9,8 @@ import torch
 from mlflow import MlflowClient
 from mlflow.entities import Metric
 
+from mixup_core.config.building import with_values
+from mixup_core.config.written_forms import flatten
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG
@@ -16,8 +18,6 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.training import TrainingState
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
-from mixup_core.tree.building import with_values
-from mixup_core.tree.written_forms import flatten
 from sweeps.machine.databases import database_file
 from sweeps.machine.home import Home
 from sweeps.study.study import Run, Study

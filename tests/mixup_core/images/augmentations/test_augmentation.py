@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from mixup_core.config.building import parsed
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import parsed
 
 SIZE = (12, 14)
 AUGMENTATIONS = sorted(Augmentation.catalogue)

@@ -9,10 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
+from mixsweep.cli.main import BAD_INPUT
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
-from sweeps.cli import BAD_INPUT
 from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put, saved
 
 FILES = list(hostile_images())
@@ -122,7 +122,7 @@ def test_loading_all_hostile_images_adds_less_than_500_mb_of_peak_memory(tmp_pat
 def test_the_run_command_refuses_a_hostile_image_before_training(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from sweeps.cli import main
+    from mixsweep.cli.main import main
 
     (hostile,) = (hostile for hostile in FILES if hostile.name == name)
     file = put(tmp_path / "photos", hostile)

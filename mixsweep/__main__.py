@@ -1,0 +1,27 @@
+"""Entry point of `mixsweep` and `python -m mixsweep`; sets signal handlers before slow imports."""
+
+from typing import NoReturn
+
+from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
+from sweeps.machine.signals import hear, leave_saying_so
+from sweeps.machine.streams import steady_streams
+
+
+def main() -> NoReturn:
+    """Prepare signal handlers, output streams and arguments, then run the command line.
+
+    The preparation comes before the import of the command line's modules, which takes a quarter of
+    a second. It hides URLs with a password, because every user of the machine can read the
+    arguments of a process.
+    """
+    steady_streams()
+    hear(leave_saying_so)
+    read_names_as_utf8()
+    hide_addresses()
+    from mixsweep.cli import main as cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,364 @@
+"""Functions of `mixsweep` for notebooks and scripts: read, train, run and load studies."""
+
+import inspect
+import io
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mixsweep.cli.request import Request
+from mixup_core.addresses import local_path
+from mixup_core.problem import problem_of
+from mixup_core.records import EpochRecord
+from sweeps.machine.home import Home
+from sweeps.reading.study_file import load_study, study_of
+from sweeps.running.attempt import prepare_process
+from sweeps.state.results import RunResult, read_predictions
+from sweeps.study.study import Run, Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from reports.figures.canvas import Figure
+
+Reference = str | Path | Mapping[str, Any]
+"""Name of a bundled study, path of a study file, or a mapping with its keys."""
+
+
+_COLUMNS, _ROWS = 120, 60
+"""Largest size of the main table in the text form of results, in characters and lines."""
+
+
+class Results:
+    """The stored results of a study, read once; each table and figure is computed on access.
+
+    The examples of its members read the results that the example of `run` has stored.
+
+    Example:
+        >>> import mixsweep
+        >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+        >>> results.study.name, [result.outcome for result in results.stored]
+        ('digits', ['complete', 'complete', 'complete'])
+    """
+
+    study: Study
+    """The study. If it searches for settings, its arms include each point (set of values) that the
+    search has proposed, and the arms that confirm the best point at new seeds.
+    """
+    stored: tuple[RunResult, ...]
+    """Results of each run, in the order of `study.runs()`: records, environments and outcome."""
+
+    def __init__(self, request: Request) -> None:
+        """Read the results of a study; call `load` instead of this constructor."""
+        self.study = request.grown
+        self.stored = request.results()
+        self._request = request
+        self._store = request.store
+
+    def __repr__(self) -> str:
+        """Return a text with the number of finished runs and the main table."""
+        from mixsweep.cli.terminal_table import fitted
+        from reports.tables.table import tabulate
+
+        done = sum(result.outcome == "complete" for result in self.stored)
+        head = f"{self.study.name}: {done} of {len(self.stored)} runs are finished"
+        if not done:
+            return head
+        table = tabulate(self.study, self.stored).markdown()
+        return f"{head}\n{fitted(table, _COLUMNS, _ROWS)}"
+
+    @cached_property
+    def arms(self) -> "pd.DataFrame":
+        """DataFrame of one row per arm, as in `table.csv`: means, differences from the baseline.
+
+        Errors and their intervals are fractions in [0, 1]. NaN stands for a missing value, such as
+        the interval of a single seed.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> results.arms[["arm", "n"]]
+                    arm  n
+            0       erm  1
+            1  midpoint  1
+            2   uniform  1
+        """
+        from reports.tables.frames import arms_frame
+
+        return arms_frame(self.study, self.stored)
+
+    def to_latex(self) -> str:
+        """Return the main table as LaTeX source, equal to `table.tex` of the report.
+
+        Raises:
+            StoreError: If the server of the store cannot be reached.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> results.to_latex().count("begin{tabular}")  # further columns are in a second table
+            2
+        """
+        from reports.pages.build import report_table
+
+        read = partial(read_predictions, store=self._store)
+        history = self._request.weighed_history
+        table = report_table(self.study, self.stored, history=history, predictions=read)
+        return table.latex()
+
+    @cached_property
+    def runs(self) -> "pd.DataFrame":
+        """DataFrame of one row per run, as in `runs.csv`: arm, seed, outcome, metrics.
+
+        Errors are fractions in [0, 1]; NaN stands for a missing value.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> results.runs[["arm", "seed", "epochs", "outcome"]]
+                    arm  seed  epochs   outcome
+            0       erm     0       1  complete
+            1  midpoint     0       1  complete
+            2   uniform     0       1  complete
+        """
+        from reports.tables.frames import runs_frame
+
+        return runs_frame(self.study, self.stored)
+
+    @cached_property
+    def classes(self) -> "pd.DataFrame":
+        """DataFrame of one row per class and arm, as in `classes.csv`: test error, interval.
+
+        Errors are fractions in [0, 1]. The frame is empty if no predictions are stored.
+
+        Raises:
+            StoreError: If the server of the store cannot be reached.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> list(results.classes.columns)
+            ['class', 'name', 'arm', 'n', 'error_mean', 'error_sd', 'error_ci_low', 'error_ci_high']
+            >>> len(results.classes)  # 10 classes, 3 arms
+            30
+        """
+        from reports.tables.frames import classes_frame
+
+        read = partial(read_predictions, store=self._store)
+        return classes_frame(self.study, self.stored, read)
+
+    @cached_property
+    def epochs(self) -> "pd.DataFrame":
+        """DataFrame of one row per run and stored epoch, with a column for every metric.
+
+        The column `epoch` counts from 1, `seconds` is the wall time of the epoch, and
+        `stored_at_ms` the time of storing, in milliseconds since 1970. Errors are fractions.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> results.epochs[["arm", "seed", "epoch"]]
+                    arm  seed  epoch
+            0       erm     0      1
+            1  midpoint     0      1
+            2   uniform     0      1
+        """
+        from reports.tables.frames import epochs_frame
+
+        return epochs_frame(self.study, self.stored)
+
+    @cached_property
+    def predictions(self) -> "pd.DataFrame":
+        """DataFrame of one row per finished run and image of the validation or test split.
+
+        Runs that average their weights have a second row per image, for the averaged weights.
+        Columns include arm, seed, split, weights, index of the image, label, and logits.
+
+        Raises:
+            StoreError: If the server of the store cannot be reached.
+
+        Example:
+            >>> import mixsweep
+            >>> import numpy as np
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> np.stack(results.predictions["logits"]).shape  # 3 runs, 360 test images, 10 classes
+            (1080, 10)
+        """
+        import pandas as pd
+
+        from reports.tables.frames import prediction_frames
+
+        read = partial(read_predictions, store=self._store)
+        found = list(prediction_frames(self.study, self.stored, read))
+        return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+    @cached_property
+    def figures(self) -> Mapping[str, "Figure"]:
+        """The figures of the report by name, except those computed from stored predictions.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> results.figures["final_values"]
+            <Figure final_values: Final test error>
+        """
+        from reports.pages.build import draw_report
+
+        history = self._request.weighed_history
+        return {f.name: f for f in draw_report(self.study, self.stored, history)}
+
+
+def read_study(reference: Reference, *overrides: str) -> Study:
+    """Read a study and check that every run of it can start.
+
+    Args:
+        reference: Name of a bundled study, the path of a study file, or a mapping with its keys.
+        overrides: `PATH=VALUE` texts, for example `"seeds=3"`, as for `--set`.
+
+    Raises:
+        StudyError: If the file, an override or the study is invalid; the message lists all faults.
+        PluginError: If an installed plugin that the study names cannot be loaded.
+
+    Example:
+        >>> import mixsweep
+        >>> study = mixsweep.read_study("digits", "seeds=2")
+        >>> list(study.arms), study.seeds, len(study.runs())
+        (['erm', 'midpoint', 'uniform'], (0, 1), 6)
+    """
+    if isinstance(reference, Mapping):
+        return study_of(reference, overrides)
+    return load_study(str(reference), overrides)
+
+
+def run(
+    study: Reference,
+    *overrides: str,
+    home: str | Path = "runs",
+    store: str | None = None,
+    engine: Literal["inline", "ray"] = "inline",
+    slots: int | None = None,
+) -> Results:
+    """Train the missing runs of a study, write its report, and return the stored results.
+
+    If interrupted, call it again to resume. A failed run raises no exception; `Results.runs` has
+    its outcome.
+
+    Args:
+        study: Name of a bundled study, the path of a study file, or a mapping with its keys.
+        overrides: `PATH=VALUE` texts, as for `--set`.
+        home: Folder for everything that mixsweep writes.
+        store: Path or fsspec URL of the store of results; None for the store in `home`.
+        engine: `inline` trains in this process, one run after another; `ray` trains runs in
+            parallel.
+        slots: Number of parallel runs with Ray; None for as many as CPUs or GPUs allow.
+
+    Raises:
+        StudyError: If the study is invalid.
+        RefusedError: If the study cannot be launched on this machine.
+
+    Example:
+        >>> import mixsweep
+        >>> results = mixsweep.run("digits", "seeds=1", "base.epochs=1", home="runs")
+        >>> results.runs[["arm", "seed", "outcome"]]
+                arm  seed   outcome
+        0       erm     0  complete
+        1  midpoint     0  complete
+        2   uniform     0  complete
+    """
+    from mixsweep.cli.ending import Ending
+    from mixsweep.cli.run import run as command
+
+    request = _request(study, overrides, home, store)
+    launch: Any = command.callback
+    with command.make_context("run", [request.reference], obj=Ending()) as context:
+        names = set(inspect.signature(launch).parameters)
+        given = {name: value for name, value in context.params.items() if name in names}
+        # The results show the tables themselves, and tqdm warns of its own bars in notebooks.
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="IProgress not found")
+            launch.__wrapped__(request, **given | {"engine": engine, "slots": slots})
+    return load(study, *overrides, home=home, store=store)
+
+
+def load(
+    study: Reference, *overrides: str, home: str | Path = "runs", store: str | None = None
+) -> Results:
+    """Return the stored results of a study, finished or not.
+
+    Args:
+        study: Name of a bundled study, the path of a study file, or a mapping with its keys; or the
+            name of a study launched in this home, whose newest launch is then read.
+        overrides: `PATH=VALUE` texts, the same as in the launch.
+        home: Folder that `run` or `mixsweep run` wrote to.
+        store: Path or fsspec URL of the store of results; None for the store in `home`.
+
+    Raises:
+        StudyError: If the study is invalid.
+        StoreError: If the store cannot be read.
+        RefusedError: If neither the home nor the store contains results of the study.
+
+    Example:
+        >>> import mixsweep
+        >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")  # see `run`
+        >>> len(results.stored)
+        3
+    """
+    request = _request(study, overrides, home, store)
+    request.require_stored()
+    return Results(request)
+
+
+def _request(
+    study: Reference, overrides: tuple[str, ...], home: str | Path, store: str | None
+) -> Request:
+    place = Home(folder=Path(home), store_url=store)
+    if isinstance(study, Mapping):
+        read = study_of(study, overrides)
+    else:
+        read = load_study(str(study), overrides, place.store)
+    reference = read.name if isinstance(study, Mapping) else str(study)
+    return Request(reference=reference, overrides=overrides, study=read, home=place)
+
+
+def train(
+    run: Run, *, data: str | Path | None = None, device: str = "cpu"
+) -> Iterator[EpochRecord]:
+    """Train one run in this process and yield the record of each epoch; no result is stored.
+
+    On a CPU the values equal those of `mixsweep run`. For this, the call sets the numeric libraries
+    of this process to one thread and to the floating-point precision that `mixsweep run` uses; they
+    keep these settings. A dataset that is not on this machine is downloaded.
+    The example is arm `uniform` of a bundled study that computes a lower bound of the mixup loss.
+
+    Args:
+        run: One of `Study.runs()`.
+        data: Folder of the datasets; None for the one in the environment variable `MIXSWEEP_DATA`,
+            or the default folder.
+        device: `cpu`, `cuda` or `cuda:NUMBER`.
+
+    Raises:
+        ValueError: If the run learns from a teacher (only a launch trains teachers), or `device` is
+            not of one of the three forms above.
+        DataError: If the dataset of the run cannot be downloaded, or its files are damaged.
+        DivergedError: If a value of an epoch, such as its loss, is not finite.
+
+    Example:
+        >>> import mixsweep
+        >>> run = mixsweep.read_study("entropy-floor").runs()[3]
+        >>> for record in mixsweep.train(run):  # uniform mixup of 10 classes: 0.45 nats
+        ...     print(run.arm, record.epoch, round(record.metrics["floor/exact"], 4))
+        uniform 0 0.45
+    """
+    if run.teacher is not None:
+        raise ValueError(
+            "a run that learns from a teacher must be trained with its study, by `mixsweep.run`, "
+            f"got ({run.arm=}, {run.seed=})."
+        )
+    if device.partition(":")[0] not in {"cpu", "cuda"}:
+        raise ValueError(f"device must be cpu, cuda or cuda:NUMBER, got ({device=}).")
+    root = None if data is None else local_path(data)
+    prepare_process()
+    return iter(problem_of(run.config).start(run.config, root, device))

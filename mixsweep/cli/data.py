@@ -1,0 +1,135 @@
+"""Data commands: list, fetch and check datasets."""
+
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from mixsweep.cli.options import LocalPath, loading_option
+from mixsweep.cli.request import BAD_INPUT, DONE
+from mixup_core.images.data.facts import SplitName
+from mixup_core.images.data.fetching import data_root
+from mixup_core.images.data.folder_facts import Examined, FolderFacts, examine, scan_folder
+from mixup_core.images.data.folders import TEST_FOLDERS, Layout, spell_unused, unused_folders
+from mixup_core.images.data.spelling import spelled_alike
+from mixup_core.problem import DataError, all_data_needs
+from mixup_core.rules import printable
+from sweeps.running.console import still
+
+
+@click.group()
+def data() -> None:
+    """List, fetch and check datasets."""
+
+
+@data.command("list")
+@loading_option
+def list_data() -> int:
+    """List the datasets and their folders; for a missing one, the command that fetches it."""
+    for needs in all_data_needs().values():
+        for found in needs.sets():
+            here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
+            click.echo(f"{found.name:<14} {here}")
+    return DONE
+
+
+@data.command("fetch")
+@click.argument("name")
+@loading_option
+def fetch_data(name: str) -> int:
+    """Fetch a dataset to this machine; one that is already here is not changed."""  # noqa: DOC501
+    known = {found.name: needs for needs in all_data_needs().values() for found in needs.sets()}
+    if name not in known:
+        raise DataError(
+            f"{name}: not a dataset that can be fetched; these can be: {', '.join(known)}."
+        )
+    with still(f"fetching {name}"):
+        source = known[name].fetch(name)
+    click.echo(f"{name}: {source}")
+    return DONE
+
+
+@data.command("check")
+@click.argument("folder", type=LocalPath(file_okay=False, exists=True))
+@click.option("--size", type=click.IntRange(min=4), default=224, show_default=True,
+              help="Side in pixels to which training resizes the images.")  # fmt: skip
+@click.option("--test-folder", help="Folder of test images; default: test, or else val.")
+@click.option("--skip", multiple=True, help="Files to leave out, as in data.skip; repeatable.")
+@click.option(
+    "--all",
+    "names_all",
+    is_flag=True,
+    help="Name every file that cannot be used; "
+    "without this option, many files with the same fault get one line.",
+)
+def check_data(
+    folder: Path, size: int, test_folder: str | None, skip: tuple[str, ...], names_all: bool
+) -> int:
+    """Decode every image of FOLDER, and name the files that cannot be used.
+
+    FOLDER has one folder per class in train/, and usually in test/ too. Also counts test images
+    that look like a training image. Exit code 2 if a file cannot be used.
+    """
+    there = [name for name in TEST_FOLDERS if (folder / name).is_dir()]
+    layout = Layout(test_folder=test_folder or next(iter(there), "test"), skip=skip)
+    with still("decoding the images"):
+        examined = examine(folder, size, layout)
+    for line in examined.lines(names_all=names_all):
+        click.echo(line, err=True)
+    if number := examined.number:
+        what = "faults" if number > 1 else "fault"
+        hint = "; data.skip of a study file leaves files out" if examined.can_skip else ""
+        click.echo(f"{number:,} {what}{hint}", err=True)
+        return BAD_INPUT
+    facts = scan_folder(folder, data_root(), layout)
+    _report(facts, examined, layout)
+    if unused := unused_folders(folder, layout):
+        click.echo(spell_unused(unused))
+    if len(facts.classes) < 2:
+        click.echo("training needs two classes or more", err=True)
+        return BAD_INPUT
+    return DONE
+
+
+def _report(facts: FolderFacts, examined: Examined, layout: Layout) -> None:
+    """Print the number of images of each class, and remarks such as equal images."""
+    for name in facts.classes:
+        held = f", {len(facts.test.get(name, ()))} test" if facts.test else ""
+        click.echo(f"{printable(name)}: {len(facts.train[name])} training{held} images")
+    for what, names in (
+        ("images have transparent pixels; set data.background", facts.transparent),
+        ("test images are training images too", facts.shared),
+        (
+            "test images look like a training image",
+            [
+                f"{test}, like {train}"
+                for test, train in examined.near
+                if test.partition("/")[2] not in facts.shared
+            ],
+        ),
+        (
+            "training images are identical files of another",
+            [f"{one}, like {other}" for one, other in facts.equal_images()],
+        ),
+        *(
+            (
+                f"images are in two classes of {layout.place(split)}/, so that a label is wrong",
+                [f"{one}, like {other}" for one, other in facts.in_two_classes(split)],
+            )
+            for split in get_args(SplitName)
+        ),
+        ("names differ only in capitals or in how an accent is written", _alike(facts)),
+    ):
+        if names:
+            click.echo(f"{len(names)} {what}; the first: {printable(names[0])}")
+    if not facts.test:
+        click.echo("no test images; data.test_fraction: 0.2 holds out a fifth of each class")
+
+
+def _alike(facts: FolderFacts) -> list[str]:
+    """Return pairs of classes or images whose names differ only in capitals or in accents."""
+    groups = spelled_alike(facts.classes)
+    for split in (facts.train, facts.test):
+        for kind, files in split.items():
+            groups += [[f"{kind}/{name}" for name in alike] for alike in spelled_alike(files)]
+    return [f"{one} and {other}" for one, other, *_ in groups]

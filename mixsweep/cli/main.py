@@ -1,0 +1,287 @@
+"""The command `mixsweep` and its exit codes; Ray, MLflow and torch are imported only if used."""
+
+import errno
+import getpass
+import io
+import os
+import sys
+import tempfile
+import threading
+import traceback
+import warnings
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from mixsweep.cli.bench import bench
+from mixsweep.cli.check import check
+from mixsweep.cli.cite import cite
+from mixsweep.cli.compare import compare
+from mixsweep.cli.data import data
+from mixsweep.cli.ending import Ending
+from mixsweep.cli.export import export
+from mixsweep.cli.init import init
+from mixsweep.cli.inspection import doctor, list_studies, plan, schema, status
+from mixsweep.cli.list import list_launched
+from mixsweep.cli.logs import logs
+from mixsweep.cli.publish import publish
+from mixsweep.cli.report import report
+from mixsweep.cli.request import (
+    BAD_INPUT,
+    DONE,
+    SOME_FAILED,
+    RefusedError,
+)
+from mixsweep.cli.run import SearchLostError, run
+from mixsweep.cli.share import add, share
+from mixsweep.cli.stop import stop
+from mixsweep.cli.store import store_commands
+from mixsweep.cli.submission import submit
+from mixsweep.cli.sync import sync
+from mixsweep.cli.ui import ui
+from mixsweep.cli.why import why
+from mixup_core.plugins.source import PluginError
+from mixup_core.problem import DataError
+from mixup_core.store.errors import StoreError, StoreFullError
+from sweeps.leasing.holders import BUSY, StudyBusyError, StudyLostError
+from sweeps.machine.address_space import spell_lack_of_memory
+from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
+from sweeps.machine.concealed import concealed
+from sweeps.machine.forced_end import ended_if_interrupted
+from sweeps.machine.home import PlaceError
+from sweeps.machine.processes import spare_children
+from sweeps.machine.signals import GOES_ON, INTERRUPTED, given_ending, hear, leave
+from sweeps.machine.sqlite_files import DatabaseError
+from sweeps.machine.streams import lost_output, steady_streams
+from sweeps.machine.terminal_text import fitted_text
+from sweeps.reading.study_file import StudyError
+from sweeps.running.head import HeadLostError
+from sweeps.running.placement import PlacementError
+from sweeps.study.search import SearchError
+
+_REFUSALS = (
+    StudyError, DataError, StoreError, DatabaseError, PlaceError, PlacementError, PluginError,
+    RefusedError, SearchError,
+)  # fmt: skip
+
+_PATIENCE = 15.0
+"""Longest wait, in seconds, for the threads of Ray, which end Ray's processes. This usually takes a
+second, and a minute if some of the processes were killed."""
+
+
+def main() -> NoReturn:
+    """Run the command line, print errors as one message, and exit with a documented exit code.
+
+    Other users cannot write to the files that this process and its children create (umask).
+    """
+    os.umask(os.umask(0o022) | 0o022)
+    read_names_as_utf8()
+    hide_addresses()
+    steady_streams()
+    spare_children()
+    _ignore_warnings()
+    ending, is_cut = Ending(), False
+    # Draw figures to files in our style, whatever matplotlib settings the user has.
+    os.environ.update(MPLBACKEND="agg", MATPLOTLIBRC=os.devnull)
+    try:
+        hear()
+        _require_working_directory()
+        _require_home()
+        with ended_if_interrupted():
+            code = commands.main(standalone_mode=False, obj=ending)
+    except click.exceptions.Exit as exited:
+        code = exited.exit_code
+    except click.ClickException as error:
+        error.show(file=(said := io.StringIO()))
+        _say(said.getvalue().rstrip(), error.exit_code)
+        code = error.exit_code
+    except (StudyBusyError, StudyLostError) as error:
+        is_cut, code = isinstance(error, StudyLostError), _say(error, BUSY)
+    except StoreFullError as error:
+        hint = "stored results are kept; `mixsweep store prune STUDY` shows what can be freed"
+        code = _say(f"{error}; {hint}", SOME_FAILED)
+    except (SearchLostError, HeadLostError) as error:
+        is_cut, code = isinstance(error, HeadLostError), _say(error, SOME_FAILED)
+    except _REFUSALS as error:
+        code = _say(error, BAD_INPUT)
+    except (KeyboardInterrupt, click.Abort):
+        hear(leave)
+        is_cut, code = True, _say(*(given_ending() or (GOES_ON, INTERRUPTED)))
+    except Exception as error:
+        if (told := spell_lack_of_memory(error)) is None:
+            code = _unforeseen(error)
+        else:
+            is_cut, code = True, _say(told, SOME_FAILED)
+    _end(ending, code or DONE, is_cut=is_cut)
+
+
+def _unforeseen(error: Exception) -> int:
+    """Print the message of a system error or an internal error; return the exit code."""
+    if isinstance(error, OSError):
+        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        return _say(_spell(error), SOME_FAILED if is_full else BAD_INPUT)
+    return _say(_mistake(error), SOME_FAILED)
+
+
+def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
+    """Run the `--on-finish` shell command, then end this process with an exit code.
+
+    After training, Python's own clean-up is skipped, because it would take a second.
+
+    Args:
+        ending: Facts that the command has left, for example whether it trained.
+        code: Exit code of the command.
+        is_cut: True if a launch was interrupted. The threads of this process are then not waited
+            for, because they may never end.
+    """
+    if code == DONE and not ending.leaves_files and (lost := lost_output()) is not None:
+        code = _say(
+            f"standard output: {lost.strerror}; the printed text is incomplete", SOME_FAILED
+        )
+    code = ending.close(code)
+    hear(leave)
+    if not (is_cut or ending.has_trained):
+        sys.exit(code)
+    if not is_cut:
+        for thread in threading.enumerate():
+            if not thread.daemon and thread is not threading.main_thread():
+                thread.join(_PATIENCE)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+def _ignore_warnings() -> None:
+    """Ignore Python warnings, so that PYTHONWARNINGS=error cannot end this process."""
+    if sys.warnoptions:
+        warnings.simplefilter("ignore")
+        os.environ.pop("PYTHONWARNINGS", None)
+
+
+def _require_working_directory() -> None:
+    """Check that the working directory exists and can be read.
+
+    Raises:
+        RefusedError: If the working directory was deleted, or this user may not read it.
+    """
+    try:
+        Path.cwd()
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise RefusedError(
+            f"the working directory is gone ({why}); change to another folder"
+        ) from error
+
+
+def _require_home() -> None:
+    """Check that a home directory is known; set USER if the user has no name.
+
+    Libraries such as Ray need both.
+
+    Raises:
+        RefusedError: If HOME is not set and the system knows no home directory of this user.
+    """
+    try:
+        Path.home()
+    except RuntimeError as error:
+        raise RefusedError(
+            f"user {os.geteuid()} has no home directory; set HOME to a folder that this user can "
+            "write to"
+        ) from error
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["USER"] = f"user-{os.geteuid()}"
+
+
+def _spell(error: OSError) -> str:
+    """Return the message of a system error for users: its path, then the reason."""
+    is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+    reason = "disk full" if is_full else error.strerror or str(error)
+    if not error.filename:
+        try:
+            _require_working_directory()
+        except RefusedError as refused:
+            return str(refused)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def _mistake(error: Exception) -> str:
+    """Write the traceback of an internal error to a file; return a one-line message about both."""
+    told = "".join(traceback.format_exception(error))
+    reason = (str(error).strip().splitlines() or ["no message"])[0]
+    said = f"an error in mixsweep itself ({type(error).__name__}: {reason})"
+    try:
+        number, file = tempfile.mkstemp(prefix="mixsweep-error-", suffix=".txt", text=True)
+        with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as traced:
+            traced.write(concealed(told))
+    except OSError:
+        return said
+    return f"{said}; stored results are kept; please report this error with the file {file}"
+
+
+def _say_version(context: click.Context) -> NoReturn:
+    from reports.numbers.code_origin import describe_code, spell_code
+    from reports.numbers.provenance import installed_versions
+
+    code = describe_code()
+    commit = "" if code is None else f", {spell_code(code)}"
+    click.echo(f"mixsweep {installed_versions()['mixsweep']}{commit}")
+    context.exit()
+
+
+def _say(message: object, code: int) -> int:
+    click.echo(fitted_text(concealed(str(message)), sys.stderr), err=True)
+    return code
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, wanted: _say_version(context) if wanted else None,
+    help="Show the version and the commit, and exit.",
+)
+def commands() -> None:
+    """Studies of mixup training, from a study file to a table.
+
+    STUDY is a bundled study or the path of a study file. Exit codes: 0 all done, 1 some runs
+    failed or are missing, 2 bad input, 3 another process trains the study, 130 interrupted.
+    """
+
+
+for command in (
+    run,
+    report,
+    sync,
+    ui,
+    plan,
+    status,
+    why,
+    logs,
+    stop,
+    list_launched,
+    check,
+    init,
+    compare,
+    export,
+    cite,
+    share,
+    add,
+    publish,
+    submit,
+    store_commands,
+    data,
+    bench,
+    doctor,
+    schema,
+    list_studies,
+):
+    commands.add_command(command)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""report: write tables, figures and provenance (software and hardware) from stored results."""
+
+import shlex
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mixsweep.cli.ending import Ending
+from mixsweep.cli.experiment_record import stored_experiment_id
+from mixsweep.cli.options import LocalPath
+from mixsweep.cli.recorded_line import command_line, program
+from mixsweep.cli.request import DONE, SOME_FAILED, Request, on_study
+from mixsweep.cli.terminal_table import show_table
+from sweeps.state.results import RunResult, ended_on_budget, read_predictions
+from sweeps.state.statements import look, statements_of
+from sweeps.study.study import Study
+
+if TYPE_CHECKING:
+    from mixsweep.cli.conclusion import Conclusion
+    from reports.pages.build import Report
+    from reports.pages.page import Tracked
+
+
+@click.command()
+@on_study
+@click.option(
+    "--out",
+    type=LocalPath(file_okay=False),
+    help="Folder to write to; default: reports/STUDY in the home.",
+)
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Write the report again whenever a run has ended, until all have ended or Ctrl-C.",
+)
+def report(request: Request, out: Path | None, watch: bool) -> int:
+    """Write a report from the stored results: tables, figures, and the software and hardware."""
+    click.get_current_context().ensure_object(Ending).leaves_files = True
+    request.require_stored()
+    results = request.results()
+    experiment_id = stored_experiment_id(request)
+    written, _ = write_report(request, request.grown, results, out, experiment_id)
+    while watch and any(result.outcome not in _SETTLED for result in results):
+        click.echo(f"{_clock()}  {_progress(results)}  {written.folder}", err=True)
+        request, results = _awaited(request, results)
+        experiment_id = stored_experiment_id(request)
+        written, _ = write_report(request, request.grown, results, out, experiment_id)
+    if any(result.outcome == "missing" for result in results):
+        request.say_elsewhere()
+    show_table(written.markdown)
+    return conclude(request, results, written)
+
+
+_SETTLED = {"complete", "diverged"}
+_LOOK_EVERY = 10.0
+"""Seconds between two reads of the store with `--watch`."""
+
+
+def _awaited(request: Request, known: Sequence[RunResult]) -> tuple[Request, tuple[RunResult, ...]]:
+    """Wait until another run has ended or was added; return the study and its results read again.
+
+    Args:
+        request: The study, and the addresses of its results.
+        known: The results that were read last.
+    """
+    before = _ended(known)
+    while True:
+        time.sleep(_LOOK_EVERY)
+        request = request.refreshed()
+        results = request.results()
+        if _ended(results) != before:
+            return request, results
+
+
+def _ended(results: Sequence[RunResult]) -> tuple[int, frozenset[str]]:
+    ended = {result.run.key for result in results if result.outcome not in {"partial", "missing"}}
+    return len(results), frozenset(ended)
+
+
+def _progress(results: Sequence[RunResult]) -> str:
+    return f"{sum(result.outcome == 'complete' for result in results)}/{len(results)} runs"
+
+
+def _clock() -> str:
+    return datetime.now().astimezone().strftime("%H:%M:%S")
+
+
+def write_report(
+    request: Request,
+    study: Study,
+    results: Sequence[RunResult],
+    out: Path | None,
+    experiment_id: str | None,
+) -> "tuple[Report, bool]":
+    """Write the report of a study; overwrite a finished report only if no result is lost.
+
+    If an earlier finished report must be kept, either it keeps the study's folder and the new
+    report gets a folder beside it, or the earlier report is moved to a folder beside it. A message
+    names both folders (see `reports.pages.shelf`).
+
+    Args:
+        request: The study as its file defines it, with the addresses of its results.
+        study: The study with all arms and seeds that it has by now.
+        results: Results of the runs of `study`.
+        out: Folder of the study's reports; None for the folder in the home.
+        experiment_id: Id of the study's experiment in MLflow, for links; None for no links.
+
+    Returns:
+        The report; and True, or False if the study's folder still shows an earlier finished report
+            of the same settings, because the new one is unfinished or has fewer results.
+    """
+    from reports.numbers.provenance import is_finished
+    from reports.pages.build import draft_report
+    from reports.pages.shelf import place_of, spell_place
+
+    folder = out or request.home.report_of(request.study.name)
+    finished = is_finished(study, results, request.history)
+    statements = statements_of(study, request.store)
+    draft = draft_report(
+        study,
+        results,
+        data_checksums=request.data_checksums(),
+        command=command_line(),
+        history=request.weighed_history,
+        predictions=partial(read_predictions, store=request.store),
+        tracked=_tracked(request, experiment_id),
+        statements=statements,
+    )
+    look(study, request.store, results)
+    place = place_of(folder, study, results, is_finished=finished, predicted=draft.predicted)
+    place.make_room()
+    report = draft.write(place.folder)
+    place.clear()
+    if said := spell_place(place, study):
+        click.echo(said, err=True)
+    is_shown = place.stays is None or place.stays.settings != study.settings
+    return report, is_shown
+
+
+def _tracked(request: Request, experiment_id: str | None) -> "Tracked | None":
+    """Return the study's links to MLflow for its report.
+
+    None if MLflow is not in the home, or does not have the study.
+    """
+    from reports.pages.page import Tracked
+    from sweeps.tracking.links import links_of
+
+    if request.home.tracking is not None or experiment_id is None:
+        return None
+    links = links_of(experiment_id)
+    shown = {"arms": links.arms, "learning curves of the seeds": links.seeds}
+    return Tracked(command=_pages(request), links=shown)
+
+
+def _pages(request: Request) -> str:
+    home = shlex.quote(str(request.home.folder))
+    return f"{program()} ui {request.study.name} --home {home}"
+
+
+def conclude(
+    request: Request,
+    results: Sequence[RunResult],
+    report: "Report | Conclusion",
+    *,
+    is_inline: bool = False,
+) -> int:
+    """Print a command's last lines (unfinished runs, report file, next step); return the exit code.
+
+    Args:
+        request: The study, and the addresses of its results.
+        results: Results of all runs of the study.
+        report: The report of these results.
+        is_inline: True if `--engine inline` was used, so that the printed command has it too.
+    """
+    if request.history.ended is not None:
+        click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)
+    if (reason := ended_on_budget(request.study, results)) is not None:
+        click.echo(f"{request.study.name}: the study {reason}", err=True)
+    unfinished = [result for result in results if result.outcome != "complete"]
+    for result in unfinished:
+        reason = result.failure.message if result.failure else "not trained yet"
+        click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
+    click.echo(f"report    {report.folder / 'report.html'}", err=True)
+    tracked = request.home.shown_tracking if request.home.tracking else _pages(request)
+    click.echo(f"tracking  {tracked}", err=True)
+    if any(result.outcome != "diverged" for result in unfinished):
+        engine = " --engine inline" if is_inline else ""
+        click.echo(f"next      {request.spell('run')}{engine}", err=True)
+    return SOME_FAILED if unfinished else DONE

@@ -1,0 +1,326 @@
+"""Request: the study and the addresses that a command line names; also the exit codes."""
+
+import functools
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mixsweep.cli.options import (
+    concealing,
+    home_option,
+    optuna_option,
+    plugin_option,
+    set_option,
+    store_option,
+)
+from mixsweep.cli.recorded_line import program
+from mixup_core.keys import stage_keys
+from mixup_core.store.checkpoints import Store
+from sweeps.machine.arguments import TRACKING
+from sweeps.machine.databases import database_address
+from sweeps.machine.home import Home
+from sweeps.machine.sqlite_files import require_search, require_tracking
+from sweeps.reading.study_file import load_study
+from sweeps.searching.selection import grown_study
+from sweeps.state.ledger import Launch, launches, same_plugins, spell_differences
+from sweeps.state.results import RunResult, read_results
+from sweeps.study.search import SearchHistory
+from sweeps.study.study import Study
+from sweeps.tracking.database import require_artifacts
+
+if TYPE_CHECKING:
+    from sweeps.searching.owner import Owner
+
+DONE, SOME_FAILED, BAD_INPUT = 0, 1, 2
+"""Exit codes; `sweeps.leasing.holders.BUSY` and `sweeps.machine.signals.INTERRUPTED` are others."""
+
+
+class RefusedError(Exception):
+    """A command cannot do what its command line asks for. The message is one line for the user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The study that a command line names, with the addresses of its store, MLflow and Optuna."""
+
+    reference: str
+    """Name or file of the study, as the user has typed it."""
+    overrides: tuple[str, ...]
+    """Settings that override those of the study file, each as `PATH=VALUE`."""
+    plugins: tuple[str, ...] = ()
+    """Plugin files given on the command line."""
+    study: Study
+    """The study as its file defines it; the points of a search are not included."""
+    home: Home
+    """Home folder, with the addresses of the store, MLflow and Optuna."""
+
+    @cached_property
+    def history(self) -> SearchHistory:
+        """The points (sets of values) that the study's search has proposed; empty if none."""
+        if self.study.search is None:
+            return SearchHistory()
+        from sweeps.searching.search_history import read_history
+
+        require_search(self.home.optuna_url)
+        return read_history(self.study, self.home.optuna_url, self.search_owner())
+
+    @cached_property
+    def weighed_history(self) -> SearchHistory:
+        """The points of the study's search, with the importance of each searched parameter.
+
+        The importance is that for the metric which the search minimises. Reading it takes longer
+        than reading the points alone (`history`).
+        """
+        if self.study.search is None:
+            return self.history
+        from sweeps.searching.search_history import read_importances
+
+        owner = self.search_owner()
+        importances = read_importances(self.study, self.home.optuna_url, owner)
+        return replace(self.history, importances=importances)
+
+    def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
+        """Return the study and the store to which a search in Optuna's database belongs.
+
+        These tell which search belongs to which home, if several homes share one database. The
+        result is None if the database is in this home, because then no other home uses it.
+
+        Args:
+            is_writing: If True and the store has no id, a random id is written to it, which
+                distinguishes it from other stores.
+        """
+        if self.home.optuna is None:
+            return None
+        from sweeps.searching.owner import Owner
+
+        return Owner.of(self.study, self.store, is_writing=is_writing)
+
+    @property
+    def grown(self) -> Study:
+        """The study, with the search points, confirmation and seeds that were added so far."""
+        if self.study.until is not None:
+            return self._reached
+        return grown_study(self.study, self.history, self.store)
+
+    @cached_property
+    def _reached(self) -> Study:
+        from reports.numbers.claim_looks import reached_study
+
+        return reached_study(self.study, self.store)
+
+    @property
+    def store(self) -> Store:
+        """The store with the study's results and checkpoints."""
+        return Store(self.home.store)
+
+    def results(self) -> tuple[RunResult, ...]:
+        """Read the stored results of every run of the study; those of a missing run are empty."""
+        return read_results(self.grown.runs(), self.store)
+
+    def spell(self, verb: str) -> str:
+        """Return the command line of a `mixsweep` command for this request's study and addresses.
+
+        An address with a password is written as a reference to its environment variable.
+
+        Args:
+            verb: The command, for example `report`.
+        """
+        line = [program(), verb, self.reference, *self.changes()]
+        return f"{shlex.join(line)} {self.home.options}"
+
+    def changes(self) -> list[str]:
+        """Return the options `--set` and `--plugin` that were given, as command-line arguments."""
+        overrides = [part for override in self.overrides for part in ("--set", override)]
+        return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
+
+    def say_elsewhere(self, *, edits_alone: bool = False) -> None:
+        """Print a hint for each earlier launch of this study, in this store, with other settings.
+
+        The hint has the number of runs that the launch has finished, and the settings that differ.
+
+        Args:
+            edits_alone: If True, consider only launches with another version of a plugin.
+        """
+        for sentence in stored_elsewhere(self.study, self.grown, self.store, edits_alone):
+            click.echo(sentence, err=True)
+
+    def require_store(self) -> None:
+        """Check that the store exists; if it does not, its address may be wrong.
+
+        Raises:
+            RefusedError: If the store does not exist.
+        """
+        if self.store.is_absent:
+            raise RefusedError(
+                f"{self.home.shown_store}: this store does not exist, so nothing of the study "
+                f"{self.study.name} is stored there"
+            )
+
+    def require_stored(self) -> None:
+        """Check that the store contains results of the study; if not, its address may be wrong.
+
+        Raises:
+            RefusedError: If the store has no epoch and no failure of the study's runs, and no
+                launch of the study with the present settings.
+        """
+        self.require_store()
+        if any(launch.settings == self.study.settings for launch in self._launches):
+            return
+        if any(result.outcome != "missing" for result in self.results()):
+            return
+        place = self.home.shown_store
+        if not self._launches:
+            raise RefusedError(f"{place}: nothing of the study {self.study.name} is stored there")
+        stored = "; ".join(map(self._told, self._launches))
+        raise RefusedError(
+            f"{place}: nothing of the study {self.study.name} is stored there with these settings; "
+            f"the store has {stored}"
+        )
+
+    def _told(self, launch: Launch) -> str:
+        """Return a text with the number of finished runs of a launch, and its other settings."""
+        told = f"{launch.num_finished(self.store.keys())} finished runs of {launch.command!r}"
+        different = spell_differences(launch.arms, self.study)
+        return f"{told} with {different}" if different else told
+
+    @cached_property
+    def _launches(self) -> tuple[Launch, ...]:
+        return launches(self.store, self.study.name)
+
+    def require_databases(self) -> None:
+        """Check that MLflow's database and artifact folder, and Optuna's database, can be written.
+
+        Raises:
+            DatabaseError: If one of them cannot be written; the message says what to do.
+        """
+        require_tracking(self.home.tracking_uri, self.spell("sync"))
+        require_artifacts(self.home.artifact_location)
+        if self.study.search is not None:
+            require_search(self.home.optuna_url)
+
+    def refreshed(self) -> "Request":
+        """Return a copy of this request that reads cached values, such as search points, again."""
+        return replace(self)
+
+    def data_checksums(self) -> dict[str, dict[str, str]]:
+        """Return the checksums of the study's data files, by dataset and then by file name."""
+        merged: dict[str, dict[str, str]] = {}
+        if self.study.problem.data is not None:
+            needs = self.study.problem.data()
+            for config in self.study.arms.values():
+                for name, checksums in needs.checksums(config).items():
+                    merged.setdefault(name, {}).update(checksums)
+        return merged
+
+
+def stored_elsewhere(
+    study: Study, grown: Study, store: Store, edits_alone: bool = False
+) -> list[str]:
+    """Return a sentence for each earlier launch of a study that had other settings, in this store.
+
+    A sentence has the number of runs that the launch has finished, and the settings that differ. A
+    launch without a finished run is left out.
+
+    Args:
+        study: The study as its file defines it, with the present settings.
+        grown: The study with the arms and seeds that it has so far. A finished run of a launch that
+            is also a run of this study is left out of the number.
+        store: The store of the results.
+        edits_alone: If True, consider only launches with another version of a plugin.
+    """
+    others = [
+        launch
+        for launch in launches(store, study.name)
+        if launch.settings != study.settings
+        and not (edits_alone and same_plugins(launch.arms, study))
+    ]
+    if not others:
+        return []
+    stored = set(store.keys()) - {stage_keys(run.config)[-1] for run in grown.runs()}
+    found = []
+    for launch in others:
+        if finished := launch.num_finished(stored):
+            told = spell_differences(launch.arms, study) or "other settings"
+            runs = "1 finished run" if finished == 1 else f"{finished} finished runs"
+            found.append(f"{runs} stored here with {told}")
+    return found
+
+
+def on_study(command: Callable[..., int]) -> Callable[..., int]:
+    """Decorate a command: it gets the argument STUDY, and is called with a `Request` for it.
+
+    The options of all such commands, such as `--home` and `--set`, are added too.
+    """
+    return _with_requests(command, click.argument("study"))
+
+
+def on_studies(command: Callable[..., int]) -> Callable[..., int]:
+    """Decorate a command: it gets the argument STUDIES, and is called once for each study.
+
+    All study files are read before the first call. The exit code is the largest of all calls.
+    """
+    argument = click.argument("study", nargs=-1, required=True, metavar="STUDY...")
+    return _with_requests(command, argument)
+
+
+def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) -> Callable[..., int]:
+    """Decorate a command with an argument for studies, and with the options `--home`, `--set`, ...
+
+    Args:
+        command: The command, which takes a `Request`.
+        argument: Decorator that adds the argument.
+    """
+
+    def with_requests(  # noqa: PLR0913  the options that every command on a study has
+        study: str | tuple[str, ...],
+        home: Path,
+        store_url: str | None,
+        tracking: str | None,
+        optuna: str | None,
+        overrides: Sequence[str],
+        plugins: tuple[str, ...],
+        **options: Any,
+    ) -> int:
+        place = Home(folder=home, store_url=store_url, tracking=tracking, optuna=optuna)
+        requests = [
+            Request(
+                reference=reference,
+                overrides=tuple(overrides),
+                plugins=plugins,
+                study=load_study(reference, overrides, place.store),
+                home=place,
+            )
+            for reference in ((study,) if isinstance(study, str) else study)
+        ]
+        return max(command(request, **options) for request in requests)
+
+    wrapped: Any = functools.wraps(command)(with_requests)
+    wrapped.__click_params__ = []
+    for decorate in (
+        plugin_option,
+        set_option,
+        click.option(
+            TRACKING[0],
+            "tracking",
+            envvar=TRACKING[1],
+            callback=concealing(database_address),
+            help="MLflow server or database; default: mlflow.db in the home.",
+        ),
+        optuna_option,
+        store_option,
+        home_option,
+        argument,
+    ):
+        wrapped = decorate(wrapped)
+    # Click reads the last of the list first: the command's options, the study, then arguments.
+    own = getattr(command, "__click_params__", [])
+    after = [parameter for parameter in own if isinstance(parameter, click.Argument)]
+    options = [parameter for parameter in own if parameter not in after]
+    wrapped.__click_params__[:] = [*after, *wrapped.__click_params__, *options]
+    decorated: Callable[..., int] = wrapped
+    return decorated

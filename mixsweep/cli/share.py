@@ -1,0 +1,122 @@
+"""share and add: write the results of a study to one file, and add the file to another home."""
+
+import dataclasses
+import tempfile
+from pathlib import Path
+
+import click
+
+from mixsweep.cli.options import LocalPath, home_option, loading_option, store_option
+from mixsweep.cli.recorded_line import command_line, program
+from mixsweep.cli.request import DONE, SOME_FAILED, RefusedError, Request, on_study
+from mixup_core.addresses import without_secrets
+from mixup_core.store.checkpoints import Store
+from mixup_core.temporary import temporary_folder
+from sweeps.leasing.lease import Lease
+from sweeps.machine.home import Home
+from sweeps.state.archives import StudyArchiveError, add_unpacked, unpack, write_archive
+from sweeps.state.ledger import Launch, known_data, launches, note
+
+
+@click.command()
+@on_study
+@click.option(
+    "--out",
+    type=LocalPath(dir_okay=False),
+    help="File to write; default: exports/STUDY.mixsweep.zip in the home.",
+)
+def share(request: Request, out: Path | None) -> int:
+    """Write the records, predictions and report of a study to one file, for another home.
+
+    `mixsweep add FILE` adds the file to the other home. Weights are not included. Exit code 1 if
+    some runs are missing.
+    """  # noqa: DOC501
+    from reports.pages.shelf import SecretInReportError, require_no_secret
+
+    study = request.study
+    if study.search is not None:
+        raise RefusedError(
+            f"{study.name}: the search's trials are in Optuna's storage, which archives do not "
+            "contain; share the results folder instead, or a study whose arms are the points found"
+        )
+    request.require_stored()
+    noted = [each for each in launches(request.store, study.name)
+             if each.settings == study.settings and each.source]  # fmt: skip
+    launch = noted[-1] if noted else Launch.of(request.grown, command_line())
+    results = request.results()
+    report = request.home.report_of(study.name)
+    file = out or request.home.folder / "exports" / f"{study.name}.mixsweep.zip"
+    packed = Launch.of(request.grown, launch.command, launch.at_ms)
+    _require_no_secrets(packed)
+    try:
+        require_no_secret(report)
+    except SecretInReportError as error:
+        raise RefusedError(str(error)) from error
+    runs, size = write_archive(
+        file,
+        dataclasses.replace(packed, source=without_secrets(packed.source)),
+        known_data(request.store, study.name),
+        results,
+        request.store,
+        report if report.is_dir() else None,
+    )
+    click.echo(f"{file}: {runs} of {len(results)} runs, {size / 1e6:,.1f} MB")
+    _say_plugins(launch)
+    return DONE if runs == len(results) else SOME_FAILED
+
+
+@click.command()
+@click.argument("file", type=LocalPath(dir_okay=False, exists=True))
+@home_option
+@store_option
+@loading_option
+def add(file: Path, home: Path, store_url: str | None) -> int:
+    """Add a study from a file of `mixsweep share` to this home; existing results are not changed.
+
+    The whole file is checked before anything is written. Exit code 1 if some runs are already
+    stored here with other records.
+    """  # noqa: DOC501
+    place = Home(folder=home, store_url=store_url)
+    store = Store(place.store)
+    with temporary_folder(Path(tempfile.gettempdir())) as folder:
+        unpacked = folder / "archive"
+        unpacked.mkdir()
+        try:
+            launch = unpack(file, unpacked)
+        except StudyArchiveError as error:
+            raise RefusedError(str(error)) from error
+        study = launch.study
+        with Lease.acquire(store, study, command_line()):
+            added = add_unpacked(unpacked, study, store, place.report_of(study))
+            note(launch, added.facts, store)
+    click.echo(f"{study}: {added.new} runs added, {added.known} already here with the same records")
+    for key in added.other:
+        click.echo(f"stage {key}: this store has other records, which are kept", err=True)
+    _say_plugins(launch)
+    # Not the recorded options: the file is another's, and this line is copied into a shell.
+    plugins = " --plugin FILE" if launch.plugins else ""
+    click.echo(f"next      {program()} report {study} {place.options}{plugins}", err=True)
+    return SOME_FAILED if added.other else DONE
+
+
+def _require_no_secrets(launch: Launch) -> None:
+    """Require settings without secrets; an arm without its secret has other keys, so no runs.
+
+    Raises:
+        RefusedError: If a setting contains an address with a secret.
+    """
+    for arm, config in launch.arms.items():
+        for path, value in config.items():
+            if isinstance(value, str) and (shown := without_secrets(value)) != value:
+                raise RefusedError(
+                    f"{launch.study}: {path} of the arm {arm} is an address that may contain a "
+                    f"secret ({shown}), and the archive would contain it; remove the secret from "
+                    "the study file and train again"
+                )
+
+
+def _say_plugins(launch: Launch) -> None:
+    """Print the plugin files that a study needs and its archive does not contain."""
+    if launch.plugins:
+        told = f"launched with {' '.join(launch.plugins)}"
+        click.echo(f"needs     a plugin, which the archive does not contain: {told}", err=True)

@@ -1,0 +1,224 @@
+"""Store commands: list and check the files of a store of results, and free disk space."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mixsweep.cli.housekeeping import prune, spell_stock, take_stock
+from mixsweep.cli.options import (
+    home_option,
+    loading_option,
+    optuna_option,
+    set_option,
+    store_option,
+)
+from mixsweep.cli.recorded_line import command_line
+from mixsweep.cli.request import DONE, SOME_FAILED, RefusedError, Request, stored_elsewhere
+from mixup_core.addresses import store_address
+from mixup_core.keys import stage_keys
+from mixup_core.plugins.source import PluginError
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing.claims import Claims
+from sweeps.leasing.lease import Lease
+from sweeps.machine.home import Home
+from sweeps.machine.sqlite_files import DatabaseError
+from sweeps.machine.terminal_text import screen
+from sweeps.reading.study_file import StudyError, load_study
+from sweeps.state.ledger import launches
+from sweeps.study.study import Study
+
+
+@click.group("store")
+def store_commands() -> None:
+    """List and check the checkpoint store, and free disk space."""
+
+
+def _on_store(command: Callable[..., int]) -> Callable[..., int]:
+    """Decorate a command: it gets the options of a store and the argument STUDIES.
+
+    It is called with the home and the studies; a search has its proposed points.
+    """
+
+    def with_store(
+        home: Path,
+        store_url: str | None,
+        optuna: str | None,
+        overrides: Sequence[str],
+        studies: Sequence[str],
+        **options: Any,
+    ) -> int:
+        place = Home(folder=home, store_url=store_url, optuna=optuna)
+        requests = [
+            Request(
+                reference=reference,
+                overrides=tuple(overrides),
+                study=load_study(reference, overrides, place.store),
+                home=place,
+            )
+            for reference in studies
+        ]
+        by_name = {request.study.name: request.grown for request in requests}
+        return command(place, tuple(by_name.values()), **options)
+
+    with_store.__name__, with_store.__doc__ = command.__name__, command.__doc__
+    wrapped: Any = with_store
+    places = (loading_option, set_option, optuna_option, store_option, home_option)
+    for decorate in (*places, click.argument("studies", nargs=-1)):
+        wrapped = decorate(wrapped)
+    wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
+    decorated: Callable[..., int] = wrapped
+    return decorated
+
+
+def _require_content(store: Store) -> None:
+    """Check that a store is not empty; if it is, its address may be wrong.
+
+    Raises:
+        RefusedError: If the store is empty.
+    """
+    if not store.keys() and not store.quarantined():
+        raise RefusedError(f"{store_address(store.url)}: nothing is stored there")
+
+
+def _launched(place: Home) -> tuple[tuple[Study, ...], tuple[str, ...]]:
+    """Return the studies that were launched in a store, with the settings of their newest launch.
+
+    A search has its proposed points.
+
+    Returns:
+        The studies, and for each one that cannot be read on this machine a sentence with the
+            reason.
+    """
+    store = Store(place.store)
+    newest = {launch.study: launch for launch in launches(store)}
+    studies, unread = [], []
+    for name, launch in sorted(newest.items()):
+        reference = f"{name}@{launch.settings[:8]}"
+        try:
+            study = load_study(reference, (), store.url)
+            grown = Request(reference=reference, overrides=(), study=study, home=place).grown
+        except (StudyError, PluginError, DatabaseError) as error:
+            *_, reason = str(error).splitlines()
+            unread.append(
+                f"{name} is counted in (others), because this study cannot be read: {reason}"
+            )
+        else:
+            studies.append(grown)
+    return tuple(studies), tuple(unread)
+
+
+@store_commands.command("list")
+@_on_store
+def list_store(place: Home, studies: Sequence[Study]) -> int:
+    """Show the size of the stored files of STUDIES and of all others, and how much can be freed.
+
+    Without STUDIES, every study that was launched in this store is shown, with its newest settings.
+    """
+    store = Store(place.store)
+    _require_content(store)
+    studies, unread = (studies, ()) if studies else _launched(place)
+    size = screen()
+    click.echo(
+        spell_stock(
+            take_stock(studies, store), len(store.quarantined()), size.columns if size else None
+        )
+    )
+    for sentence in unread:
+        click.echo(sentence, err=True)
+    _say_elsewhere(studies, place)
+    return DONE
+
+
+def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
+    """Print which finished runs of the studies are counted in `(others)`, the table's last row.
+
+    These runs have other settings, or are points of a search whose history is not in this home.
+    """
+    store = Store(place.store)
+    for study in studies:
+        own = {stage_keys(run.config)[-1] for run in study.runs()}
+        points = {
+            end
+            for launch in launches(store, study.name)
+            if study.search is not None and launch.settings == study.settings
+            for end in launch.ends
+        }
+        if lost := len(points & set(store.keys()) - own):
+            click.echo(
+                f"{study.name}: {lost} finished runs of its search are counted in (others), for "
+                f"the search's history is not in {place.shown_optuna}; add --home or --optuna",
+                err=True,
+            )
+        for sentence in stored_elsewhere(study, study, store):
+            click.echo(f"{study.name}: {sentence}; counted in (others)", err=True)
+
+
+@store_commands.command("verify")
+@home_option
+@store_option
+@loading_option
+def verify_store(home: Path, store_url: str | None) -> int:
+    """Check every file of the store against its sha256, and move damaged files to quarantine.
+
+    Exit code 1 if a file is damaged.
+    """
+    store = Store(Home(folder=home, store_url=store_url).store)
+    _require_content(store)
+    faults = store.verify()
+    for fault in faults:
+        click.echo(fault, err=True)
+    click.echo(f"{len(faults)} files are damaged or missing" if faults else "every file is intact")
+    return SOME_FAILED if faults else DONE
+
+
+@store_commands.command("prune")
+@_on_store
+@click.option("--yes", is_flag=True, help="Delete the states; without --yes they are only listed.")
+@click.option(
+    "--predictions",
+    "with_predictions",
+    is_flag=True,
+    help="Delete predictions too; reports then lack calibration, ensembles and errors per class.",
+)
+def prune_store(place: Home, studies: Sequence[Study], yes: bool, with_predictions: bool) -> int:
+    """Delete the states (checkpoints) that no run of STUDIES will resume from.
+
+    Records are never deleted; predictions only with `--predictions`.
+    """  # noqa: DOC501
+    if not studies:
+        raise RefusedError(
+            "no study is named; name the studies whose states (checkpoints) may be deleted"
+        )
+    store = Store(place.store)
+    _require_content(store)
+    with contextlib.ExitStack() as leases:
+        if yes:
+            held = [
+                leases.enter_context(Lease.acquire(store, study.name, command_line()))
+                for study in studies
+            ]
+        stock = take_stock(studies, store)
+        own = list(stock[:-1])
+        if yes:
+            claims = Claims(store=store, study=studies[0].name, token=held[0].token)
+            leases.enter_context(contextlib.closing(claims))
+            free = claims.remove([stage.key for holding in own for stage in holding.prunable])
+            own = [holding.without(free) for holding in own]
+        size = screen()
+        columns = size.columns if size else None
+        click.echo(spell_stock(stock, len(store.quarantined()), columns))
+        for holding in own:
+            for stage in holding.prunable:
+                click.echo(f"{holding.title}  state of {stage.epochs} epochs, stage {stage.key}")
+            if holding.predictions and with_predictions:
+                click.echo(f"{holding.title}  predictions of {len(holding.predictions)} runs")
+        if yes:
+            freed = prune(own, store, with_predictions=with_predictions)
+            click.echo(f"freed {freed / 1e6:,.1f} MB")
+        elif any(h.prunable or (h.predictions and with_predictions) for h in own):
+            click.echo("nothing was deleted; add --yes to delete", err=True)
+    _say_elsewhere(studies, place)
+    return DONE

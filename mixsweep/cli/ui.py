@@ -1,0 +1,141 @@
+"""ui: start MLflow's web pages for a home."""
+
+import errno
+import os
+import shlex
+import socket
+import sys
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from mixsweep.cli.options import home_option, loading_option
+from mixsweep.cli.recorded_line import program
+from mixsweep.cli.request import RefusedError
+from sweeps.machine.home import Home
+from sweeps.machine.sqlite_files import require_tracking
+from sweeps.reading.study_file import load_study
+
+_SERVERS = (
+    "MLFLOW_", "UVICORN_", "GUNICORN_", "FLASK_", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS",
+)  # fmt: skip
+"""Prefixes of environment variables from which MLflow's server and its web servers read options."""
+_KEPT = {"MLFLOW_DISABLE_TELEMETRY", "MLFLOW_LOGGING_LEVEL"}
+
+
+@click.command()
+@click.argument("study", required=False)
+@home_option
+@loading_option
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=5000,
+    show_default=True,
+    help="Port of this machine on which the pages are served.",
+)
+def ui(study: str | None, home: Path, port: int) -> int:
+    """Start MLflow's web pages for this home; they can be reached from this machine only.
+
+    To open them on another machine, forward the port. Prints links to the arms and the learning
+    curves of each study, or of STUDY alone. Exit code 2 if another program uses the port, because
+    the links would lead to that program.
+    """  # noqa: DOC501
+    from sweeps.tracking.connection import experiments
+    from sweeps.tracking.database import relocate
+    from sweeps.tracking.links import study_links
+
+    place = Home(folder=home)
+    database = home / "mlflow.db"
+    require_tracking(
+        place.tracking_uri, shlex.join([program(), "sync", study or "STUDY", "--home", str(home)])
+    )
+    if not database.is_file():
+        raise RefusedError(f"{database}: this MLflow database does not exist; run a study first")
+    relocate(database)
+    _require_free(port)
+    links = study_links(experiments(place.tracking_uri), f"http://127.0.0.1:{port}")
+    if study is not None:
+        name = study if study in links else load_study(study, (), place.store).name
+        if name not in links:
+            raise RefusedError(
+                f"study {name} is not in {database}; use `{program()} run` or `sync` first"
+            )
+        links = {name: links[name]}
+    _require_free(port)  # checked again, because opening MLflow takes seconds
+    for name, of_study in links.items():
+        click.echo(
+            f"{name}\n  arms             {of_study.arms}\n  learning curves  {of_study.seeds}"
+        )
+    click.echo(f"MLflow starts at http://127.0.0.1:{port}  (Ctrl-C ends it)")
+    server = [
+        sys.executable,
+        "-P",
+        "-m",
+        "mlflow",
+        "server",
+        "--backend-store-uri",
+        place.tracking_uri,
+        "--artifacts-destination",
+        str(place.artifact_location),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+        # Any port, because a port forwarded by ssh has another number at its other end. MLflow's
+        # default list allows every address of a private network, and names with such a prefix.
+        "--allowed-hosts",
+        "127.0.0.1,localhost,127.0.0.1:*,localhost:*",
+        # uvicorn searches the working directory for modules first, unless another folder is named.
+        "--uvicorn-opts",
+        shlex.join(["--app-dir", sysconfig.get_path("purelib")]),
+    ]
+    # The server replaces this process.
+    os.execve(sys.executable, server, closed_environment(os.environ))  # noqa: S606
+
+
+def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return a copy of environment variables without those with options of the MLflow server.
+
+    MLflow, uvicorn and gunicorn read options from environment variables, for example to listen on
+    other addresses, to accept requests from any site, or to open another database. A few
+    variables are added, for example one that switches off MLflow's telemetry, unless it is set.
+    """
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.lstrip("_").upper().startswith(_SERVERS) or name in _KEPT
+    }
+    # A file in the working directory with the name of one of their modules would replace it.
+    own = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONSAFEPATH": "1"}
+    return {"MLFLOW_DISABLE_TELEMETRY": "true"} | kept | own
+
+
+def _require_free(port: int) -> None:
+    """Check that this process could listen on a port of 127.0.0.1.
+
+    Raises:
+        RefusedError: If another program uses the port, or it cannot be bound for another reason.
+    """
+    with socket.socket() as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            own.bind(("127.0.0.1", port))
+            own.listen()
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                reason = "another program uses this port"
+            else:
+                reason = f"this port cannot be used ({error.strerror})"
+            raise RefusedError(
+                f"--port {port}: {reason}; choose another, for example --port {_another(port)}"
+            ) from error
+
+
+def _another(port: int) -> int:
+    """Return another port number above 1024 to suggest; it may be in use too."""
+    return port + 1 if 1024 <= port < 65535 else 5001

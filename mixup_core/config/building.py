@@ -1,0 +1,289 @@
+"""Building: makes configurations from values by dotted path, and parses values of study files.
+
+The two tasks are in one module because a parsed value can itself be a dataclass with fields.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, TypeVar, get_args, get_origin
+
+from mixup_core.config.catalogue import kind_name
+from mixup_core.config.choices import carried, check_owner, chosen_kind
+from mixup_core.config.parts import REQUIRED, Part, members, noun_of, parts, unmarked, words
+from mixup_core.config.short_forms import short_form
+from mixup_core.config.spelling_errors import SpellingError, expected, spellings_under
+from mixup_core.rules import RuleError
+
+T = TypeVar("T")
+
+
+def with_values(node: T, values: Mapping[str, Any]) -> T:
+    """Return a copy of a configuration with the values at given paths replaced; check the copy.
+
+    Args:
+        node: The configuration to start from; it is not modified.
+        values: Values by dotted path, as Python values or as study files write them. A choice is
+            set as a whole (`mix.law: {beta: 0.5}`), by its tag and fields, or by one field
+            (`mix.law.alpha: 0.5`). Checks run after all values are set, so their order does not
+            matter.
+
+    Raises:
+        KeyError: If a path names no field.
+        SpellingError: If a value has the wrong type. The error's `path` is the dotted path.
+        RuleError: If a value is out of range or fields contradict each other.
+    """
+    rebuilt: T = _rebuilt(type(node), _held(node), _nested(values), "")
+    return rebuilt
+
+
+def built(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Return a configuration, made from values by dotted path; other fields have defaults.
+
+    Args:
+        kind: The dataclass of the configuration.
+        values: Values by dotted path, as Python values or as study files write them.
+
+    Raises:
+        KeyError: If a path names no field.
+        SpellingError: If a value has the wrong type. The error's `path` is the dotted path.
+        RuleError: If a required value is missing, a value is out of range, or fields contradict
+            each other. The error names fields by dotted path.
+    """
+    made: T = _rebuilt(kind, {}, _nested(values), "")
+    return made
+
+
+def parsed(hint: Any, value: Any) -> Any:
+    """Convert a value of a study file to a type, such as `float | None`; check types strictly.
+
+    A boolean is not a number, a fraction not an integer, text not a number. A whole number is
+    converted to float where a float is needed. A value that has the type already is returned as is.
+
+    Raises:
+        SpellingError: If the value does not have the type.
+        RuleError: If it is out of range.
+    """
+    if known := words(hint):
+        if value not in known or isinstance(value, bool) != isinstance(known[0], bool):
+            noun = noun_of(hint) if isinstance(value, str) else ""
+            raise SpellingError(expected(hint), value, tuple(map(str, known)), noun=noun)
+        return value
+    hint = unmarked(hint)
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list | tuple):
+            raise SpellingError(expected(hint), value)
+        return tuple(_parsed_at(str(at), get_args(hint)[0], item) for at, item in enumerate(value))
+    kinds = {kind_name(kind): kind for kind in members(hint) if dataclasses.is_dataclass(kind)}
+    if value is None and type(None) in members(hint):
+        return None
+    if not kinds:
+        return _parsed_plain(hint, value)
+    for member in members(hint):
+        if not dataclasses.is_dataclass(member) and member is not type(None):
+            with suppress(SpellingError):
+                return parsed(member, value)
+    return _parsed_choice(hint, kinds, value)
+
+
+class _Given:
+    """The values to set at a path and at the paths below it."""
+
+    __slots__ = ("below", "value")
+
+    def __init__(self) -> None:
+        self.value: Any = REQUIRED
+        self.below: dict[str, _Given] = {}
+
+
+def _nested(values: Mapping[str, Any]) -> _Given:
+    root = _Given()
+    for path, value in values.items():
+        node = root
+        for name in path.split("."):
+            node = node.below.setdefault(name, _Given())
+        node.value = value
+    return root
+
+
+def _held(node: Any) -> dict[str, Any]:
+    """Return the field values of a dataclass by name; empty for None."""
+    kind: Any = type(node)
+    return {} if node is None else {part.name: getattr(node, part.name) for part in parts(kind)}
+
+
+def _rebuilt(kind: type, held: Mapping[str, Any], given: _Given, prefix: str) -> Any:
+    """Return a dataclass whose fields come from `given`, else `held`, else their defaults.
+
+    Raises:
+        KeyError: If a name is not a field.
+        RuleError: If a required value is missing or a rule is broken.
+    """
+    known = {part.name: part for part in parts(kind)}
+    changes: dict[str, Any] = {}
+    for name, entry in given.below.items():
+        if name not in known:
+            raise KeyError(
+                f"path must name a field, got (path={prefix + name!r}); "
+                f"{kind.__name__} has {', '.join(known) or 'no fields'}."
+            )
+        part = known[name]
+        changes[name] = _value(part, held.get(name, part.default), entry, f"{prefix}{name}")
+    values = {**held, **changes}
+    for name, part in known.items():
+        if part.default is REQUIRED and name not in values:
+            raise RuleError(f"{prefix}{name} must be given", {f"{prefix}{name}": None})
+    try:
+        return kind(**values)
+    except RuleError as error:
+        raise error.within(prefix) from error
+
+
+def _value(part: Part, old: Any, entry: _Given, path: str) -> Any:
+    old = None if old is REQUIRED else old
+    if part.options:
+        return _chosen(part, old, entry, path)
+    if part.is_group:
+        if entry.value is not REQUIRED:
+            old = _parsed_at(path, part.hint, entry.value)
+        return _rebuilt(part.hint, _held(old), entry, f"{path}.")
+    if entry.below:
+        raise KeyError(
+            f"path must name a field, got (path={path + '.' + next(iter(entry.below))!r}); "
+            f"{path} has no fields."
+        )
+    return _parsed_at(path, part.hint, entry.value)
+
+
+def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
+    """Return the new dataclass of a choice, set as a whole, by its tag, or by some of its fields.
+
+    Args:
+        part: The field.
+        old: Present value of the field.
+        entry: The values to set at the path of the field and below.
+        path: Dotted path of the field, for errors.
+
+    Raises:
+        RuleError: If a field is set while the choice is None.
+    """
+    fields = dict(entry.below)
+    named = fields.pop("name", None) if part.is_named else None
+    kind = type(old)
+    value = entry.value if named is None else named.value
+    if value is None and part.is_optional and not fields:
+        return None
+    if named is not None or isinstance(value, str):
+        kind = chosen_kind(part, value, f"{path}.name" if named is not None else path)
+    elif entry.value is not REQUIRED:
+        old = _parsed_at(path, part.hint, entry.value)
+        kind = type(old)
+    if old is None and kind is type(None):
+        first = next(iter(fields))
+        raise RuleError(
+            f"{path} must be set before its fields can be set",
+            {path: None, f"{path}.{first}": fields[first].value},
+        )
+    held = _held(old)
+    if type(old) is not kind:
+        held = carried(old, kind) if part.is_named else {}
+    below = _Given()
+    below.below = fields
+    for field in fields:
+        check_owner(part, kind, field, path, fields[field].value)
+    return _rebuilt(kind, held, below, f"{path}.")
+
+
+def _parsed_at(path: str, hint: Any, value: Any) -> Any:
+    try:
+        return parsed(hint, value)
+    except RuleError as error:
+        raise error.within(f"{path}.") from error
+    except SpellingError as error:
+        raise error.within(path) from error
+
+
+def _parsed_plain(hint: Any, value: Any) -> Any:
+    """Return a value of a plain type, or of a union of types.
+
+    Raises:
+        SpellingError: If the value has none of the types.
+    """
+    if hint not in members(hint):
+        for member in members(hint):
+            with suppress(SpellingError):
+                return parsed(member, value)
+        raise SpellingError(expected(hint), value)
+    is_right = isinstance(value, int | float if hint is float else hint)
+    if not is_right or (isinstance(value, bool) and hint not in {bool, object}):
+        raise SpellingError(expected(hint), value)
+    return float(value) if hint is float else value
+
+
+def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
+    if type(value) in options.values():
+        return value
+    for kind, form in ((kind, short_form(kind)) for kind in options.values()):
+        given = form and form.fields(value, [part.name for part in parts(kind)])
+        if given:
+            return built(kind, given)
+    return _parsed_tagged(hint, options, value)
+
+
+def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
+    plain = options.get("")
+    if plain and isinstance(value, Mapping):
+        known = {part.name for part in parts(plain)}
+        if len(options) == 1 or set(value) <= known:
+            return _parsed_fields(plain, value)
+    options = {tag: kind for tag, kind in options.items() if tag}
+    if isinstance(value, Mapping) and isinstance(name := value.get("name"), str):
+        if name not in options:
+            names = tuple(options)
+            raise SpellingError(f"one of {', '.join(names)}", name, names, "name", noun_of(hint))
+        return _parsed_fields(options[name], {key: value[key] for key in value if key != "name"})
+    if isinstance(value, str) and value in options:
+        return built(options[value], {})
+    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in options:
+        is_name = isinstance(value, str) or (isinstance(value, Mapping) and len(value) == 1)
+        noun = noun_of(hint) if is_name else ""
+        raise SpellingError(expected(hint), value, tuple(options), noun=noun)
+    ((tag, content),) = value.items()
+    return _parsed_under(options, tag, content)
+
+
+def _parsed_under(options: Mapping[str, Any], tag: str, content: Any) -> Any:
+    """Return the dataclass that `{TAG: CONTENT}` stands for.
+
+    The content is a mapping of its fields, the value of its only field, or a short form.
+
+    Raises:
+        SpellingError: If the content is none of these.
+    """
+    kind = options[tag]
+    names = [part.name for part in parts(kind)]
+    if isinstance(content, Mapping) and set(content) <= set(names):
+        return built(kind, content)
+    form = short_form(kind)
+    if form and (given := form.fields(content, names)):
+        return built(kind, given)
+    if len(names) == 1:
+        try:
+            return built(kind, {names[0]: content})
+        except SpellingError as error:
+            if error.path != names[0] or not isinstance(content, Mapping | list):
+                raise
+    raise SpellingError(spellings_under(options, tag), {tag: content})
+
+
+def _parsed_fields(kind: type, values: Mapping[Any, Any]) -> Any:
+    """Return a dataclass from a mapping of its fields, as study files write them.
+
+    Raises:
+        SpellingError: If a field is unknown.
+    """
+    known = tuple(part.name for part in parts(kind))
+    for name in values:
+        if name not in known:
+            raise SpellingError(f"one of {', '.join(known)}", name, known)
+    return built(kind, values)

@@ -1,0 +1,266 @@
+"""Catalogue: a registry of the dataclasses that a field can hold, by tag or name in study files.
+
+A field that plugins can extend has an abstract base class as its type, which owns a catalogue:
+
+    class Probe(Checked, ABC):
+        catalogue: ClassVar = Catalogue("probe")
+
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class WeightNorm(Probe):
+        tag: ClassVar = "weight-norm"
+
+    Probe.catalogue.add(WeightNorm)
+
+A field of type `Probe` then accepts every class of the catalogue, as a field of type `A | B`
+accepts an A or a B; `mixup_core.config.parts.members` returns the classes in either case. The
+package of the base class adds its classes in its `__init__`, so that the catalogue is complete once
+the base class can be imported. A plugin adds its classes later, all of them or none.
+"""
+
+import dataclasses
+import functools
+import inspect
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Generic, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+NAME = "[a-z0-9][a-z0-9-]*"
+"""Regular expression for valid tags and names."""
+
+_DIGITS = 16
+"""Number of hexadecimal digits of a plugin's digest that enter keys."""
+
+_ORIGINS: "dict[Any, Origin]" = {}
+
+_CLEARING: list[Callable[[], None]] = []
+"""Functions that each empty one cache of `cached_until_growth`."""
+
+
+class CatalogueError(ValueError):
+    """Error: an entry cannot be added to a registry, such as a law to the registry of laws.
+
+    The message names the entry and the reason.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Name and source hash of the plugin that defines an entry of a registry, such as a model."""
+
+    plugin: str
+    """Name of the plugin's file or distribution."""
+    digest: str
+    """sha256 of the source, in hexadecimal. Keys of runs that use the plugin depend on it, so that
+    results from before an edit are not reused.
+    """
+    version: str = ""
+    """Version of the distribution; empty for a file."""
+
+    def keyed(self, name: str) -> str:
+        """Return a name followed by this plugin's short digest: `cutmix@0123456789abcdef`.
+
+        Run keys and stage keys are computed from such names.
+        """
+        return f"{name}@{self.digest[:_DIGITS]}"
+
+
+class Register(Mapping[str, T]):
+    """Registry: maps names to entries, such as models, to which plugins can add their own."""
+
+    def __init__(
+        self,
+        noun: str,
+        entries: Mapping[str, T] = MappingProxyType({}),
+        *,
+        meant: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Create a registry.
+
+        Args:
+            noun: Word for an entry in messages: `probe`.
+            entries: Built-in entries by name, if the entries themselves have no `tag` or `name`.
+            meant: Forbidden names, each with the built-in entry that readers would expect under it.
+        """
+        self.noun = noun
+        self.meant = meant
+        self.origins: dict[str, Origin] = {}
+        """Plugin that added an entry, by name of the entry; built-in entries are absent."""
+        self._entries: dict[str, T] = dict(entries)
+
+    def __getitem__(self, name: str) -> T:
+        """Return an entry by its name."""
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the entries."""
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self._entries)
+
+    def add(self, *entries: T) -> None:
+        """Add built-in entries, such as classes of laws: all, or none if one is invalid.
+
+        Raises:
+            CatalogueError: If one of them is not allowed.
+        """
+        add_all((self, entry) for entry in entries)
+
+    def remove(self, *names: str) -> None:
+        """Remove entries of this registry by name, such as those of a plugin's older version."""
+        for name in names:
+            del self._entries[name]
+            self.origins.pop(name, None)
+        _clear_caches()
+
+    def check(self, entry: T) -> None:
+        """Check an entry, such as a model, that is to be added to this registry.
+
+        Raises:
+            CatalogueError: If its name is invalid or taken.
+        """
+        name = kind_name(entry)
+        if not re.fullmatch(NAME, name):
+            raise CatalogueError(
+                f"the {self.noun} {described(entry)} has the tag or name {name!r}, which does not "
+                f"match {NAME}; set its `tag` or `name`"
+            )
+        if name in self.meant:
+            raise CatalogueError(
+                f"the {self.noun} {name} could be mistaken for the built-in {self.noun} "
+                f"{self.meant[name]}; give {described(entry)} another tag or name"
+            )
+        if name in self:
+            raise CatalogueError(
+                f"the {self.noun} {name} exists already and cannot be replaced; "
+                f"give {described(entry)} another tag or name"
+            )
+
+    def put(self, entry: T, origin: Origin | None) -> None:
+        """Add an entry to this registry without checks; `check` must have accepted it before.
+
+        Args:
+            entry: The entry, such as a model.
+            origin: The plugin that defines the entry; None if it is built in.
+        """
+        self._entries[kind_name(entry)] = entry
+        if origin is not None:
+            self.origins[kind_name(entry)] = origin
+
+
+class Catalogue(Register[type[T]], Generic[T]):
+    """Registry of the dataclasses of one base class, by tag or name.
+
+    A field whose type is the base class can hold any of them.
+    """
+
+    def check(self, entry: type[T]) -> None:
+        """Check that a class can be registered: a frozen, keyword-only dataclass, not abstract.
+
+        Raises:
+            CatalogueError: If one of these does not hold, or its name is invalid or taken.
+        """
+        if not getattr(vars(entry).get("__dataclass_params__"), "frozen", False):
+            raise CatalogueError(
+                f"{described(entry)} is not a frozen dataclass; write "
+                "@dataclass(frozen=True, kw_only=True, slots=True) above the class"
+            )
+        if not all(field.kw_only for field in dataclasses.fields(entry) if field.init):  # type: ignore[arg-type]
+            raise CatalogueError(
+                f"{described(entry)} has fields that are not keyword-only; add kw_only=True"
+            )
+        super().check(entry)
+        if inspect.isabstract(entry):
+            missing = ", ".join(sorted(getattr(entry, "__abstractmethods__", ())))
+            name = kind_name(entry)
+            raise CatalogueError(
+                f"the {self.noun} {name} ({described(entry)}) does not define {missing}"
+            )
+
+    def put(self, entry: type[T], origin: Origin | None) -> None:
+        """Add a dataclass to this registry without checks; `check` must have accepted it before.
+
+        Args:
+            entry: The dataclass.
+            origin: The plugin that defines the dataclass; None if it is built in.
+        """
+        super().put(entry, origin)
+        if origin is not None:
+            note_origin(entry, origin)
+
+
+def note_origin(kind: type[Any], origin: Origin) -> None:
+    """Record the plugin that defines a class; `origin_of` returns this plugin."""
+    _ORIGINS[kind] = origin
+
+
+def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None = None) -> None:
+    """Add entries, such as models, to their registries: all, or none if one is not allowed.
+
+    Then the caches of `cached_until_growth` are emptied.
+
+    Args:
+        entries: Pairs of registry and entry.
+        origin: The plugin that defines the entries; None for built-in ones.
+
+    Raises:
+        CatalogueError: If one of them is not allowed.
+    """
+    entries = list(entries)
+    for register, entry in entries:
+        register.check(entry)
+    times = Counter((id(register), kind_name(entry)) for register, entry in entries)
+    for register, entry in entries:
+        if times[id(register), kind_name(entry)] > 1:
+            raise CatalogueError(
+                f"two of the entries to add are called {register.noun} {kind_name(entry)}; give "
+                "one of them another tag or name"
+            )
+    for register, entry in entries:
+        register.put(entry, origin)
+    _clear_caches()
+
+
+def origin_of(kind: Any) -> Origin | None:
+    """Return the plugin that defines a dataclass; None if it is built in.
+
+    A class keeps its origin after a newer version of its plugin has replaced the class.
+    """
+    return _ORIGINS.get(kind)
+
+
+def catalogue_of(kind: Any) -> Catalogue[Any] | None:
+    """Return the catalogue (registry of classes) that a base class owns; None for other types."""
+    owned = vars(kind).get("catalogue") if isinstance(kind, type) else None
+    return owned if isinstance(owned, Catalogue) else None
+
+
+def kind_name(kind: Any) -> str:
+    """Return the tag or name by which study files select a dataclass; empty text if it has none."""
+    found = getattr(kind, "tag", None) or getattr(kind, "name", None)
+    return found if isinstance(found, str) else ""
+
+
+def cached_until_growth(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorator: cache a function's results until any registry grows or loses entries."""
+    cached = functools.cache(function)
+    _CLEARING.append(cached.cache_clear)
+    return cached  # type: ignore[return-value]
+
+
+def _clear_caches() -> None:
+    for clear in _CLEARING:
+        clear()
+
+
+def described(entry: Any) -> str:
+    """Return the qualified class name of an entry of a registry, for messages."""
+    kind = entry if isinstance(entry, type) else type(entry)
+    return kind.__qualname__

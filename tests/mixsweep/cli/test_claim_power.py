@@ -1,0 +1,70 @@
+from dataclasses import replace
+
+import pytest
+
+from mixsweep.cli.claim_power import claim_powers, spell_powers
+from reports.numbers.comparison import compare
+from reports.numbers.effects import detectable_difference
+from reports.numbers.power import seeds_to_find
+from reports.numbers.shares import Measure
+from sweeps.study.claims import Claim, StatedComparison
+from sweeps.study.study import Study
+from tests.reports.synthetic import ended, make_study
+
+
+def claiming(study: Study, *comparisons: StatedComparison) -> Study:
+    claims = tuple(Claim(says=str(n), source="a", that=c) for n, c in enumerate(comparisons))
+    return replace(study, claims=claims)
+
+
+LESS = StatedComparison(metric="test/error", less=("uniform", "erm"))
+NLL = StatedComparison(metric="test/nll", less=("uniform", "erm"))
+
+
+def test_claims_of_one_family_have_equal_power() -> None:
+    study = claiming(make_study(), LESS, NLL)
+    first, second = claim_powers(study)
+    assert first["found_sd"] == second["found_sd"] == detectable_difference(5, 2)
+    assert second["never_below"] is None
+    lines = spell_powers(study, [first, second])
+    found = "n = 5 detects 2.1 sd over seeds with power 0.8"
+    assert lines[0].startswith(f"0: {found}, and never a difference below ")
+    assert lines[1] == f"1: {found}"
+
+
+def test_only_differences_above_the_stated_minimum_can_be_significant() -> None:
+    (power,) = claim_powers(claiming(make_study(), LESS))
+    images = Measure(least=0.0, most=1.0, size=10_000)
+    theirs = {seed: 0.2 + seed / 1000 for seed in range(5)}
+    for factor, is_told in ((0.9, False), (1.2, True)):
+        ours = {s: value + factor * power["never_below"] for s, value in theirs.items()}
+        p = compare(ours, theirs, images, images).p
+        assert p is not None
+        assert (p <= 0.05) == is_told
+
+
+def test_the_power_line_states_that_one_seed_cannot_decide_a_claim() -> None:
+    study = claiming(make_study(seeds=(0,)), LESS)
+    (line,) = spell_powers(study, claim_powers(study))
+    assert line == "0: n = 1 cannot decide a claim; use at least two seeds, better five"
+
+
+@pytest.mark.parametrize("study", [make_study()])
+def test_a_study_without_claims_has_no_power_line(study: Study) -> None:
+    assert claim_powers(study) == []
+
+
+def test_stored_seeds_give_the_detectable_difference_and_the_seeds_for_a_margin() -> None:
+    within = StatedComparison(metric="test/error", within=("uniform", "erm"), margin=0.01)
+    study = claiming(make_study(), LESS, within)
+    first, second = claim_powers(study, ended(study, {}))
+    assert first["pilot"] == 5
+    assert first["margin"] is None
+    assert first["needed"] is None
+    assert second["needed"] == seeds_to_find(0.01 / second["sd"], 2, is_between=True)
+    lines = spell_powers(study, [first, second])
+    found = 100 * first["found_sd"] * first["sd"]
+    assert f"which is {found:.2g} points at the sd of 5 stored seeds" in lines[0]
+    assert lines[1].endswith(f"a margin of 1 points needs {second['needed']} seeds")
+    (equal, _) = claim_powers(replace(study, equivalence=0.005), ended(study, {}))
+    assert equal["needed"] == seeds_to_find(0.005 / first["sd"], 2)

@@ -1,0 +1,63 @@
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from mixsweep.cli.ending import Ending
+
+
+def test_the_on_finish_command_receives_study_exit_code_and_report(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    line = f'echo "$MIXSWEEP_STUDY $MIXSWEEP_EXIT_CODE $MIXSWEEP_REPORT" >{told}'
+    assert Ending(command=line, study="digits", report=tmp_path / "report").close(1) == 1
+    assert told.read_text() == f"digits 1 {tmp_path / 'report'}\n"
+    Ending(command=line, study="digits").close(130)
+    assert told.read_text() == "digits 130 \n"
+
+
+def test_a_failing_on_finish_command_is_reported_with_its_exit_code(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    Ending(command="echo out; exit 7", study="digits").close(0)
+    said = capfd.readouterr()
+    assert (said.out, said.err) == ("", "out\n--on-finish: the shell command exited with 7\n")
+
+
+def test_an_ending_without_a_command_keeps_the_exit_code_and_prints_no_text(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert Ending(study="digits").close(0) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("before", ["hear()", "hear(leave)"])
+def test_an_interrupt_ends_the_on_finish_command_and_its_child_processes(
+    number: signal.Signals, before: str
+) -> None:
+    """Each case has a first interrupt, and a second one during the hook."""
+    program = (
+        "import signal; from sweeps.machine.signals import hear, leave; "
+        "from mixsweep.cli.ending import Ending; "
+        f"signal.signal(signal.SIGHUP, signal.SIG_DFL); {before}; "
+        "print(Ending(command='sleep 300 & echo $!; wait', study='digits').close(1))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    sleeper = psutil.Process(int(process.stderr.readline()))
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "130\n")
+    assert err == "--on-finish: the shell command was interrupted\n"
+    give_up_at = time.monotonic() + 10
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while sleeper.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < give_up_at
+            time.sleep(0.01)  # what is killed ends a moment later

@@ -1,0 +1,196 @@
+"""Command line: errors give one message and exit code 2; nothing is created or imported."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import pytest
+
+from mixsweep.cli.main import BAD_INPUT, commands, main
+from reports.numbers import code_origin
+
+BAD = {
+    "an unknown study": ["run", "quikstart"],
+    "a folder for a study": ["plan", "."],
+    "an unknown path": ["run", "digits", "--set", "base.optimizer.lrr=1"],
+    "a wrong type": ["plan", "digits", "--set", "base.epochs=three"],
+    "an override that is none": ["status", "digits", "--set", "epochs"],
+    "an unknown command": ["train", "digits"],
+    "an unknown option": ["run", "digits", "--fast"],
+    "no slots": ["run", "digits", "--slots", "0"],
+    "no study": ["run"],
+    "an address that is none": ["run", "digits", "--address", "cluster"],
+    "a cluster that is not there": ["run", "digits", "--address", "127.0.0.1:1"],
+    "pages of an empty home": ["ui"],
+    "an unknown data set": ["data", "fetch", "mnist1d"],
+    "data that is not here": ["run", "table1-cifar10"],
+    "a store that is a file": ["status", "digits", "--store", __file__],
+    "a store without a lease": ["run", "digits", "--store", "memory://store"],
+}
+
+
+@pytest.mark.parametrize("arguments", BAD.values(), ids=BAD.keys())
+def test_bad_input_is_reported_in_one_message_with_exit_code_2(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(sys, "argv", ["mixsweep", *arguments])
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr()
+    assert left.value.code == BAD_INPUT
+    assert said.out == ""
+    assert 0 < len(said.err.strip().splitlines()) <= 4
+    assert "Traceback" not in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_output_pipe_gives_no_traceback() -> None:
+    program = (
+        "import sys; sys.argv = ['mixsweep', 'schema']; from mixsweep.cli.main import main; main()"
+    )
+    command = f'{sys.executable} -c "{program}" | head -c 10'
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(("is_cut", "said"), [(False, "said, ended"), (True, "said")])
+def test_a_launch_waits_for_its_threads_unless_interrupted(is_cut: bool, said: str) -> None:
+    program = f"""
+    import threading, time
+    from mixsweep.cli.main import _end
+    from mixsweep.cli.ending import Ending
+
+    def end() -> None:
+        time.sleep(0.5)
+        print(", ended", end="")
+
+    threading.Thread(target=end).start()
+    print("said", end="")
+    _end(Ending(has_trained=True), 1, is_cut={is_cut})
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, said, "")
+
+
+def test_an_interrupt_during_the_on_finish_command_gives_no_traceback(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "mixsweep", "run", "digits", "--home", str(tmp_path / "runs"),
+            "--address", "127.0.0.1:1", "--on-finish", "echo at the end; sleep 300",
+        ],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    while process.stderr.readline() != "at the end\n":
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert (process.returncode, "Traceback" in said) == (130, False)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o000, 0o022), (0o002, 0o022), (0o077, 0o077)])
+def test_other_users_cannot_write_files_of_a_command(
+    before: int, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mixsweep", "schema"])
+    own = os.umask(before)
+    try:
+        with pytest.raises(SystemExit):
+            main()
+    finally:
+        found = os.umask(own)
+    assert found == after
+
+
+def test_every_command_prints_its_usage_for_help() -> None:
+    for command in (
+        "run",
+        "submit",
+        "plan",
+        "status",
+        "report",
+        "sync",
+        "ui",
+        "data",
+        "doctor",
+        "schema",
+    ):
+        ran = subprocess.run(
+            [sys.executable, "-m", "mixsweep", command, "--help"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert ran.stdout.startswith("Usage:")
+
+
+def test_the_version_is_shown_with_the_commit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mixsweep", "--version"])
+    code = {"commit": "0123456789", "branch": "main", "dirty": True}
+    for known, told in ((code, ", commit 0123456 with changes"), (None, "")):
+        monkeypatch.setattr(code_origin, "describe_code", lambda known=known: known)
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert left.value.code == 0
+        assert capsys.readouterr().out == f"mixsweep {version('mixsweep')}{told}\n"
+
+
+def _commands(group: click.Group) -> list[click.Command]:
+    found: list[click.Command] = []
+    for command in group.commands.values():
+        found += _commands(command) if isinstance(command, click.Group) else [command]
+    return found
+
+
+def test_every_command_with_a_home_option_has_a_plugin_option() -> None:
+    options = [
+        (command.name, {name for parameter in command.params for name in parameter.opts})
+        for command in _commands(commands)
+    ]
+    with_home = [(name, known) for name, known in options if "--home" in known]
+    assert {"list", "publish", "ui"} < {name for name, _ in with_home}
+    assert [name for name, known in with_home if "--plugin" not in known] == []
+
+
+def test_commands_load_no_numerical_library_until_one_is_needed() -> None:
+    heavy = "{'numpy', 'scipy', 'torch', 'mlflow'}"
+    code = f"import sys, mixsweep.cli.main; print(*{heavy} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_the_command_spares_the_processes_that_ran_before_it() -> None:
+    program = textwrap.dedent(
+        """
+        import psutil, sys
+        from mixsweep.cli.main import main
+        from sweeps.machine.processes import end_children, lives
+        (before,) = psutil.Process().children()
+        sys.argv = ["mixsweep", "schema"]
+        sys.stdout = open("/dev/null", "w")
+        try:
+            main()
+        except SystemExit:
+            end_children()
+        psutil.wait_procs([before], timeout=0.2)
+        print(lives(before), file=sys.stderr)
+        before.kill()
+        """
+    )
+    shell = 'sleep 60 & exec "$0" -c "$1"'
+    ended = subprocess.run(
+        ["sh", "-c", shell, sys.executable, program], check=True, capture_output=True, text=True
+    )
+    assert ended.stderr == "True\n"

@@ -1,0 +1,302 @@
+"""share and add: a study is added to another home completely, or not at all."""
+
+import json
+import random
+import shutil
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mixsweep.cli.main import commands
+from mixsweep.cli.request import DONE, SOME_FAILED, RefusedError
+from mixup_core.keys import stage_keys
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
+from sweeps.reading.study_file import load_study
+from sweeps.state.archives import StudyArchiveError, unpack
+from sweeps.state.ledger import enter
+from sweeps.state.statements import Statement, spell_statements, stated_in
+from tests.mixsweep.cli.photos import forget
+from tests.mixsweep.cli.trained import train
+
+Change = Callable[[dict[str, bytes]], object]
+
+
+@pytest.fixture
+def shared(launched: Path, tmp_path: Path, type_in: Callable[..., Result]) -> Path:
+    """Archive of a finished study of photos, which have since been deleted."""
+    store = Store(str(launched / "store"))
+    (run, *_) = load_study("signs", (), store.url).runs()
+    stage = store.read(stage_keys(run.config)[-1])
+    assert stage is not None
+    store.predictions.write(stage.key, stage.records[-1], b"predictions")
+    assert type_in("report", "signs", "--out", str(tmp_path / "before")).return_value == DONE
+    shutil.copytree(tmp_path / "before", launched / "reports" / "signs")
+    file = tmp_path / "signs.zip"
+    said = type_in("share", "signs", "--out", str(file))
+    assert (said.return_value, said.stderr) == (DONE, "")
+    assert said.stdout.startswith(f"{file}: 6 of 6 runs, ")
+    shutil.rmtree(tmp_path / "place")
+    shutil.rmtree(tmp_path / "data")
+    forget()
+    return file
+
+
+def test_a_shared_study_gives_the_same_report_in_another_home(
+    shared: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    other = str(tmp_path / "other")
+    said = type_in("add", str(shared), "--home", other)
+    assert said.return_value == DONE
+    assert said.stdout == "signs: 6 runs added, 0 already here with the same records\n"
+    report = type_in("report", "signs", "--home", other, "--out", str(tmp_path / "after"))
+    assert report.return_value == DONE, report.stderr
+    for name in ("table.csv", "runs.csv", "table.md"):
+        before, after = (tmp_path / place / name for place in ("before", "after"))
+        assert before.read_bytes() == after.read_bytes()
+    assert (tmp_path / "other" / "reports" / "signs" / "table.csv").is_file()
+    own, theirs = (Store(str(tmp_path / home / "store")) for home in ("runs", "other"))
+    assert own.predictions.keys() == theirs.predictions.keys()
+    assert own.keys().keys() == theirs.keys().keys()
+    again = type_in("add", str(shared), "--home", other)
+    assert again.stdout == "signs: 0 runs added, 6 already here with the same records\n"
+
+
+def test_existing_runs_with_different_records_are_kept(
+    shared: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    other = Store(str(tmp_path / "other" / "store"))
+    key = next(iter(Store(str(tmp_path / "runs" / "store")).keys()))
+    records = [EpochRecord(epoch=e, metrics={"test/error": 0.9}) for e in range(2)]
+    facts = [EpochFacts(seconds=1.0, stored_at_ms=1)] * 2
+    other.write(key, records=records, facts=facts, environment={}, state=None)
+    said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
+    assert said.return_value == SOME_FAILED
+    assert f"stage {key}: this store has other records, which are kept" in said.stderr
+    stage = other.read(key)
+    assert stage is not None
+    assert stage.records[-1].metrics["test/error"] == 0.9
+
+
+def _statements(home: Path) -> str:
+    found = stated_in("signs", Store(str(home / "store")))
+    return spell_statements(found.values())
+
+
+def test_statements_of_claims_are_shared_and_do_not_replace_those_of_the_home(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    stated = Statement(at_ms=1, finished=0, runs=4, seeds=(0, 1), looks=2, extended=1)
+    texts = {"a" * 32: stated, "b" * 32: replace(stated, finished=2, extended_after="\x1b[2J")}
+    content = json.dumps({key: asdict(one) for key, one in texts.items()}).encode()
+    Store(str(launched / "store")).files.write("studies/signs/statements.json", content)
+    file, other, known = tmp_path / "signs.zip", tmp_path / "other", tmp_path / "known"
+    assert type_in("share", "signs", "--out", str(file)).return_value == DONE
+    later = json.dumps({"a" * 32: asdict(replace(stated, looks=7))}).encode()
+    Store(str(known / "store")).files.write("studies/signs/statements.json", later)
+    for home in (other, known):
+        assert type_in("add", str(file), "--home", str(home)).return_value == DONE
+    assert _statements(other) == "before the runs, seeds changed after a look, 2 looks"
+    assert _statements(known) == "before the runs, seeds changed after a look, 7 looks"
+
+
+def _any(files: dict[str, bytes], head: str) -> str:
+    return next(name for name in files if name.startswith(head))
+
+
+CHANGES: dict[str, tuple[Change, str]] = {
+    "a record": (
+        lambda f: f.update({_any(f, "store/stages"): b"{}"}), "is damaged (wrong sha256)",
+    ),
+    "predictions": (
+        lambda f: f.update({_any(f, "store/predictions"): b"x"}), "is damaged (wrong sha256)",
+    ),
+    "the study": (lambda f: f.update({"launch.json": b"{}"}), "does not describe a study"),
+    "a file too few": (lambda f: f.pop(_any(f, "store/stages")), "but not in both"),
+    "a file too many": (
+        lambda f: f.update({"store/stages/aa/bb.json": b"x"}), "but not in both",
+    ),
+    "a file outside": (
+        lambda f: f.update({"../x": b"x", "SHA256SUMS": f["SHA256SUMS"] + b"0  ../x\n"}),
+        "does not belong in an archive",
+    ),
+    "no sums": (lambda f: f.pop("SHA256SUMS"), "SHA256SUMS is missing"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_archive_is_refused_and_no_file_is_written(
+    change: str, shared: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    alter, message = CHANGES[change]
+    with zipfile.ZipFile(shared) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    alter(files)
+    with zipfile.ZipFile(shared, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
+    assert isinstance(said.exception, RefusedError)
+    assert message in str(said.exception)
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("length", [0, 100, -30])
+def test_a_truncated_archive_is_refused(
+    length: int, shared: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    shared.write_bytes(shared.read_bytes()[:length])
+    said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
+    assert isinstance(said.exception, RefusedError)
+    assert "not an archive of a study" in str(said.exception)
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("launch.json", "more than 268,435,456"),
+        ("SHA256SUMS", "unpacks to"),
+        ("store/bomb", "unpacks to"),
+    ],
+)
+def test_a_zip_bomb_is_refused_before_extraction(
+    name: str, message: str, shared: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    with zipfile.ZipFile(shared) as archive:
+        files = {n: archive.read(n) for n in archive.namelist() if n != name}
+    with zipfile.ZipFile(shared, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each, content in files.items():
+            archive.writestr(each, content)
+        with archive.open(name, "w") as out:
+            for _ in range(300):
+                out.write(bytes(2**20))
+    said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
+    assert isinstance(said.exception, RefusedError)
+    assert message in str(said.exception)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_damaged_archive_is_refused_for_damage_at_any_position(
+    shared: Path, tmp_path: Path
+) -> None:
+    whole, draw, damaged = shared.read_bytes(), random.Random(0), tmp_path / "damaged.zip"
+    for number in range(300):
+        place = draw.randrange(len(whole))
+        changed = bytearray(whole)
+        changed[place] ^= draw.randrange(1, 256)
+        damaged.write_bytes(changed if number % 3 else whole[:place] + whole[place + 1 :])
+        folder = tmp_path / f"unpacked-{number}"
+        folder.mkdir()
+        with suppress(StudyArchiveError):  # a time or an attribute is nothing that is read
+            unpack(damaged, folder)
+
+
+def test_an_unfinished_study_is_shared_with_its_finished_runs(
+    tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    train(tmp_path / "runs", "digits", but=("erm", 0))
+    said = type_in("share", "digits")
+    assert said.return_value == SOME_FAILED
+    assert "5 of 6 runs" in said.stdout
+    file = tmp_path / "runs" / "exports" / "digits.mixsweep.zip"
+    added = CliRunner().invoke(
+        commands, ["add", str(file), "--home", str(tmp_path / "b")], standalone_mode=False
+    )
+    assert added.stdout.startswith("digits: 5 runs added")
+
+
+def test_an_archive_names_its_plugin_but_no_suggested_command_contains_that_name(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    store = Store(str(launched / "store"))
+    study = load_study("signs", (), store.url)
+    enter(study, store, "mixsweep run signs.yaml --plugin 'mine;reboot.py'")
+    said = type_in("share", "signs", "--out", str(tmp_path / "signs.zip"))
+    needs = (
+        "needs     a plugin, which the archive does not contain: "
+        "launched with --plugin 'mine;reboot.py'\n"
+    )
+    assert said.stderr == needs
+    other = tmp_path / "an other"
+    said = type_in("add", str(tmp_path / "signs.zip"), "--home", str(other))
+    first, second = said.stderr.splitlines(keepends=True)
+    assert first == needs
+    assert second.endswith(f"report signs --home '{other}' --plugin FILE\n")
+
+
+def test_a_shared_study_file_has_no_secrets_of_addresses(
+    tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    address = "https://me:secret@host/x.zip?sig=secret#secret"
+    described = f"description=Images of {address}"
+    train(tmp_path / "runs", "digits", described)
+    archive, unpacked = tmp_path / "digits.zip", tmp_path / "unpacked"
+    said = type_in("share", "digits", "--set", described, "--out", str(archive))
+    assert said.return_value == DONE
+    unpacked.mkdir()
+    assert "description: Images of https://***@host/x.zip\n" in unpack(archive, unpacked).source
+    assert "secret" not in (unpacked / "launch.json").read_text()
+
+
+OLD_COMMAND = "mixsweep run signs --optuna postgresql://bob:secret@host/db"
+
+
+def test_the_recorded_command_of_an_earlier_version_is_shared_without_its_password(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    (note,) = (launched / "store" / "studies" / "signs").glob("*.json")
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"command": OLD_COMMAND}))
+    archive, unpacked = tmp_path / "signs.zip", tmp_path / "unpacked"
+    assert type_in("share", "signs", "--out", str(archive)).return_value == DONE
+    unpacked.mkdir()
+    assert unpack(archive, unpacked).command == OLD_COMMAND.replace("bob:secret", "***")
+
+
+def test_a_report_of_an_earlier_version_with_a_password_is_neither_shared_nor_published(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    report, archive, site = launched / "reports" / "signs", tmp_path / "a.zip", tmp_path / "site"
+    giving = ("share", "signs", "--out", str(archive)), ("publish", "--out", str(site))
+    assert type_in("report", "signs").return_value == DONE
+    provenance = json.loads((report / "provenance.json").read_text())
+    for command in giving:
+        (report / "provenance.json").write_text(json.dumps(provenance | {"command": OLD_COMMAND}))
+        said = type_in(*command)
+        assert isinstance(said.exception, RefusedError)
+        assert "provenance.json has an address that may contain a password" in str(said.exception)
+        assert "secret" not in str(said.exception)
+    assert not archive.exists()
+    assert not site.exists()
+    assert type_in("report", "signs").return_value == DONE
+    assert [type_in(*command).return_value for command in giving] == [DONE, DONE]
+
+
+@pytest.mark.parametrize("ends", ["\n", "'\n", ", ", "\n\n"])
+def test_a_report_with_harmless_addresses_is_shared_and_published(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result], ends: str
+) -> None:
+    file = launched / "reports" / "signs" / "provenance.json"
+    assert type_in("report", "signs").return_value == DONE
+    text = f"source: https://arxiv.org/abs/2210.13512{ends}claims: s3://bucket/results{ends}"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"study_file": text}))
+    assert type_in("share", "signs", "--out", str(tmp_path / "a.zip")).return_value == DONE
+    assert type_in("publish", "--out", str(tmp_path / "site")).return_value == DONE
+
+
+def test_a_study_with_a_secret_in_a_setting_is_not_shared(
+    launched: Path, type_in: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arms = {"erm": {"data.source": "https://me:secret@host/x.zip"}}
+    monkeypatch.setattr("sweeps.state.ledger.settings_of", lambda _: arms)
+    said = type_in("share", "signs", "--out", str(launched / "signs.zip"))
+    assert isinstance(said.exception, RefusedError)
+    assert "data.source of the arm erm" in str(said.exception)
+    assert "secret@" not in str(said.exception)
+    assert not (launched / "signs.zip").exists()

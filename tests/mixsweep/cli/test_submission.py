@@ -1,0 +1,61 @@
+"""submit: what it says about places on the cluster."""
+
+from pathlib import Path
+from typing import Self
+
+import pytest
+from click.testing import CliRunner
+
+from mixsweep.cli.main import commands
+from mixsweep.cli.request import DONE
+
+
+class Accepting:
+    """A cluster that accepts every job."""
+
+    address = "http://head:8265"
+
+    @classmethod
+    def connect(cls, address: str) -> Self:
+        assert address == cls.address
+        return cls()
+
+    def job_of(self, study: object) -> None:
+        """Return the job that runs a study already: none."""
+
+    def start(self, *job: object) -> None:
+        """Start a job."""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a home, while the working directory is empty and a cluster accepts every job."""
+    (tmp_path / "desk").mkdir()
+    monkeypatch.chdir(tmp_path / "desk")
+    monkeypatch.setattr("mixsweep.cli.submission.Cluster", Accepting)
+    return tmp_path / "runs"
+
+
+def submitted(home: Path, *options: str) -> str:
+    """Return the line of a submission that names the store."""
+    arguments = ["submit", "digits", "--address", Accepting.address, "--no-follow"]
+    said = CliRunner().invoke(
+        commands, [*arguments, "--home", str(home), *options], standalone_mode=False
+    )
+    assert said.return_value == DONE, said.exception
+    (line,) = (line for line in said.stderr.splitlines() if line.startswith("store "))
+    return line.removeprefix("store").strip()
+
+
+def test_a_job_uses_the_store_given_as_an_option(home: Path) -> None:
+    store = "s3://studies/team"
+    assert submitted(home, "--store", store) == f"{store} on the cluster"
+
+
+def test_a_job_without_a_store_option_may_use_the_variable_of_the_head(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MIXSWEEP_STORE", raising=False)
+    assert submitted(home) == (
+        f"{home}/store on the cluster, unless MIXSWEEP_STORE was set when its head node was started"
+    )

@@ -1,0 +1,118 @@
+"""Commands that write MLflow leave no run RUNNING, and name what they cannot open."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from tests.conftest import CommandLine
+from tests.damages import DAMAGES
+from tests.mixsweep.cli.trained import train
+
+STATUSES = "SELECT status, count(*) FROM runs GROUP BY status"
+COUNT = "SELECT count(*) FROM runs"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["sync", "run"])
+def test_an_interrupt_during_an_mlflow_update_leaves_no_run_marked_running(
+    command_line: Callable[..., CommandLine], verb: str
+) -> None:
+    """The database is locked once a few runs are in it, so that the interrupt comes in time."""
+    homes = (command_line() for _ in range(5))
+    mixsweep = next(home for home in homes if _was_interrupted(home, verb))
+    mixsweep("sync", "digits")
+    with closing(sqlite3.connect(mixsweep.home / "mlflow.db")) as connection:
+        assert connection.execute(STATUSES).fetchall()[0][0] == "FINISHED"
+        assert len(connection.execute(STATUSES).fetchall()) == 1
+
+
+@pytest.mark.slow
+def test_two_stores_of_one_home_keep_their_own_runs_in_mlflow(
+    command_line: Callable[..., CommandLine],
+) -> None:
+    mixsweep = command_line()
+    stores = [str(mixsweep.home / name / "store") for name in ("a", "b")]
+    train(mixsweep.home / "a")
+    train(mixsweep.home / "b", shift=0.01)
+    runs = "SELECT run_uuid, lifecycle_stage, status FROM runs ORDER BY run_uuid"
+    found = []
+    for store in (*stores, stores[0]):
+        mixsweep("sync", "digits", "--store", store)
+        with closing(sqlite3.connect(mixsweep.home / "mlflow.db")) as connection:
+            found.append(connection.execute(runs).fetchall())
+    first, both, again = map(set, found)
+    assert first < both == again
+    assert len(both) == 2 * len(first)
+
+
+def _was_interrupted(mixsweep: CommandLine, verb: str) -> bool:
+    """Return whether the signal came before the end; on a busy machine it may be too late."""
+    train(mixsweep.home)
+    process = mixsweep.start(verb, "digits")
+    database = mixsweep.home / "mlflow.db"
+    while not database.is_file():
+        assert process.poll() is None
+        time.sleep(0.01)
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        while not _told(connection, COUNT):
+            assert process.poll() is None
+            time.sleep(0.002)
+        connection.execute("BEGIN IMMEDIATE")
+        assert process.stderr is not None
+        if verb == "run":
+            while process.stderr.readline() != "bringing MLflow up to date\n":
+                assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.5)
+        connection.execute("ROLLBACK")
+        out, said = process.communicate(timeout=60)
+        if out.endswith("are in MLflow\n"):
+            return False
+        assert (process.returncode, "Traceback" in said) == (130, False), said
+        statuses = dict(connection.execute(STATUSES).fetchall())
+        assert statuses.keys() <= {"FINISHED", "KILLED"}
+        assert sum(statuses.values()) >= 1
+    return True
+
+
+@pytest.mark.slow
+def test_a_database_error_that_waiting_cannot_fix_is_reported_immediately(
+    command_line: Callable[..., CommandLine],
+) -> None:
+    mixsweep = command_line()
+    train(mixsweep.home)
+    mixsweep("sync", "digits")
+    database, lock = (mixsweep.home / name for name in ("mlflow.db", "mlflow.db.lock"))
+    sound = database.read_bytes()
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
+    newer = f"{database} was written by another version of MLflow than the installed one "
+    assert _refused(mixsweep).startswith(newer)
+    database.write_bytes(sound)
+    DAMAGES["a folder"](lock)
+    told = f"{lock} is no file; a lock file contains no data: remove it"
+    assert _refused(mixsweep).startswith(told)
+    shutil.rmtree(lock)
+    mixsweep("sync", "digits")
+
+
+def _refused(mixsweep: CommandLine) -> str:
+    """Return the one line that all commands print which open an MLflow database."""
+    verbs = ("sync", "ui", "run")
+    (said,) = {mixsweep(verb, "digits", code=2).stderr for verb in verbs}
+    (line,) = said.splitlines()
+    return line
+
+
+def _told(connection: sqlite3.Connection, question: str) -> int:
+    try:
+        ((count,),) = connection.execute(question).fetchall()
+    except sqlite3.OperationalError:  # no tables yet
+        return 0
+    return int(count)

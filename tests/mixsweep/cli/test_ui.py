@@ -1,0 +1,188 @@
+"""ui: MLflow's pages serve this machine, and no page of another site in a browser."""
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from mixsweep.cli.main import commands
+from mixsweep.cli.request import RefusedError
+from sweeps.machine.sqlite_files import DatabaseError
+from sweeps.tracking.connection import connect
+from tests.cluster.head import free_ports
+from tests.conftest import CommandLine
+from tests.damages import DAMAGES
+from tests.mixsweep.cli.trained import train
+
+pytestmark = [pytest.mark.slow]
+
+SEARCH = "/api/2.0/mlflow/experiments/search"
+CREATE = "/api/2.0/mlflow/experiments/create"
+
+HOSTILE = {
+    "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE": "true",
+    "MLFLOW_SERVER_CORS_ALLOWED_ORIGINS": "*",
+    "MLFLOW_SERVER_ALLOWED_HOSTS": "*",
+    "MLFLOW_HOST": "0.0.0.0",
+    "MLFLOW_ARTIFACTS_ONLY": "true",
+    "MLFLOW_STATIC_PREFIX": "/elsewhere",
+    "MLFLOW_GUNICORN_OPTS": "--bind 0.0.0.0:0",
+    "MLFLOW_UVICORN_OPTS": "--host 0.0.0.0",
+    "MLFLOW_READ_REPLICA_BACKEND_STORE_URI": "sqlite:////no/such/place.db",
+    "GUNICORN_CMD_ARGS": "--bind 0.0.0.0:0",
+    "UVICORN_UDS": "/no/such/place",
+    "UVICORN_HOST": "0.0.0.0",
+    "WEB_CONCURRENCY": "7",
+}
+"""Options that MLflow's server and its workers read from the environment."""
+
+MODULES = ("mlflow", "uvicorn", "flask", "fastapi", "click", "torch", "numpy", "sqlalchemy")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Working directory with files named like modules; each writes its name when imported."""
+    folder = tmp_path_factory.mktemp("desk")
+    for name in MODULES:
+        (folder / f"{name}.py").write_text(
+            f"open({str(folder / 'imported')!r}, 'a').write({name!r})"
+        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(command_line: Callable[..., CommandLine], desk: Path) -> Iterator[tuple[int, int]]:
+    """Return pid and port of a server started in a hostile environment."""
+    mixsweep = command_line()
+    train(mixsweep.home)
+    mixsweep("sync", "digits")
+    (port,) = free_ports(1)
+    extra = {**HOSTILE, "PYTHONSAFEPATH": "1"}
+    hostile = replace(mixsweep, extra=extra, prefix=("env", "--chdir", str(desk)))
+    server = hostile.start("ui", "digits", "--port", str(port))
+    try:
+        give_up_at = time.monotonic() + 120
+        while _status(port, "GET", "/health") != 200:
+            assert server.poll() is None, server.communicate()
+            assert time.monotonic() < give_up_at, "the server does not answer"
+            time.sleep(0.5)
+        yield server.pid, port
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def port(server: tuple[int, int]) -> int:
+    return server[1]
+
+
+def test_the_server_listens_on_the_loopback_despite_environment_variables(
+    server: tuple[int, int],
+) -> None:
+    pid, port = server
+    process = psutil.Process(pid)
+    found = {
+        tuple(socket.laddr)
+        for each in (process, *process.children(recursive=True))
+        for socket in each.net_connections()
+        if socket.status == psutil.CONN_LISTEN
+    }
+    assert found == {("127.0.0.1", port)}
+
+
+def test_the_server_imports_no_file_of_the_working_directory(
+    server: tuple[int, int], desk: Path
+) -> None:
+    assert _status(server[1], "GET", "/health") == 200
+    assert not (desk / "imported").exists(), (desk / "imported").read_text()
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:{port}", 200),
+        ("localhost:{port}", 200),
+        ("localhost:8080", 200),  # `ssh -L 8080:localhost:5000` from another machine
+        ("127.0.0.1:8080", 200),
+        ("localhost", 200),
+        ("elsewhere.example", 403),
+        ("elsewhere.example:{port}", 403),
+        ("localhost.elsewhere.example:{port}", 403),
+        ("localhost.elsewhere.example:8080", 403),
+        ("localhost.:8080", 403),
+        ("127.0.0.1.elsewhere.example:{port}", 403),
+        ("10.elsewhere.example:{port}", 403),  # `10.*` is on MLflow's own list
+        ("192.168.1.7:{port}", 403),
+        ("10.1.2.3:{port}", 403),
+        ("0.0.0.0:{port}", 403),
+        ("", 403),
+    ],
+)
+def test_requests_with_a_foreign_host_header_are_refused(port: int, host: str, status: int) -> None:
+    for path in ("/", f"{SEARCH}?max_results=1"):
+        assert _status(port, "GET", path, Host=host.format(port=port)) == status
+
+
+@pytest.mark.parametrize("origin", ["http://elsewhere.example", "https://127.0.0.1.nip.io", "null"])
+def test_requests_from_another_origin_cannot_change_data(port: int, origin: str) -> None:
+    body = json.dumps({"name": f"planted by {origin}"})
+    kind = {"Content-Type": "application/json"}
+    assert _status(port, "POST", CREATE, body, Origin=origin, **kind) == 403
+    assert _status(port, "POST", CREATE, body, Origin=origin) == 403
+    here = f"http://127.0.0.1:{port}"
+    assert _status(port, "POST", CREATE, body, Origin=here, **kind) == 200
+
+
+@pytest.mark.parametrize("damage", ["random", "other's content", "a folder", "a FIFO"])
+def test_a_damaged_database_is_reported_with_the_command_that_restores_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr("os.execve", lambda *arguments: pytest.fail("a server starts"))
+    (tmp_path / "mlflow.db").touch()
+    DAMAGES[damage](tmp_path / "mlflow.db")
+    for study in ([], ["digits"]):
+        said = CliRunner().invoke(commands, ["ui", *study, "--home", str(tmp_path)])
+        assert isinstance(said.exception, DatabaseError)
+        text = str(said.exception)
+        assert text.startswith(f"{tmp_path / 'mlflow.db'} ")
+        name = study[0] if study else "STUDY"
+        assert f"sync {name} --home {tmp_path} restores it" in text
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_port_used_by_another_program_is_refused_and_no_link_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setattr("os.execve", lambda *arguments: pytest.fail("a server starts"))
+    connect(f"sqlite:///{tmp_path}/mlflow.db").create_experiment("digits")
+    with socket.create_server((host, 0)) as stranger:
+        port = stranger.getsockname()[1]
+        arguments = ["ui", "--home", str(tmp_path), "--port", str(port)]
+        said = CliRunner().invoke(commands, arguments)
+    assert isinstance(said.exception, RefusedError)
+    assert str(said.exception).startswith(f"--port {port}: another program uses this port; choose")
+    assert "http" not in said.output
+
+
+def _status(port: int, method: str, path: str, body: str | None = None, **headers: str) -> int:
+    """Return the HTTP status of an answer; 0 without one."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.putrequest(method, path, skip_host="Host" in headers)
+        content = (body or "").encode()
+        for name, value in {**headers, "Content-Length": str(len(content))}.items():
+            connection.putheader(name, value)
+        connection.endheaders(content)
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()

@@ -1,0 +1,196 @@
+"""Building: trees are restored from dotted paths; errors name the place and the reason."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mixup_core.config.building import built, parsed, with_values
+from mixup_core.config.parts import REQUIRED, leaves, parts
+from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.config.written_forms import flatten, spelled
+from mixup_core.images.config import TrainConfig
+from mixup_core.laws import Beta, Law
+from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.rules import RuleError
+from tests.mixup_core.config.journeys import JOURNEY, Bike, Journey, Leg, Ramp, Straight, Winding
+from tests.mixup_core.random_trees import spellings, trees
+
+STARTS: Mapping[str, Any] = {
+    "journey": JOURNEY,
+    "images": TrainConfig(epochs=4, batch_size=8),
+}
+
+
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+@given(data=st.data())
+def test_a_tree_round_trips_through_its_flat_form(start: Any, data: st.DataObject) -> None:
+    one, other = data.draw(trees(start)), data.draw(trees(start))
+    assert with_values(one, flatten(one)) == one
+    assert with_values(one, flatten(other)) == other
+    assert built(type(one), flatten(one)) == one
+
+
+@given(data=st.data())
+@pytest.mark.parametrize(
+    "hint",
+    [part.hint for part in parts(Journey)] + [Law, tuple[Leg, ...], tuple[Law, ...] | None],
+    ids=str,
+)
+def test_a_value_round_trips_through_its_spelling(hint: Any, data: st.DataObject) -> None:
+    written = data.draw(spellings(hint))
+    try:
+        value = parsed(hint, written)
+    except RuleError:
+        return
+    assert parsed(hint, spelled(value)) == value
+    assert parsed(hint, value) == value
+
+
+def test_a_choice_is_changed_by_its_kind_or_by_one_field() -> None:
+    ramp = with_values(JOURNEY, {"road": "ramp", "road.shape": "down"})
+    assert ramp.road == Ramp(shape="down")
+    assert with_values(ramp, {"road.law.alpha": 2.0, "road.law": "beta"}).road == Ramp(
+        shape="down", law=Beta(alpha=2.0)
+    )
+    assert with_values(ramp, {"road": {"winding": [{"law": {"beta": 1}}]}}).road == Winding(
+        legs=(Leg(law=Beta(alpha=1.0)),)
+    )
+    assert with_values(ramp, {"road": "ramp"}).road == Ramp(shape="down")
+
+
+def test_an_optional_choice_can_be_set_and_unset() -> None:
+    spared = with_values(JOURNEY, {"spare.name": "bike", "detour": "straight"})
+    assert (spared.spare, spared.detour) == (Bike(), Straight())
+    assert with_values(spared, {"spare": None, "detour": None}) == JOURNEY
+    assert with_values(spared, {"spare.name": None}).spare is None
+
+
+@pytest.mark.parametrize(
+    ("values", "rule", "fields"),
+    [
+        ({"days": 0}, "days >= 1", ("days",)),
+        ({"road": {"winding": [{"law": "erm"}, {"law": "erm", "until": 0}]}}, "until >= 1",
+         ("road.legs.1.until",)),
+        ({"road": {"winding": [{"law": {"beta": 0}}]}}, "1e-6 <= alpha <= 1e6",
+         ("road.legs.0.law.alpha",)),
+        ({"stops": [{"law": "erm", "until": 0}]}, "until >= 1", ("stops.0.until",)),
+        ({"stops": ["erm", {"until": 1}]}, "law must be given", ("stops.1.law",)),
+        ({"road": "winding"}, "road.legs must be given", ("road.legs",)),
+        ({"road.shape": "up"}, "shape needs road to be ramp", ("road.shape", "road")),
+        ({"vehicle.name": "bike", "vehicle.seats": 1}, "seats needs vehicle.name to be bus",
+         ("vehicle.seats", "vehicle.name")),
+        ({"detour.shape": "up"}, "detour must be set before its fields can be set",
+         ("detour", "detour.shape")),
+    ],
+)  # fmt: skip
+def test_a_rule_error_names_the_paths_of_its_fields(
+    values: dict[str, Any], rule: str, fields: tuple[str, ...]
+) -> None:
+    for make in (
+        lambda: with_values(JOURNEY, values),
+        lambda: built(Journey, {"days": 1} | values),
+    ):
+        with pytest.raises(RuleError) as caught:
+            make()
+        assert caught.value.rule == rule
+        assert caught.value.fields == fields
+        assert rule in str(caught.value)
+
+
+def test_a_missing_required_value_is_refused_by_name() -> None:
+    with pytest.raises(RuleError) as caught:
+        built(Journey, {})
+    assert (caught.value.rule, caught.value.fields) == ("days must be given", ("days",))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"days": "3"}, "days: expected an integer, got text '3'"),
+        ({"days": True}, "days: expected an integer, got the boolean true"),
+        ({"days": 1.0}, "days: expected an integer, got 1.0"),
+        ({"cost": "much"}, "cost: expected a number or null, got text 'much'"),
+        ({"road": "rail"}, "road: expected one of straight, winding, ramp, wrapped, got text"),
+        ({"road": {"rail": 1}}, "road: expected straight, "),
+        ({"road": {"ramp": {"steps": [1, "x"]}}}, "road.steps.1: expected a number, got text 'x'"),
+        ({"road": {"ramp": {"shape": "flat"}}}, "road.shape: expected one of up, down, got text"),
+        ({"road": {"winding": [{"law": "x"}]}}, "road.legs.0.law: expected one of erm, midpoint, "),
+        ({"road": {"winding": [{"low": "erm"}]}}, "road.legs.0: expected one of law, until, got"),
+        ({"detour": {"ramp": {"law": {"beta": "x"}}}}, "detour.law.alpha: expected a number, got"),
+        ({"stops": [{"low": 1, "until": 1}]}, "stops.0: expected {law: LAW, until: UNTIL}, erm or"),
+        ({"stops": [""]}, "stops.0: expected {law: LAW, until: UNTIL}, erm or {beta: ALPHA}, got"),
+        ({"vehicle": {"name": "car"}}, "vehicle.name: expected one of bus, bike, got text 'car'"),
+        ({"vehicle": {"name": ["car"]}}, "vehicle: expected "),
+        ({"vehicle.name": "car"}, "vehicle.name: expected one of bus, bike, got text 'car'"),
+        ({"vehicle": {"name": "bus", "sails": 1}}, "vehicle: expected one of seats, speed, got"),
+        ({"stay.place": "hotel"}, "stay.place: expected one of inn, tent, got text 'hotel'"),
+        ({"stay": 1}, "stay: expected {place: PLACE, is_paid: IS_PAID}, got 1"),
+        ({"stay.is_paid": 1}, "stay.is_paid: expected true or false, got 1"),
+        ({"fleet": "bus"}, r"fleet: expected a list of .* or null, got text 'bus'"),
+    ],
+)  # fmt: skip
+def test_a_value_of_the_wrong_type_is_refused_with_its_path(
+    values: dict[str, Any], message: str
+) -> None:
+    for make in (
+        lambda: with_values(JOURNEY, values),
+        lambda: built(Journey, {"days": 1} | values),
+    ):
+        with pytest.raises(SpellingError, match=f"^{message.replace('{', '[{]')}"):
+            make()
+
+
+@pytest.mark.parametrize("path", ["", "nights", "road.x.y", "days.x", "stay.floor", "road.legs.0"])
+def test_a_path_that_names_no_field_is_refused(path: str) -> None:
+    with pytest.raises(KeyError, match="path must name a field"):
+        with_values(with_values(JOURNEY, {"road": {"winding": []}}), {path: 1})
+
+
+def test_an_unknown_path_is_refused_with_the_existing_fields() -> None:
+    with pytest.raises(KeyError, match="Stay has place, is_paid"):
+        with_values(JOURNEY, {"stay.floor": 1})
+    with pytest.raises(KeyError, match="Straight has no fields"):
+        built(Straight, {"width": 1})
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@given(data=st.data())
+def test_every_configuration_round_trips_through_its_spelling(
+    name: str, data: st.DataObject
+) -> None:
+    """Configurations of every problem: defaults with required fields, then random changes."""
+    kind = problem_named(name).config
+    required = {
+        path: data.draw(spellings(leaf.part.hint))
+        for path, leaf in leaves(kind).items()
+        if leaf.part.default is REQUIRED and leaf.owner is kind
+    }
+    try:
+        start = built(kind, required)
+    except RuleError:
+        return
+    config = data.draw(trees(start))
+    assert with_values(start, flatten(config)) == config
+    assert parsed(kind, spelled(config)) == config
+    for part in parts(kind):
+        value = getattr(config, part.name)
+        assert parsed(part.hint, spelled(value)) == value
+
+
+def test_a_newly_named_kind_keeps_changed_values_and_has_its_own_defaults() -> None:
+    assert with_values(JOURNEY, {"vehicle.name": "bike"}).vehicle == Bike()
+    fast = with_values(JOURNEY, {"vehicle.speed": 0.7})
+    assert with_values(fast, {"vehicle.name": "bike"}).vehicle == Bike(speed=0.7)
+
+
+@pytest.mark.parametrize(
+    ("written", "has_noun"),
+    [("betta", True), ({"betta": 1.0}, True), ({"beta": 1.0, "erm": {}}, False), (3, False)],
+)
+def test_only_an_unknown_name_has_the_noun_of_its_registry(written: Any, has_noun: bool) -> None:
+    with pytest.raises(SpellingError) as caught:
+        parsed(Law, written)
+    assert bool(caught.value.noun) == has_noun

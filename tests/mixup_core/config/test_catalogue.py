@@ -1,0 +1,150 @@
+"""Catalogues are read like unions, and accept all members of a plugin or none."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pytest
+
+from mixup_core.config.building import built, parsed, with_values
+from mixup_core.config.catalogue import Catalogue, CatalogueError, add_all, catalogue_of
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Positive
+from mixup_core.config.parts import leaves, members, parts
+from mixup_core.config.spelling_errors import SpellingError, expected
+from mixup_core.config.written_forms import flatten
+from mixup_core.rules import RuleError
+
+
+class Shape(Checked, ABC):
+    catalogue: ClassVar = Catalogue("shape")
+
+    @abstractmethod
+    def area(self) -> float: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point(Shape):
+    tag: ClassVar = "point"
+
+    def area(self) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Disc(Shape):
+    tag: ClassVar = "disc"
+    radius: Positive = 1.0
+
+    def area(self) -> float:
+        return 3.0 * self.radius**2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Square(Shape):
+    tag: ClassVar = "square"
+    side: Positive
+
+    def area(self) -> float:
+        return self.side**2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drawing:
+    shape: Shape = field(default_factory=Point)
+    beside: Shape | None = None
+    more: tuple[Shape, ...] = ()
+
+
+Shape.catalogue.add(Point, Disc)
+
+
+@pytest.fixture
+def square() -> Iterator[None]:
+    Shape.catalogue.add(Square)
+    yield
+    Shape.catalogue.remove("square")
+
+
+def test_an_open_choice_has_the_members_of_its_catalogue() -> None:
+    assert members(Shape) == (Point, Disc)
+    assert members(Shape | None) == (Point, Disc, type(None))
+    assert catalogue_of(Shape) is Shape.catalogue
+    assert catalogue_of(Disc) is None, "a member is no choice"
+    assert expected(Shape) == "point or {disc: RADIUS}"
+    with pytest.raises(AssertionError, match="import its package first"):
+        members(type("Empty", (), {"catalogue": Catalogue("empty")}))
+
+
+def test_an_open_choice_is_read_and_written_like_a_union() -> None:
+    drawing = built(Drawing, {"shape": {"disc": 2}, "more": ["point", {"disc": 3.0}]})
+    assert drawing == Drawing(shape=Disc(radius=2.0), more=(Point(), Disc(radius=3.0)))
+    assert with_values(drawing, flatten(drawing)) == drawing
+    assert with_values(drawing, {"shape.radius": 4}).shape == Disc(radius=4.0)
+    with pytest.raises(RuleError, match="0 < radius < inf"):
+        built(Drawing, {"shape": {"disc": -1}})
+
+
+@pytest.mark.usefixtures("square")
+def test_a_member_added_later_is_accepted_in_every_form() -> None:
+    drawing = built(Drawing, {"shape": {"square": 2}, "beside.radius": 1, "beside": "disc"})
+    assert drawing.shape == Square(side=2.0)
+    assert "shape.side" in leaves(Drawing)
+    assert "square" in parts(Drawing)[0].options
+    assert parsed(tuple[Shape, ...], [{"square": 1}]) == (Square(side=1.0),)
+
+
+def test_a_member_is_unknown_before_it_is_added_and_after_it_is_removed(
+    request: pytest.FixtureRequest,
+) -> None:
+    leaves(Drawing)
+    request.getfixturevalue("square")
+    assert "shape.side" in leaves(Drawing)
+    Shape.catalogue.remove("square")
+    try:
+        assert "shape.side" not in leaves(Drawing)
+        with pytest.raises(SpellingError):
+            parsed(Shape, {"square": 1})
+    finally:
+        Shape.catalogue.add(Square)
+
+
+def _frozen(**attributes: Any) -> Any:
+    methods = {"area": lambda self: 0.0}
+    return dataclass(frozen=True, kw_only=True)(type("New", (Shape,), methods | attributes))
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        (_frozen(tag="disc"), "the shape disc exists already and cannot be replaced"),
+        (_frozen(tag="Dot!"), r"has the tag or name 'Dot!', which does not match \[a-z0-9\]"),
+        (_frozen(), "has the tag or name '', which does not match"),
+        (type("New", (Shape,), {"tag": "dot"}), "is not a frozen dataclass; write @dataclass"),
+        (type("New", (Disc,), {"tag": "dot"}), "is not a frozen dataclass"),
+        (dataclass(type("New", (Shape,), {"tag": "dot"})), "is not a frozen dataclass"),
+        (
+            dataclass(frozen=True)(
+                type("New", (Shape,), {"tag": "dot", "__annotations__": {"size": float}})
+            ),
+            "has fields that are not keyword-only; add kw_only=True",
+        ),
+        (
+            dataclass(frozen=True, kw_only=True)(type("New", (Shape,), {"tag": "dot"})),
+            "the shape dot .* does not define area",
+        ),
+    ],
+)
+def test_an_invalid_class_is_refused_with_all_classes_added_together(
+    member: Any, message: str
+) -> None:
+    with pytest.raises(CatalogueError, match=message):
+        add_all([(Shape.catalogue, Square), (Shape.catalogue, member)])
+    assert list(Shape.catalogue) == ["point", "disc"]
+
+
+def test_two_new_members_of_one_name_are_refused() -> None:
+    with pytest.raises(CatalogueError, match="two of the entries to add are called shape dot"):
+        Shape.catalogue.add(_frozen(tag="dot"), _frozen(tag="dot"))
+    assert list(Shape.catalogue) == ["point", "disc"]

@@ -1,0 +1,134 @@
+"""Checked dataclasses: the range of every field is enforced, then rules between fields."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from mixup_core.config.building import built
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Among, Count, Distinct, Matching, Range, Share, Whole
+from mixup_core.rules import RuleError, require
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Crate(Checked):
+    bottles: Count = 6
+    full: Share | None = None
+    label: Annotated[str, Matching("[a-z]*", "be a-z")] = ""
+    kind: Annotated[str, Among(("wood", "wire"))] = "wood"
+    rows: Whole | Annotated[tuple[Count, ...], Distinct(may_be_empty=False)] = 0
+    weight: Annotated[float, Range(0, 1, "()", hint="give it in tonnes")] = 0.1
+
+    def check(self) -> None:
+        require(self.rows != 7, "rows != 7", self, "rows")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pallet(Crate):
+    crates: Count = 1
+
+
+def broken(of: Any = Crate, **values: Any) -> RuleError:
+    with pytest.raises(RuleError) as caught:
+        of(**values)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("values", "rule", "got"),
+    [
+        ({"bottles": 0}, "bottles >= 1", 0),
+        ({"full": 1.5}, "0 <= full <= 1", 1.5),
+        ({"label": "A"}, "label must be a-z", "A"),
+        ({"kind": "tin"}, "kind must be one of wood, wire", "tin"),
+        ({"rows": -1}, "rows >= 0", -1),
+        ({"rows": ()}, "items of rows must be distinct, and there must be at least one", []),
+        (
+            {"rows": (1, 2, 1, 2, 3)},
+            "items of rows must be distinct, and there must be at least one",
+            [1, 2],
+        ),
+        ({"rows": (1, 0, -1)}, "each of rows >= 1", [0, -1]),
+        ({"rows": tuple(range(-9, 0))}, "each of rows >= 1", [-9, -8, -7, -6, -5]),
+        ({"rows": 7}, "rows != 7", 7),
+    ],
+)
+def test_a_value_beyond_its_limit_is_refused_by_its_rule(
+    values: dict[str, Any], rule: str, got: object
+) -> None:
+    (name,) = values
+    for error in (broken(**values), broken(Pallet, **values)):
+        assert (error.rule, error.values, error.fields) == (rule, {name: got}, (name,))
+
+
+def test_values_within_their_limits_are_accepted() -> None:
+    crate = Crate(bottles=1, full=1.0, label="a", kind="wire", rows=(3, 1), weight=0.9)
+    assert (crate.rows, Crate().full) == ((3, 1), None)
+    assert Pallet(crates=2).bottles == 6
+
+
+def test_the_hint_of_a_limit_ends_its_message() -> None:
+    message = "`0 < weight < 1` must hold, got (weight=2); give it in tonnes."
+    assert str(broken(weight=2)) == message
+
+
+def test_limits_are_checked_before_other_rules() -> None:
+    assert broken(bottles=0, rows=7).fields == ("bottles",)
+
+
+def test_a_subclass_is_checked_by_all_inherited_limits() -> None:
+    assert broken(Pallet, crates=0).rule == "crates >= 1"
+    assert broken(Pallet, rows=7).rule == "rows != 7"
+
+
+def test_replace_checks_limits_again_and_instances_have_no_dict() -> None:
+    with pytest.raises(RuleError, match="bottles >= 1"):
+        replace(Crate(), bottles=-1)
+    assert not hasattr(Crate(), "__dict__")
+
+
+def test_only_optional_fields_accept_none() -> None:
+    assert Crate(full=None) == Crate()
+    with pytest.raises(TypeError):
+        Crate(bottles=None)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rack(Checked):
+    holes: Annotated[tuple[Count, ...], Distinct()] | None = None
+
+
+@pytest.mark.parametrize(("holes", "rule"), [([0], "each of holes >= 1"), ([1, 1], "items of")])
+def test_a_list_is_checked_like_a_tuple(holes: list[int], rule: str) -> None:
+    assert broken(Rack, holes=holes).rule.startswith(rule)
+    assert broken(Rack, holes=tuple(holes)).rule.startswith(rule)
+
+
+def test_a_value_of_another_shape_raises_a_type_error() -> None:
+    for of, values in ((Rack, {"holes": 3}), (Crate, {"bottles": (0,)}), (Crate, {"weight": "1"})):
+        with pytest.raises(TypeError):
+            of(**values)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Label(Checked):
+    text: Count | Annotated[str, Matching("[a-z]+", "be a to z")]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Automatic(Checked):
+    share: Share | Literal["auto"] | None = None
+
+
+def test_number_limits_do_not_apply_to_an_allowed_word() -> None:
+    for share in (0, 1.0, "auto", None):
+        assert Automatic(share=share).share == share
+    assert broken(Automatic, share=1.5).rule == "0 <= share <= 1"
+    assert built(Automatic, {"share": "auto"}) == Automatic(share="auto")
+
+
+def test_text_and_numbers_of_one_field_have_separate_limits() -> None:
+    assert (Label(text=1).text, Label(text="a").text) == (1, "a")
+    assert broken(Label, text=0).rule == "text >= 1"
+    assert broken(Label, text="1").rule == "text must be a to z"

@@ -1,0 +1,130 @@
+"""Limits: accepted values, and their text in messages and in the JSON Schema."""
+
+import json
+import math
+from typing import Annotated, Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mixup_core.config.limits import (
+    Among,
+    Count,
+    Distinct,
+    Limit,
+    Matching,
+    NonNegative,
+    PlainText,
+    Positive,
+    Range,
+    Share,
+    Whole,
+)
+from mixup_core.config.parts import limits
+from mixup_core.problem import MAX_SEED, Seed
+
+# A range, the rule for a field `x`, numbers that it holds, and others.
+RANGES: dict[str, tuple[Range, str, tuple[float, ...], tuple[float, ...]]] = {
+    "no end": (Range(1), "x >= 1", (1, 2, math.inf), (0, -1, math.nan)),
+    "open, no end": (Range(0, math.inf, "(]"), "x > 0", (5e-324, math.inf), (0, -0.0, math.nan)),
+    "closed": (Range(0, 1), "0 <= x <= 1", (0, 0.5, 1), (-0.1, 1.1, math.nan)),
+    "open": (Range(0, 0.5, "()"), "0 < x < 0.5", (0.1,), (0, 0.5, math.nan)),
+    "open below": (Range(0, 1000.0, "(]"), "0 < x <= 1000", (1e-9, 1000), (0, 1001)),
+    "open above": (Range(0, 1, "[)"), "0 <= x < 1", (0, 0.999), (1, -1)),
+    "finite": (Range(-math.inf, math.inf, "()"), "-inf < x < inf", (-1e308, 0),
+               (math.inf, -math.inf)),
+    "powers of ten": (Range(1e-6, 1e6), "1e-6 <= x <= 1e6", (1e-6, 1e6), (9e-7, 1.1e6)),
+    "bits": (Range(0, 2**31 - 1), "0 <= x <= 2^31-1", (2**31 - 1,), (2**31,)),
+    "one": (Range(1, 1), "x == 1", (1,), (0, 2)),
+    "many digits": (Range(0.1234567, 1), "0.1234567 <= x <= 1", (0.2,), (0.1234566,)),
+    "few bits": (Range(0, 1023), "0 <= x <= 1023", (1023,), (1024,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_a_range_accepts_exactly_the_values_of_its_rule(name: str) -> None:
+    limit, rule, inside, outside = RANGES[name]
+    assert limit.rule("x") == rule
+    assert [limit.holds(value) for value in inside] == [True] * len(inside)
+    assert [limit.holds(value) for value in outside] == [False] * len(outside)
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_json_schema_agrees_with_every_range_on_finite_numbers(name: str) -> None:
+    limit, _, inside, outside = RANGES[name]
+    json.dumps(limit.keywords, allow_nan=False)
+    assert limit.holds(limit.inside)
+    schema = jsonschema.Draft202012Validator({"type": "number", **limit.keywords})
+    for value in filter(math.isfinite, (*inside, *outside)):
+        assert schema.is_valid(value) == limit.holds(value)
+
+
+@given(st.floats(allow_nan=True) | st.integers())
+@example(0)
+@example(1)
+@example(MAX_SEED)
+def test_named_ranges_accept_the_numbers_of_their_names(value: float) -> None:
+    named: list[tuple[Any, bool]] = [
+        (Count, value >= 1),
+        (Whole, value >= 0),
+        (Positive, 0 < value < math.inf),
+        (NonNegative, 0 <= value < math.inf),
+        (Share, 0 <= value <= 1),
+        (Seed, 0 <= value <= MAX_SEED),
+    ]
+    for hint, is_held in named:
+        (limit,) = limits(hint)
+        assert limit.holds(value) == is_held
+
+
+def test_a_distinct_list_has_no_duplicates_and_is_not_empty_when_required() -> None:
+    some = Distinct(may_be_empty=False)
+    assert [Distinct().holds(items) for items in ((), (1, 2), (1, 2, 1))] == [True, True, False]
+    assert [some.holds(items) for items in ((), (1,), (1, 1))] == [False, True, False]
+    assert Distinct().rule("seeds") == "items of seeds must be distinct"
+    assert some.rule("seeds") == "items of seeds must be distinct, and there must be at least one"
+    for limit in (Distinct(), some):
+        schema = jsonschema.Draft202012Validator({"type": "array", **limit.keywords})
+        for items in ([], [1], [1, 1], [1, 2]):
+            assert schema.is_valid(items) == limit.holds(items)
+
+
+def test_a_pattern_must_match_the_whole_text() -> None:
+    limit = Matching("[a-z]+|A", "be a-z")
+    assert limit.rule("name") == "name must be a-z"
+    assert [limit.holds(text) for text in ("ab", "", "a1", "a\n", "1a")] == [True] + [False] * 4
+    schema = jsonschema.Draft202012Validator({"type": "string", **limit.keywords})
+    for text in ("ab", "A", "", "a1", "1a", "aA", "Aa"):
+        assert schema.is_valid(text) == limit.holds(text)
+
+
+def test_plain_text_accepts_lines_and_letters_and_refuses_control_characters() -> None:
+    (limit,) = limits(PlainText)
+    assert all(map(limit.holds, ("", "two\n\tlines", "\xa0é\u2027\u202f\u200d\u65e5")))
+    assert not any(map(limit.holds, "\0\r\x1b\x7f\x9f\u061c\u200e\u2028\u202e\u2069\ufeff"))
+
+
+@pytest.mark.parametrize("limit", [Range(1), Distinct(), Matching("a", "is a"), Among(("a",))])
+def test_annotations_that_are_not_limits_are_ignored(limit: Limit) -> None:
+    assert limits(Annotated[Any, "a remark", limit]) == (limit,)
+    assert limits(int) == ()
+    assert limit.hint == ""
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [(Range(0), 1), (Range(2), 2), (Range(4, ends="(]"), 5), (Range(0, 0.5, "()"), 0.25),
+     (Range(1, math.inf, "()"), 2), (Range(-math.inf, 0), 0), (Range(-math.inf, 0, "()"), -1)],
+)  # fmt: skip
+def test_every_range_contains_a_number(limit: Range, value: float) -> None:
+    assert limit.inside == value
+
+
+def test_a_set_of_names_is_a_limit() -> None:
+    limit = Among(("inn", "tent"))
+    assert (limit.holds("inn"), limit.holds("hut")) == (True, False)
+    assert limit.rule("place") == "place must be one of inn, tent"
+    assert limit.keywords == {"enum": ["inn", "tent"]}
+    assert isinstance(hash(Among({"inn": 1})), int)  # a registry is a dict

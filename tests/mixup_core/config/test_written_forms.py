@@ -1,0 +1,98 @@
+"""Written forms: trees as dotted paths, choices in their shortest form."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+
+from mixup_core.config.building import parsed, with_values
+from mixup_core.config.parts import REQUIRED, leaves
+from mixup_core.config.written_forms import defaults, flatten, spelled
+from mixup_core.laws import Beta, Erm, Midpoint
+from mixup_core.rules import RuleError
+from tests.mixup_core.config.journeys import (
+    JOURNEY,
+    Bike,
+    Journey,
+    Leg,
+    Ramp,
+    Road,
+    Winding,
+    Wrapped,
+)
+from tests.mixup_core.random_trees import spellings
+
+
+def test_the_paths_of_flatten_are_leaves_of_the_type() -> None:
+    winding = Winding(legs=(Leg(law=Erm(), until=2),))
+    flat = flatten(Journey(days=1, road=winding, spare=Bike()))
+    assert set(flat) <= set(leaves(Journey))
+    assert flat["road"] == "winding"
+    assert flat["road.legs"] == ({"law": "erm", "until": 2},)
+    assert (flat["detour"], flat["spare.name"], flat["spare.speed"]) == (None, "bike", 0.5)
+
+
+def test_defaults_come_from_the_chosen_kind() -> None:
+    journey = with_values(JOURNEY, {"road": "ramp", "vehicle.name": "bike"})
+    assert defaults(journey) == {
+        "road": "straight", "road.shape": "up", "road.steps": (0.5, 1.0), "road.law": "midpoint",
+        "detour": None, "vehicle.name": "bus", "vehicle.speed": 0.5, "spare.name": None,
+        "stay.place": "inn", "stay.is_paid": False, "days": REQUIRED, "roads": (), "fleet": None,
+        "cost": None, "stops": (),
+    }  # fmt: skip
+    assert list(defaults(journey)) == list(flatten(journey))
+
+
+@pytest.mark.parametrize(
+    ("value", "spelling"),
+    [
+        (Erm(), "erm"),
+        (Beta(alpha=0.5), {"beta": 0.5}),
+        (Ramp(), {"ramp": {"shape": "up", "steps": (0.5, 1.0), "law": "midpoint"}}),
+        (Winding(legs=(Leg(law=Erm()),)), {"winding": ({"law": "erm", "until": None},)}),
+        (Bike(), {"name": "bike", "speed": 0.5}),
+        ((Leg(law=Erm()), Beta(alpha=1.0)), ({"law": "erm", "until": None}, {"beta": 1.0})),
+        (Wrapped(until=Leg(law=Erm())), {"wrapped": {"law": "erm", "until": None}}),
+    ],
+)
+def test_a_choice_is_written_in_its_shortest_form(value: Any, spelling: Any) -> None:
+    assert spelled(value) == spelling
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stone:
+    miles: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Marked:
+    """A dataclass whose single field, written alone, would look like its own fields."""
+
+    tag: ClassVar = "marked"
+
+    miles: Stone
+
+
+def test_a_field_that_could_be_read_as_all_fields_is_written_with_its_name() -> None:
+    value = Marked(miles=Stone(miles=3))
+    assert spelled(value) == {"marked": {"miles": {"miles": 3}}}
+    assert parsed(Marked, spelled(value)) == value
+
+
+@given(one=spellings(Road), other=spellings(Road))
+def test_brief_spellings_are_equal_only_for_equal_values(one: Any, other: Any) -> None:
+    try:
+        first, second = parsed(Road, one), parsed(Road, other)
+    except RuleError:
+        return
+    assert (first == second) == (spelled(first, brief=True) == spelled(second, brief=True))
+
+
+def test_a_brief_spelling_leaves_out_defaults_and_names_the_other_fields() -> None:
+    assert spelled(Ramp(), brief=True) == "ramp"
+    assert spelled(Ramp(shape="down"), brief=True) == {"ramp": "down"}
+    assert spelled(Ramp(law=Erm()), brief=True) == {"ramp": {"law": "erm"}}
+    flat = flatten(Journey(days=1, roads=(Winding(legs=(Leg(law=Midpoint()),)),)), brief=True)
+    assert flat["roads"] == ({"winding": ({"law": "midpoint"},)},)
+    assert flatten(Journey(days=1, roads=(Winding(legs=(Leg(law=Midpoint()),)),))) != flat
