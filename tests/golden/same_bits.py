@@ -127,11 +127,13 @@ def _trained(
     """
     original = data_root() / "FashionMNIST"
     shutil.copytree(original, home / "data" / original.name, copy_function=os.symlink)
-    environment = _environment(code) | {"MIXSWEEP_DATA": str(home / "data")}
+    no_gpu = {"CUDA_VISIBLE_DEVICES": ""}
+    environment = _environment(code) | {"MIXSWEEP_DATA": str(home / "data")} | no_gpu
+    module = "mixsweep" if (code / "mixsweep" / "__main__.py").exists() else "sweeps.cli"
     for overrides in launches:
         command = [
-            sys.executable, "-m", "mixsweep", "run", str(study), "--home", str(home),
-            "--slots", "1", "--device", "cpu", "--gpus-per-run", "0", "--keep-final-states",
+            sys.executable, "-m", module, "run", str(study), "--home", str(home),
+            "--slots", "1", "--gpus-per-run", "0", "--keep-final-states",
             *(part for override in overrides for part in ("--set", override)),
         ]  # fmt: skip
         done = subprocess.run(
