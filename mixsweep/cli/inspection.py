@@ -14,7 +14,7 @@ from mixsweep.cli.preconditions import missing_data
 from mixsweep.cli.request import DONE, Request, on_study
 from mixsweep.cli.status_summary import spell_status, status_summary
 from sweeps.machine.home import Home
-from sweeps.machine.processor import usable_cpus
+from sweeps.machine.processor import sign_of_gpus, usable_cpus
 from sweeps.machine.terminal_text import fitted_text, screen
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_studies
@@ -52,10 +52,10 @@ def plan(
         for config in request.study.arms.values():
             needs.check(config)
             notes |= dict.fromkeys(needs.notes(config))
-    from sweeps.running.run_memory import RunMemory, has_gpu
+    from sweeps.running.run_memory import RunMemory
 
     study, cpus = request.grown, usable_cpus()
-    device: Literal["cpu", "auto"] = "auto" if gpus_per_run != 0 and has_gpu() else "cpu"
+    device: Literal["cpu", "auto"] = "auto" if gpus_per_run != 0 and sign_of_gpus() else "cpu"
     memory = RunMemory.of(study, slots or cpus, device)
     fit = None if memory is None else memory.side_by_side(study)
     summary = plan_summary(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sweeps.machine.processor import sign_of_gpus
 from sweeps.running.placement import Placement
 from sweeps.study.study import Study
 
@@ -24,9 +25,9 @@ def with_memory(placement: Placement, study: Study, runs: int) -> Placement:
         study: The study to train.
         runs: Number of runs to train.
     """
-    from sweeps.running.run_memory import RunMemory, has_gpu
+    from sweeps.running.run_memory import RunMemory
 
-    on_gpu = placement.gpus_per_run != 0 and placement.device is None and has_gpu()
+    on_gpu = placement.gpus_per_run != 0 and placement.device is None and sign_of_gpus()
     if on_gpu and not placement.is_auto:
         return placement  # the user has set the GPU share, or a run has a whole GPU
     at_once = min(placement.cpus_here(runs), max(1, runs))
@@ -49,9 +50,9 @@ def require_memory(study: Study, placement: Placement) -> None:
         PlacementError: If a training step ran out of memory. It is tried in a child process, so
             that this process survives.
     """
-    from sweeps.running.run_memory import RunMemory, has_gpu
+    from sweeps.running.run_memory import RunMemory
 
-    if placement.gpus_per_run != 0 and placement.device is None and has_gpu():
+    if placement.gpus_per_run != 0 and placement.device is None and sign_of_gpus():
         return  # a lack of GPU memory ends the run, not this process
     memory = RunMemory.of(study, 1, "cpu")
     if memory is None:

@@ -11,6 +11,7 @@ from mixsweep.cli.request import RefusedError, Request
 from mixup_core.store.errors import StoreFullError
 from mixup_core.store.folder import Folder
 from sweeps.machine.address_space import too_small_for_ray
+from sweeps.machine.processor import sign_of_gpus
 from sweeps.running.cluster_address import is_elsewhere
 from sweeps.running.console import still
 from sweeps.running.placement import PlacementError
@@ -53,18 +54,22 @@ def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | N
     """Return True if runs in this process would use a GPU, given `--gpus-per-run` and `--device`.
 
     Raises:
-        PlacementError: If the options request a GPU but PyTorch finds none.
+        PlacementError: If PyTorch finds no GPU, but the options or this machine promise one.
     """
     import torch
 
     if gpus_per_run == 0 or device == "cpu":
         return False
-    if gpus_per_run is not None and not torch.cuda.is_available():
+    if torch.cuda.is_available():
+        return True
+    sign = sign_of_gpus()
+    if gpus_per_run is not None or sign:
+        why = f"--gpus-per-run {gpus_per_run} needs" if gpus_per_run else f"{sign} promises"
         raise PlacementError(
-            f"--gpus-per-run {gpus_per_run:g} needs a GPU, and torch {torch.__version__} sees none "
-            "here; fix the GPU driver or torch, or remove the option to train on the CPU"
+            f"{why} a GPU, and torch {torch.__version__} sees none here; fix the GPU "
+            "driver or torch, or add --gpus-per-run 0 to train on the CPU"
         )
-    return torch.cuda.is_available()
+    return False
 
 
 def is_installed(module: str) -> bool:

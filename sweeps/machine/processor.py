@@ -1,4 +1,4 @@
-"""Processor: the name of the CPU and the number of usable CPUs, found without importing torch."""
+"""Processor: the CPUs and GPUs that this process may use, found without importing torch."""
 
 import math
 import os
@@ -11,6 +11,9 @@ from sweeps.machine.control_groups import control_groups, text_of
 
 _QUOTAS = {1: ("cpu.cfs_quota_us", "cpu.cfs_period_us"), 2: ("cpu.max",)}
 """Files with the CPU quota and its period, by version of the control groups."""
+_SLURM_GPUS = "SLURM_GPUS_ON_NODE"
+_GPU_FILE = "/dev/nvidiactl"
+"""Device file that each process which uses an NVIDIA GPU opens."""
 
 
 def processor() -> str:
@@ -32,10 +35,25 @@ def usable_cpus() -> int:
         allowed = len(os.sched_getaffinity(0))
     else:
         allowed = os.cpu_count() or 1
-    slurm = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    if slurm.isdecimal() and int(slurm) > 0:
-        allowed = min(allowed, int(slurm))
+    if slurm := _of_slurm("SLURM_CPUS_PER_TASK") or _of_slurm("SLURM_CPUS_ON_NODE"):
+        allowed = min(allowed, slurm)
     return max(1, min([allowed, *map(math.floor, _quotas())]))
+
+
+def sign_of_gpus() -> str | None:
+    """Return a sign that this process may use a GPU, such as `SLURM_GPUS_ON_NODE=2`; None if none.
+
+    CUDA is not asked, so the sign is there even if the driver or PyTorch does not work.
+    """
+    if gpus := _of_slurm(_SLURM_GPUS):
+        return f"{_SLURM_GPUS}={gpus}"
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}:
+        return None
+    try:  # in a container or a job, the file may be there and refuse this process
+        os.close(os.open(_GPU_FILE, os.O_RDWR))
+    except OSError:
+        return None
+    return _GPU_FILE
 
 
 def gpu_slices() -> int | None:
@@ -46,6 +64,12 @@ def gpu_slices() -> int | None:
     names = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     slices = [name for name in names if name.startswith("MIG-")]
     return len(slices) or None
+
+
+def _of_slurm(variable: str) -> int:
+    """Return a number of CPUs or GPUs that Slurm has allocated on this node; 0 if it is not set."""
+    number = os.environ.get(variable, "")
+    return int(number) if number.isdecimal() else 0
 
 
 def _quotas() -> Iterator[float]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 from sweeps.machine.free_memory import free_bytes
-from sweeps.machine.processor import usable_cpus
+from sweeps.machine.processor import sign_of_gpus, usable_cpus
 from sweeps.running.retries import advice
 from sweeps.study.study import Study
 
@@ -176,6 +176,16 @@ class Placement:
             PlacementError: If the options leave this open.
         """
         asked = self.gpus_per_run
+        if asked is None and (sign := sign_of_gpus()):
+            raise PlacementError(
+                f"{sign} promises a GPU, and Ray found none; fix the GPU driver or the job, or add "
+                "--gpus-per-run 0 to train on CPUs"
+            )
+        if self.is_auto and growth == "none":
+            raise PlacementError(
+                "--gpus-per-run auto needs a GPU, and this machine has none; remove the option to "
+                "train on CPUs"
+            )
         if asked is None and growth == "autoscaler":
             raise PlacementError(
                 "this cluster has no GPU now, and its autoscaler may start nodes with GPUs; add "

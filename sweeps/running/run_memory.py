@@ -221,12 +221,6 @@ class RunMemory:
         return self.says(study) if self.lacks(study) else ""
 
 
-def has_gpu() -> bool:
-    """Return True if this process may use an NVIDIA GPU; does not import torch."""
-    is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}
-    return Path("/dev/nvidiactl").exists() and not is_hidden
-
-
 def free_for_runs(study: Study) -> int:
     """Return the memory in bytes that is free for a study's runs once its data is loaded."""
     sizes: dict[str, int] = {}

@@ -136,6 +136,7 @@ def site(hosts: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
 RAY = """#!/bin/bash
 # Stands in for Ray: `symmetric-run` starts the command behind -- on the first node, others wait.
 [ "$1" = symmetric-run ] || exit 0
+echo "$SLURMD_NODENAME: $*" | head -1
 [ "$SLURM_NODEID" = 0 ] || exec sleep 100
 while [ "$1" != -- ]; do shift; done
 shift
@@ -147,10 +148,8 @@ exit 3
 """
 
 
-def test_slurm_runs_the_file_and_ends_the_job_with_the_exit_code_of_the_study(
-    site: Site, tmp_path: Path
-) -> None:
-    """A quick test without Ray; long tests start what the file starts."""
+def _without_ray(site: Site, tmp_path: Path) -> Site:
+    """Return a site whose jobs start scripts instead of Ray and the study."""
     programs = tmp_path / "venv" / "bin"
     programs.mkdir(parents=True)
     for name, text in (("ray", RAY), ("python", PYTHON)):
@@ -161,12 +160,53 @@ def test_slurm_runs_the_file_and_ends_the_job_with_the_exit_code_of_the_study(
     )
     (tmp_path / "laptop" / ".config" / "mixsweep").mkdir(parents=True)
     (tmp_path / "laptop" / ".config" / "mixsweep" / "ray_token").write_text("5a")
-    number = replace(site, operator=operator).send(TWO_OF_FOUR, "digits")
+    return replace(site, operator=operator)
+
+
+def test_slurm_runs_the_file_and_ends_the_job_with_the_exit_code_of_the_study(
+    site: Site, tmp_path: Path
+) -> None:
+    """A quick test without Ray; long tests start what the file starts."""
+    number = _without_ray(site, tmp_path).send(TWO_OF_FOUR, "digits")
     state = site.wait_for_end(number)
     said = site.output(number)
     assert (state["JobState"], state["ExitCode"]) == ("FAILED", "3:0"), said
     assert "trained on 2 nodes: -u -m mixsweep run digits --address 10.77.0.51:6379" in said
     assert said.endswith("exit code 3\n")
+
+
+KINDS = ("gpus", "cpus")
+GPU_LINE, CPU_LINE = "#SBATCH --gpus-per-node=4\n", "#SBATCH --cpus-per-task=32\n"
+
+
+def test_ray_gets_the_gpus_and_cpus_of_its_node_however_the_job_asks_for_them(
+    site: Site, tmp_path: Path
+) -> None:
+    site = _without_ray(site, tmp_path)
+    text = FILE.read_text()
+    assert GPU_LINE in text
+    assert CPU_LINE in text
+    cases = {
+        "--gpus-per-node=2 --cpus-per-task=2": ([2, 2], 2, 3),
+        "--gres=gpu:2 --cpus-per-task=2": ([2, 2], 2, 3),
+        "--gpus=3": ([2, 1], 32, 3),
+        "--gpus-per-task=3 --cpus-per-task=4": ([3, 3], 4, 3),
+        "": ([], 0, 2),
+        "digits --gpus-per-run 0": ([0, 0], 32, 3),
+    }
+    for asked, (gpus, cpus, code) in cases.items():
+        options, study, words = asked.partition("digits")
+        lines = "".join(f"#SBATCH {option}\n" for option in options.split())
+        file = site.operator.folder / "work" / "edited.sbatch"
+        file.write_text(text.replace(GPU_LINE, lines).replace(CPU_LINE, ""))
+        sent = site.operator.type(f"sbatch {file} {study or 'digits'}{words}")
+        (number,) = re.findall(r"Submitted batch job (\d+)", sent)
+        state, said = site.wait_for_end(number), site.output(number)
+        started = "\n".join(re.findall(r"^n\d: symmetric-run .*", said, re.MULTILINE))
+        found = [sorted(map(int, re.findall(rf"--num-{kind} (\d+)", started))) for kind in KINDS]
+        wanted = [sorted(gpus), [cpus] * len(gpus)]
+        assert (state["ExitCode"], found) == (f"{code}:0", wanted), f"{asked}\n{said}"
+        assert ("Slurm gave this job GPUs, but none to its step on n" in said) == (code == 2), said
 
 
 @pytest.mark.long

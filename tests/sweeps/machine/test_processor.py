@@ -8,7 +8,7 @@ import pytest
 
 from sweeps.machine import control_groups
 from sweeps.machine import processor as machine
-from sweeps.machine.processor import gpu_slices, processor, usable_cpus
+from sweeps.machine.processor import gpu_slices, processor, sign_of_gpus, usable_cpus
 
 
 @pytest.mark.skipif(shutil.which("lscpu") is None, reason="NOT CHECKED: no lscpu here")
@@ -30,7 +30,8 @@ def test_the_processor_name_falls_back_to_the_architecture(monkeypatch: pytest.M
 
 def test_usable_cpus_follow_the_cpu_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_quotas", lambda: iter(()))
-    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
+    for variable in ("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"):
+        monkeypatch.delenv(variable, raising=False)
     assert usable_cpus() == len(os.sched_getaffinity(0))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
     assert usable_cpus() == 12
@@ -53,7 +54,8 @@ def test_usable_cpus_are_the_minimum_of_affinity_cgroups_and_slurm(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
     monkeypatch.setattr(machine, "_quotas", lambda: iter(quotas))
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", slurm)
-    assert usable_cpus() == cpus
+    monkeypatch.setenv("SLURM_CPUS_ON_NODE", "9")
+    assert usable_cpus() == min(cpus, 9) if slurm in {"", "no"} else cpus
 
 
 @pytest.mark.parametrize(
@@ -94,3 +96,32 @@ def test_mig_slices_are_counted_by_their_names(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert gpu_slices() == slices
+
+
+@pytest.mark.parametrize(
+    ("slurm", "visible", "file", "sign"),
+    [
+        ("2", None, "", "SLURM_GPUS_ON_NODE=2"),
+        ("0", None, "nvidiactl", "nvidiactl"),
+        (None, "0,1", "nvidiactl", "nvidiactl"),
+        (None, "", "nvidiactl", None),
+        (None, "-1", "nvidiactl", None),
+        (None, None, "", None),
+    ],
+)
+def test_the_sign_of_a_gpu_is_an_allocation_or_a_device_file_that_is_not_hidden(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    slurm: str | None,
+    visible: str | None,
+    file: str,
+    sign: str | None,
+) -> None:
+    for variable, value in (("SLURM_GPUS_ON_NODE", slurm), ("CUDA_VISIBLE_DEVICES", visible)):
+        monkeypatch.delenv(variable, raising=False)
+        if value is not None:
+            monkeypatch.setenv(variable, value)
+    (tmp_path / "nvidiactl").touch()
+    monkeypatch.setattr(machine, "_GPU_FILE", str(tmp_path / file))
+    found = sign_of_gpus()
+    assert found == (str(tmp_path / sign) if sign == "nvidiactl" else sign)

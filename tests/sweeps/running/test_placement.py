@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from sweeps.reading.study_file import load_study
-from sweeps.running.placement import Node, Placement, PlacementError, require_gpus
+from sweeps.running.placement import Growth, Node, Placement, PlacementError, require_gpus
 from sweeps.study.budget import Budget
 from sweeps.study.study import Study
 
@@ -52,6 +52,17 @@ def test_the_gpu_share_is_no_smaller_than_needed_for_all_runs(
 ) -> None:
     placed = Placement(gpus_per_run=0.33).on([TWO_GPUS, TWO_GPUS], runs=runs, growth="none")
     assert (placed.gpus_per_run, placed.count) == (share, count)
+
+
+@pytest.mark.parametrize("growth", ["none", "by hand", "autoscaler"])
+def test_promised_gpus_that_ray_does_not_find_are_refused_unless_the_user_asks_for_cpus(
+    growth: Growth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sweeps.running.placement.sign_of_gpus", lambda: "SLURM_GPUS_ON_NODE=2")
+    nodes = [Node(cpus=3, gpus=0)]
+    with pytest.raises(PlacementError, match="SLURM_GPUS_ON_NODE=2 promises a GPU, and Ray found"):
+        Placement().on(nodes, runs=9, growth=growth)
+    assert Placement(gpus_per_run=0).on(nodes, runs=9, growth=growth).count == 3
 
 
 def test_the_gpu_share_is_no_smaller_than_the_cpus_of_every_node_allow() -> None:
@@ -135,7 +146,7 @@ def test_a_rehearsal_reserves_gpus_and_computes_on_cpus() -> None:
     assert (placed.gpus_per_run, placed.on_gpu) == (1, False)
 
 
-def test_auto_doubles_the_gpu_share_up_to_one_and_is_unused_without_gpus() -> None:
+def test_auto_doubles_the_gpu_share_up_to_one_and_is_refused_without_gpus() -> None:
     placement: Placement | None = Placement().auto()
     shares = []
     while placement is not None:
@@ -147,8 +158,8 @@ def test_auto_doubles_the_gpu_share_up_to_one_and_is_unused_without_gpus() -> No
     assert few is not None
     assert few.gpus_per_run == 1
     assert Placement(gpus_per_run=0.5).with_more_room(0.5) is None
-    on_cpus = Placement().auto().on([Node(cpus=3, gpus=0)], runs=9, growth="none")
-    assert Placement().auto().with_more_room(on_cpus.gpus_per_run) is None
+    with pytest.raises(PlacementError, match="--gpus-per-run auto needs a GPU, and this machine"):
+        Placement().auto().on([Node(cpus=3, gpus=0)], runs=9, growth="none")
 
 
 def test_a_budget_of_gpu_hours_is_refused_for_runs_without_a_gpu() -> None:
