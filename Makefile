@@ -24,19 +24,23 @@ answers: $(READY)
 test: $(DEV)
 	$(MAKE) --jobs=2 --output-sync=target units kills
 
+# The tests fail if they take more CPU seconds, and then name the ten slowest files. With `-vv` pytest
+# prints the seconds of every file.
+CPU_SECONDS ?= 800
+
 # `nice` gives `kills` the CPU first, because its tests wait for epochs with a time limit. The files are
 # run in their given order: pytest-xdist would otherwise start slow files with few tests last, and one
 # process would finish alone.
-WORKERS := --numprocesses 4 --dist loadfile --no-loadscope-reorder
-UNITS := --ignore=tests/faults --ignore=tests/hosts --ignore=tests/smoke $(WORKERS)
+WORKERS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+UNITS := --ignore=tests/faults --ignore=tests/hosts --ignore=tests/smoke --ignore=tests/style $(WORKERS)
 
 units: $(DEV)
-	nice -n 5 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs
+	nice -n 5 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs --cpu-budget $(CPU_SECONDS)
 
-# Tests of launches that are killed, interrupted or find damaged files. They run in namespaces, which no
-# signal can leave.
+# A launch whose driver is killed, and one whose workers are. They run in namespaces, which no signal can
+# leave.
 NAMESPACE := tests/faults/in_namespace.sh
-KILLS := tests/faults/test_drivers.py
+KILLS := tests/faults/test_drivers.py tests/faults/test_workers.py
 
 kills: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest $(KILLS) -m "not long" -rs
@@ -47,7 +51,7 @@ smoke: $(DEV)
 	$(BIN)/python -m pytest tests/smoke --numprocesses 2 --dist load -m "not long" -rs
 
 faults: $(DEV)
-	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts --ignore=$(KILLS) -m "not long" -rs
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts $(KILLS:%=--ignore=%) -m "not long" -rs
 
 # Tests on a real GPU, in a few minutes. They need PyTorch, torchvision, scikit-learn, pytest and
 # pytest-timeout, but neither Ray nor MLflow.
@@ -120,6 +124,7 @@ check: style types
 style: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python -m pytest tests/style
 
 types: $(DEV)
 	nice -n 5 $(BIN)/mypy

@@ -18,6 +18,8 @@ from tests.command_server import CommandServer
 from tests.object_stores import NAMES, forget_clients, object_stores
 from tests.plugin_files import plugin as plugin
 
+pytest_plugins = ["tests.cpu_seconds"]
+
 # How long an example takes depends on the machine. `make long` draws ten times as many.
 settings.register_profile("mixsweep", deadline=None, max_examples=30)
 settings.register_profile("long", deadline=None, max_examples=300)

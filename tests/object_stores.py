@@ -21,8 +21,8 @@ import pytest
 from tests.servers import free_port, listens, running
 
 KEY, SECRET = "an-access-key", "a-secret-key"
-NAMES = ("moto", "ceph")
-"""Names of the stores, as parameters of fixtures."""
+NAMES = ["moto", pytest.param("ceph", marks=pytest.mark.long)]
+"""Names of the stores, as parameters of tests; `make test` uses the one that starts quickly."""
 
 _MOTO = """
 import sys

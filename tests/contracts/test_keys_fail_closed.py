@@ -171,6 +171,10 @@ configuration (`mixup_core.plugins.problem_checks.smallest`).
 """
 
 
+SELECTED = {"images-2", "images-8", "linear-views-0", "rare-features-1", "two-layer-0"}
+"""Configurations that `make test` trains; `make long` trains the others."""
+
+
 def _small() -> dict[str, list[dict[str, Any]]]:
     closed = {name for name, fixed in FIXED.items() if "epochs" in fixed}
     others = [name for name in PROBLEMS if name not in {*SMALL, *closed}]
@@ -210,7 +214,12 @@ def _stages(config: Any, epochs: int = 3) -> list[tuple[EpochRecord, bytes]]:
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        pytest.param(name, values, id=f"{name}-{number}")
+        pytest.param(
+            name,
+            values,
+            id=f"{name}-{number}",
+            marks=[] if f"{name}-{number}" in SELECTED else [pytest.mark.long],
+        )
         for name, bases in _small().items()
         for number, values in enumerate(bases)
     ],

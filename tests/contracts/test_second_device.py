@@ -46,8 +46,6 @@ from tests.second_device import second_device as accept
 pytestmark = pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")
 
 CPU = torch.device("cpu")
-DEEP = ("resnet34", "efficientnet-v2-s")
-"""Models left to `make long`; a smaller one has the layers of the first."""
 MIXED = with_values(SMALL, {"mix.law": {"beta": 0.5}})
 
 
@@ -127,7 +125,7 @@ def _steps_wait_for_nothing(
 @pytest.mark.parametrize(
     "model",
     [
-        pytest.param(name, marks=[pytest.mark.long] if name in DEEP else [])
+        pytest.param(name, marks=[] if name == "mlp" else [pytest.mark.long])
         for name in registries._named(Model)
     ],
 )
@@ -137,6 +135,7 @@ def test_every_model_matches_the_cpu_and_no_step_waits_for_the_device(
     _steps_wait_for_nothing(with_values(MIXED, {"model": registries.small_model(model)}), digits)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("objective", "loss"),
     covering(registries.OBJECTIVES, registries._named(LossChoice), together=1),
@@ -152,6 +151,7 @@ def test_every_objective_and_loss_matches_the_cpu_and_no_step_waits_for_the_devi
     _steps_wait_for_nothing(config, digits, guide)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("operation", "scope"),
     covering(registries._spellings(Operation), ["batch", "sample"], together=1),
@@ -164,6 +164,7 @@ def test_every_operation_matches_the_cpu_and_no_step_waits_for_the_device(
     _steps_wait_for_nothing(with_values(MIXED, values), digits, but_in="puzzlemix")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "values",
     [
@@ -179,6 +180,7 @@ def test_partner_and_data_options_match_the_cpu_and_no_step_waits_for_the_device
     _steps_wait_for_nothing(with_values(MIXED, values), digits)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("optimizer", "averaging"),
     covering(registries.OPTIMIZERS, [None, *registries.AVERAGES], together=1),
@@ -191,6 +193,7 @@ def test_optimizers_and_averaging_match_the_cpu_and_no_step_waits_for_the_device
     _steps_wait_for_nothing(config, digits)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("augment", [*sorted(Augmentation.catalogue), {"crop": "reflect"}], ids=str)
 def test_every_augmentation_matches_the_cpu_and_no_step_reads_from_the_device(
     augment: Any, digits: Splits
@@ -206,6 +209,7 @@ def test_every_augmentation_matches_the_cpu_and_no_step_reads_from_the_device(
     assert grown <= {"_to_copy in rand_augment.<lambda>"}, "torchvision's numbers of a rotation"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("probe", "model"),
     covering(registries.PROBES, ["mlp", "narrow-resnet"], together=1),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.long]
+
 ROOT = Path(__file__).parents[2]
 BESIDE = ("sweeps/studies/*.yaml", "reports/pages/*.html",
           "cluster/*.yaml", "cluster/local.sh", "cluster/slurm.sbatch", "cluster/mlflow.service",

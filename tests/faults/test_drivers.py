@@ -20,6 +20,7 @@ from tests.faults.launches import TWO_LAWS, Launch, ray_workers, wait_for
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 
+@pytest.mark.long
 def test_an_interrupted_launch_exits_130_and_the_next_launch_resumes(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine
 ) -> None:
@@ -46,7 +47,10 @@ def test_an_interrupted_launch_exits_130_and_the_next_launch_resumes(
 
 @pytest.fixture(scope="module")
 def killed(command_line: Callable[..., CommandLine]) -> tuple[CommandLine, Facts]:
-    """Return a home whose driver was killed half-way, and what was stored at that time."""
+    """Return a home whose driver was killed half-way, and what was stored at that time.
+
+    Workers end without their driver.
+    """
     mixsweep = command_line()
     with Launch(mixsweep, TWO_LAWS) as launch:
         half_way = []
@@ -58,13 +62,8 @@ def killed(command_line: Callable[..., CommandLine]) -> tuple[CommandLine, Facts
         launch.process.kill()
         for pid in half_way:
             os.kill(pid, signal.SIGCONT)
-    return mixsweep, acknowledged
-
-
-def test_workers_end_after_their_driver_is_killed(
-    killed: tuple[CommandLine, Facts],
-) -> None:
     wait_for(lambda: not ray_workers(), timeout=30)
+    return mixsweep, acknowledged
 
 
 def test_the_launch_after_a_killed_driver_finishes_despite_a_pause_and_second_start(

@@ -20,6 +20,8 @@ from mixup_core.bench.workload import REHEARSAL, Size
 from mixup_core.images.choices.models import Mlp
 from mixup_core.records import EpochRecord
 
+pytestmark = [pytest.mark.long]
+
 CPU = torch.device("cpu")
 TINY = replace(
     REHEARSAL, batch=20, steps=1, matrix=16, seeds=3, processes=(), limit=50,
