@@ -171,7 +171,7 @@ configuration (`mixup_core.plugins.problem_checks.smallest`).
 """
 
 
-SELECTED = {"images-2", "images-8", "linear-views-0", "rare-features-1", "two-layer-0"}
+SELECTED = {"images-2", "linear-views-0", "rare-features-1", "two-layer-0"}
 """Configurations that `make test` trains; `make long` trains the others."""
 
 

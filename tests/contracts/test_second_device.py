@@ -227,11 +227,23 @@ def test_every_probe_matches_the_cpu_and_no_step_waits_for_the_device(
     ("values", "reads"),
     [
         ({}, 5),
-        ({"averaging": {"ema": 0.9}}, 7),
-        ({"objective": {"filter": registries.GUIDED}}, 7),
-        ({"mix.law": "erm"}, 5),
-        ({"mix.partner": "similar"}, 4),
-        ({"probes": [p for p in registries.PROBES if parsed(Probe, p).views != "concat"]}, None),
+        *(
+            pytest.param(values, reads, marks=pytest.mark.long)
+            for values, reads in (
+                ({"averaging": {"ema": 0.9}}, 7),
+                ({"objective": {"filter": registries.GUIDED}}, 7),
+                ({"mix.law": "erm"}, 5),
+                ({"mix.partner": "similar"}, 4),
+                (
+                    {
+                        "probes": [
+                            p for p in registries.PROBES if parsed(Probe, p).views != "concat"
+                        ]
+                    },
+                    None,
+                ),
+            )
+        ),
     ],
     ids=str,
 )
@@ -257,6 +269,7 @@ def test_each_further_epoch_reads_a_fixed_number_of_values_from_the_device(
     }
 
 
+@pytest.mark.long
 def test_each_corrupted_test_set_is_read_from_the_device_once_per_epoch(digits: Splits) -> None:
     assert digits.test is not None
     corrupted = dict.fromkeys(CORRUPTIONS[:3], digits.test)
