@@ -21,7 +21,7 @@ PATIENCE = 240.0
 """Seconds after which a command is killed."""
 _IMPORTED = (
     "mixup_core.images.training", "optuna", "reports.pages.build", "sklearn.datasets",
-    "sweeps.searching.search_history", "sweeps.tracking.tracker", "sweeps.tracking.projection",
+    "sweeps.searching.search_history", "sweeps.tracking.tracker", "sweeps.tracking.study_log",
 )  # fmt: skip
 """Modules to import besides `mixsweep.cli.main`; without Ray, because it must not be forked."""
 

@@ -1,16 +1,15 @@
-"""TrackedRun: a run of a study as read from MLflow alone."""
+"""TrackedRun: a run of a study as read from MLflow alone, through MLflow's client."""
 
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from mlflow import MlflowClient
+
 from mixup_core.records import EpochRecord
-from sweeps.machine.databases import database_address
+from sweeps.machine.databases import database_file
 from sweeps.state.results import Outcome
-from sweeps.tracking.experiment import Experiment
-from sweeps.tracking.logged_run import PARENT_TAG, LoggedRun
-from sweeps.tracking.progress import epochs_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,27 +28,37 @@ class TrackedRun:
 
 
 def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
-    """Return every run of a study from MLflow alone.
+    """Return every run of a study from MLflow alone, by seed and arm; LookupError if it has none.
 
-    Runs that have not started are not included. Runs of one configuration have the order of
-    `Study.runs`. If a study was run with several settings, the runs of all of them are returned;
-    their `params` differ.
-
-    Args:
-        uri: The tracking address.
-        study: Name of the study.
-
-    Raises:
-        LookupError: If MLflow has no study with that name.
+    Runs that have not started are not included. If a study was run with several settings, the runs
+    of all of them are returned; their `params` differ.
     """
-    experiment = Experiment.find(uri, study, owner=None)
-    if experiment is None:
-        raise LookupError(f"{database_address(uri)}: nothing is tracked of the study {study!r}")
-    entries = experiment.entries.values()
-    arms = {entry.run_id for entry in entries if entry.level == "config"}
-    seeds = [entry for entry in entries if entry.tags.get(PARENT_TAG) in arms]
-    seeds.sort(key=lambda entry: int(entry.tags["position"]))
-    return tuple(_tracked_run(experiment, entry) for entry in seeds)
+    database = database_file(uri)
+    client = None if database is not None and not database.exists() else MlflowClient(uri)
+    experiment = client and client.get_experiment_by_name(study)
+    if client is None or experiment is None:
+        raise LookupError(f"nothing is tracked of the study {study!r}")
+    found = []
+    for run in client.search_runs([experiment.experiment_id], "tags.level = 'seed'"):
+        metrics: dict[int, dict[str, float]] = {}
+        for name in run.data.metrics:
+            for row in client.get_metric_history(run.info.run_id, name):
+                assert name not in metrics.get(row.step, {}), "two rows at one step"
+                metrics.setdefault(row.step, {})[name] = row.value
+        tags = run.data.tags
+        found.append(
+            TrackedRun(
+                arm=tags["arm"],
+                seed=int(tags["seed"]),
+                run_key=tags["run_key"],
+                params={path: parse_param(value) for path, value in run.data.params.items()},
+                records=tuple(
+                    EpochRecord(epoch=step - 1, metrics=metrics[step]) for step in sorted(metrics)
+                ),
+                outcome=cast("Outcome", tags["outcome"]),
+            )
+        )
+    return tuple(sorted(found, key=lambda run: (run.seed, run.arm)))
 
 
 def parse_param(param: str) -> Any:
@@ -58,14 +67,3 @@ def parse_param(param: str) -> Any:
         return ast.literal_eval(param)
     except (ValueError, SyntaxError):
         return param
-
-
-def _tracked_run(experiment: Experiment, entry: LoggedRun) -> TrackedRun:
-    return TrackedRun(
-        arm=entry.tags["arm"],
-        seed=int(entry.tags["seed"]),
-        run_key=entry.tags["run_key"],
-        params={path: parse_param(value) for path, value in entry.params.items()},
-        records=tuple(record for record, _ in epochs_of(experiment.rows(entry))),
-        outcome=cast("Outcome", entry.tags["outcome"]),
-    )

@@ -72,7 +72,7 @@ def compare(  # noqa: PLR0913  its options
     OTHER` prints one table with a column per study; the studies may differ only in their datasets.
     `compare STUDY --home HERE --home THERE` prints one column per machine. Exit code 1 if runs are
     missing in a column.
-    """  # noqa: DOC501
+    """
     places = _places(homes, stores)
     requests = [
         Request(

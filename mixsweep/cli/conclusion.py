@@ -30,7 +30,6 @@ from reports.numbers.provenance import installed_versions
 from sweeps.machine.databases import database_file
 from sweeps.state.results import RunResult
 from sweeps.state.statements import statements_of
-from sweeps.tracking.database import Contents, contents_of
 
 if TYPE_CHECKING:
     from reports.pages.build import Report
@@ -100,7 +99,7 @@ def _file(request: Request) -> Path:
 
 
 def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> str | None:
-    """Return one sha256 over code, study, results, MLflow and report; None if a part is missing.
+    """Return one sha256 over code, study, results and report; None if a part is missing.
 
     It is also None for studies without a conclusion, and for studies that are not finished.
 
@@ -111,28 +110,16 @@ def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> s
     """
     database = database_file(request.home.tracking_uri)
     is_over = all(result.outcome in {"complete", "diverged"} for result in results)
-    if database is None or request.study.search is not None or not is_over:
-        return None
-    tracked = contents_of(database, request.study.name)
-    if tracked is None:
+    if database is None or not database.is_file() or request.study.search or not is_over:
         return None
     digest = hashlib.sha256()
-    for part in _parts(request, results, folder, tracked):
+    for part in _parts(request, results, folder):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
 
 
-def _parts(
-    request: Request, results: Sequence[RunResult], folder: Path, tracked: Contents
-) -> Iterator[bytes]:
-    """Yield the bytes that the sha256 covers: of code, study, results, claims, MLflow and report.
-
-    Args:
-        request: The study, and the addresses of its results.
-        results: Results of all runs of the study.
-        folder: Folder of the report.
-        tracked: Content of MLflow for the study.
-    """
+def _parts(request: Request, results: Sequence[RunResult], folder: Path) -> Iterator[bytes]:
+    """Yield the bytes that the sha256 covers: of code, study, results, claims and report."""
     source = Path(mixup_core.__file__).parents[1]
     versions = [platform.python_version(), installed_versions(), describe_code()]
     yield json.dumps(versions, sort_keys=True).encode()
@@ -145,9 +132,7 @@ def _parts(
     for result in results:
         yield repr((result.run.key, result.stage, result.failure)).encode()
     yield repr(statements_of(request.study, request.store)).encode()
-    yield tracked.sha256.encode()
-    for artifacts in (*tracked.artifacts, folder):
-        yield from _contents(artifacts, artifacts.rglob("*"))
+    yield from _contents(folder, folder.rglob("*"))
 
 
 def _contents(folder: Path, files: Iterator[Path]) -> Iterator[bytes]:

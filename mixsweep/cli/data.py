@@ -37,7 +37,7 @@ def list_data() -> int:
 @click.argument("name")
 @loading_option
 def fetch_data(name: str) -> int:
-    """Fetch a dataset to this machine; one that is already here is not changed."""  # noqa: DOC501
+    """Fetch a dataset to this machine; one that is already here is not changed."""
     known = {found.name: needs for needs in all_data_needs().values() for found in needs.sets()}
     if name not in known:
         raise DataError(

@@ -45,7 +45,7 @@ def export(request: Request, out: Path | None, predictions: bool, program: str |
     Errors are fractions in [0, 1]. Of unfinished runs, the stored epochs are written. Exit code 1
     if no epoch is stored. With `--predictions`: one row per finished run and image of its
     validation and test splits; CSV files contain the logits as a JSON list.
-    """  # noqa: DOC501
+    """
     if program is not None:
         return _write_curves(request, out, program, predictions=predictions)
     name = f"{request.study.name}-predictions" if predictions else request.study.name

@@ -21,7 +21,7 @@ def init(folder: Path) -> int:
 
     Also writes study.schema.json, which editors use to complete and check study files. No existing
     file is replaced.
-    """  # noqa: DOC501
+    """
     there = [name for name in (*_FILES, _SCHEMA) if (folder / name).exists()]
     if there:
         raise RefusedError(

@@ -23,7 +23,7 @@ def publish(home: Path, out: Path) -> int:
 
     The site is a folder: open its index.html in a browser, or copy the folder to any web server.
     It contains the reports, and nothing else of the home.
-    """  # noqa: DOC501  click shows this text
+    """
     from reports.pages.shelf import SecretInReportError
     from reports.pages.site import write_site
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from mixsweep.cli.ending import Ending
-from mixsweep.cli.experiment_record import stored_experiment_id
 from mixsweep.cli.options import LocalPath
 from mixsweep.cli.recorded_line import command_line, program
 from mixsweep.cli.request import DONE, SOME_FAILED, Request, on_study
@@ -23,7 +22,6 @@ from sweeps.study.study import Study
 if TYPE_CHECKING:
     from mixsweep.cli.conclusion import Conclusion
     from reports.pages.build import Report
-    from reports.pages.page import Tracked
 
 
 @click.command()
@@ -43,13 +41,11 @@ def report(request: Request, out: Path | None, watch: bool) -> int:
     click.get_current_context().ensure_object(Ending).leaves_files = True
     request.require_stored()
     results = request.results()
-    experiment_id = stored_experiment_id(request)
-    written, _ = write_report(request, request.grown, results, out, experiment_id)
+    written, _ = write_report(request, request.grown, results, out)
     while watch and any(result.outcome not in _SETTLED for result in results):
         click.echo(f"{_clock()}  {_progress(results)}  {written.folder}", err=True)
         request, results = _awaited(request, results)
-        experiment_id = stored_experiment_id(request)
-        written, _ = write_report(request, request.grown, results, out, experiment_id)
+        written, _ = write_report(request, request.grown, results, out)
     if any(result.outcome == "missing" for result in results):
         request.say_elsewhere()
     show_table(written.markdown)
@@ -95,7 +91,6 @@ def write_report(
     study: Study,
     results: Sequence[RunResult],
     out: Path | None,
-    experiment_id: str | None,
 ) -> "tuple[Report, bool]":
     """Write the report of a study; overwrite a finished report only if no result is lost.
 
@@ -108,7 +103,6 @@ def write_report(
         study: The study with all arms and seeds that it has by now.
         results: Results of the runs of `study`.
         out: Folder of the study's reports; None for the folder in the home.
-        experiment_id: Id of the study's experiment in MLflow, for links; None for no links.
 
     Returns:
         The report; and True, or False if the study's folder still shows an earlier finished report
@@ -128,7 +122,7 @@ def write_report(
         command=command_line(),
         history=request.weighed_history,
         predictions=partial(read_predictions, store=request.store),
-        tracked=_tracked(request, experiment_id),
+        pages=None if request.home.tracking else _pages(request),
         statements=statements,
     )
     look(study, request.store, results)
@@ -140,21 +134,6 @@ def write_report(
         click.echo(said, err=True)
     is_shown = place.stays is None or place.stays.settings != study.settings
     return report, is_shown
-
-
-def _tracked(request: Request, experiment_id: str | None) -> "Tracked | None":
-    """Return the study's links to MLflow for its report.
-
-    None if MLflow is not in the home, or does not have the study.
-    """
-    from reports.pages.page import Tracked
-    from sweeps.tracking.links import links_of
-
-    if request.home.tracking is not None or experiment_id is None:
-        return None
-    links = links_of(experiment_id)
-    shown = {"arms": links.arms, "learning curves of the seeds": links.seeds}
-    return Tracked(command=_pages(request), links=shown)
 
 
 def _pages(request: Request) -> str:

@@ -31,7 +31,7 @@ from sweeps.state.ledger import Launch, launches, same_plugins, spell_difference
 from sweeps.state.results import RunResult, read_results
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
-from sweeps.tracking.database import require_artifacts
+from sweeps.tracking.connection import require_artifacts
 
 if TYPE_CHECKING:
     from sweeps.searching.owner import Owner

@@ -11,7 +11,6 @@ import click
 
 from mixsweep.cli.conclusion import keep, recall
 from mixsweep.cli.ending import Ending
-from mixsweep.cli.experiment_record import stored_experiment_id
 from mixsweep.cli.memory import require_memory, with_memory, with_room
 from mixsweep.cli.options import AtLeastZero, placement_options
 from mixsweep.cli.preconditions import (
@@ -99,7 +98,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     keep_final_states: bool,
     again: bool,
 ) -> int:
-    """Train the missing runs of studies, one study after another, and write their reports."""  # noqa: DOC501
+    """Train the missing runs of studies, one study after another, and write their reports."""
     started_at = time.monotonic()
     ending = click.get_current_context().ensure_object(Ending)
     ending.study, ending.leaves_files = request.study.name, True
@@ -155,8 +154,6 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         begun_ms = enter(request.grown, store, command_line())
         source = _source(request, plan, keep_final_states)
         tracker = _opened_tracker(request, lease, is_over, tracks=tracks, is_inline=is_inline)
-        # These launches may end before the tracker's thread has connected to MLflow.
-        stored_id = stored_experiment_id(request) if is_over or is_inline else None
         with settled_if_cut(tracker, store):
             if not is_over and not is_inline:
                 tracker.load_ahead("sweeps.running.tuning", at_once=True)
@@ -183,9 +180,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                 _require_whole(source, request)
                 request = request.refreshed()
                 with still("writing the report"):
-                    report, is_shown = write_report(
-                        request, source.study, results, None, tracker.experiment_id or stored_id
-                    )
+                    report, is_shown = write_report(request, source.study, results, None)
                 ending.report = report.folder
                 tracker.grow(source.study)
                 if is_shown:
@@ -197,25 +192,15 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             except Exception:
                 _close(tracker, source, store)
                 raise
-            arrived = _close(tracker, source, store)
-        if arrived:
+            _close(tracker, source, store)
+        if tracker.trouble is None:
             keep(request, results, report)
     show_table(report.markdown)
-    if tracker.refusal is not None:
-        click.echo(f"MLflow rejected some of the results: {tracker.refusal}", err=True)
+    if tracker.trouble is not None:
+        click.echo(f"tracking is incomplete: {tracker.trouble}", err=True)
         click.echo(f"when the cause is fixed, run: {request.spell('sync')}", err=True)
-        conclude(request, results, report, is_inline=is_inline)
-        return SOME_FAILED
-    if tracker.backlog:
-        click.echo(
-            f"tracking is incomplete: MLflow is slow, and {tracker.backlog} results are only in "
-            f"the store; to send them, run: {request.spell('sync')}",
-            err=True,
-        )
-    elif not arrived:
-        when = "the server is back" if tracks else "MLflow is installed"
-        click.echo(f"tracking is incomplete; when {when}, run: {request.spell('sync')}", err=True)
-    return conclude(request, results, report, is_inline=is_inline)
+    code = conclude(request, results, report, is_inline=is_inline)
+    return SOME_FAILED if tracker.was_refused else code
 
 
 def _forget_divergence(request: Request) -> None:
@@ -275,9 +260,9 @@ def _opened_tracker(
     """
     is_search = request.study.search is not None
     if not tracks:
-        from sweeps.tracking.tracker import Untracked
+        from sweeps.tracking.tracker import Tracker
 
-        return Untracked()
+        return Tracker(None)
     if not is_over and not is_inline:
         with still("loading Ray"):
             import sweeps.running.launch  # noqa: F401
@@ -306,14 +291,14 @@ def _require_whole(source: "RunSource", request: Request) -> None:
         )
 
 
-def _close(tracker: "Tracker", source: "RunSource", store: Store) -> bool:
-    """Write the remaining results to MLflow and close the tracker; return True on success."""
+def _close(tracker: "Tracker", source: "RunSource", store: Store) -> None:
+    """Write the remaining results to MLflow and close the tracker."""
     tracker.grow(source.study)
     stored: Sequence[RunResult] = ()
     with suppress(StoreError):  # a failing store may have ended the launch
         stored = read_results(source.study.runs(), store)
     with bringing_up_to_date(tracker):
-        return tracker.close(stored)
+        tracker.close(stored)
 
 
 def _reached_by_look(request: Request) -> Study:

@@ -30,7 +30,7 @@ def share(request: Request, out: Path | None) -> int:
 
     `mixsweep add FILE` adds the file to the other home. Weights are not included. Exit code 1 if
     some runs are missing.
-    """  # noqa: DOC501
+    """
     from reports.pages.shelf import SecretInReportError, require_no_secret
 
     study = request.study
@@ -75,7 +75,7 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
 
     The whole file is checked before anything is written. Exit code 1 if some runs are already
     stored here with other records.
-    """  # noqa: DOC501
+    """
     place = Home(folder=home, store_url=store_url)
     store = Store(place.store)
     with temporary_folder(Path(tempfile.gettempdir())) as folder:

@@ -187,7 +187,7 @@ def prune_store(place: Home, studies: Sequence[Study], yes: bool, with_predictio
     """Delete the states (checkpoints) that no run of STUDIES will resume from.
 
     Records are never deleted; predictions only with `--predictions`.
-    """  # noqa: DOC501
+    """
     if not studies:
         raise RefusedError(
             "no study is named; name the studies whose states (checkpoints) may be deleted"

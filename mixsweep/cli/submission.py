@@ -82,7 +82,7 @@ def submit(  # noqa: PLR0913  each is an option
     The working directory is uploaded, without results folders, downloaded datasets, files that
     .gitignore or .rayignore exclude, and files that look like credentials. Paths in options are
     paths on the cluster; relative ones are made absolute on this machine.
-    """  # noqa: DOC501
+    """
     places = _places(request)
     environment = _shipped_environment()
     upload = _upload(request.home, data, environment.pop("excludes"))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mixsweep.cli.experiment_record import record_experiment
 from mixsweep.cli.recorded_line import command_line
 from mixsweep.cli.request import DONE, RefusedError, Request, on_study
 from mixup_core.keys import stage_keys
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 @click.command()
 @on_study
 def sync(request: Request) -> int:
-    """Write the stored results of a study to MLflow again, even to an empty database."""  # noqa: DOC501
+    """Delete the runs of a study in MLflow, and write its stored results there again."""
     request.require_stored()
     request.require_databases()
     with (
@@ -38,23 +37,14 @@ def sync(request: Request) -> int:
         results = request.results()
         tracker = open_tracker(request, lease)
         with settled_if_cut(tracker, request.store):
-            tracker.start(results)
+            tracker.start(results, anew=True)
             log_network(tracker, request.grown, request.store)
             with bringing_up_to_date(tracker):
-                arrived = tracker.close(results, timeout=math.inf)
-    if tracker.refusal is not None:
+                tracker.close(results, timeout=math.inf)
+    if tracker.trouble is not None:
         raise RefusedError(
-            f"MLflow rejected some of the results: {tracker.refusal}; when the cause is fixed, run "
-            "the same command again"
-        )
-    if tracker.backlog:
-        raise RefusedError(
-            f"MLflow stopped accepting results, and {tracker.backlog} are missing there; run the "
-            "same command again to send them"
-        )
-    if not arrived:
-        raise RefusedError(
-            "the MLflow server did not answer; run the same command again when it answers"
+            f"tracking is incomplete: {tracker.trouble}; when the cause is fixed, run the same "
+            "command again"
         )
     click.echo(
         f"{request.study.name}: {sum(r.outcome == 'complete' for r in results)} finished "
@@ -83,7 +73,7 @@ def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
 
     The same is done if this process is ended by force. A second interrupt ends it without waiting
     for MLflow.
-    """  # noqa: DOC501
+    """
     with cleaned_by_force(partial(tracker.settle, store)):
         try:
             yield
@@ -116,15 +106,15 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
     from reports.numbers.code_origin import origin_tags
     from reports.numbers.runs import summariser
     from sweeps.tracking.connection import load
-    from sweeps.tracking.logged_run import HOME
-    from sweeps.tracking.projection import Projection
+    from sweeps.tracking.experiment import HOME
     from sweeps.tracking.settings import has_settings
+    from sweeps.tracking.study_log import StudyLog
     from sweeps.tracking.tracker import Tracker
 
     if loads_mlflow or has_settings():
         load()
     return Tracker(
-        Projection(
+        StudyLog(
             request.grown,
             request.home.tracking_uri,
             summariser=summariser,
@@ -137,7 +127,6 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
             },
             data_checksums=request.data_checksums(),
             owner=HOME if request.home.is_self_contained else identity_of(request.store),
-            record_experiment=partial(record_experiment, request),
         ),
         may_write=lease.is_held,
     )

@@ -42,9 +42,8 @@ def ui(study: str | None, home: Path, port: int) -> int:
     To open them on another machine, forward the port. Prints links to the arms and the learning
     curves of each study, or of STUDY alone. Exit code 2 if another program uses the port, because
     the links would lead to that program.
-    """  # noqa: DOC501
+    """
     from sweeps.tracking.connection import experiments
-    from sweeps.tracking.database import relocate
     from sweeps.tracking.links import study_links
 
     place = Home(folder=home)
@@ -54,7 +53,6 @@ def ui(study: str | None, home: Path, port: int) -> int:
     )
     if not database.is_file():
         raise RefusedError(f"{database}: this MLflow database does not exist; run a study first")
-    relocate(database)
     _require_free(port)
     links = study_links(experiments(place.tracking_uri), f"http://127.0.0.1:{port}")
     if study is not None:

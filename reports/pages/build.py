@@ -24,7 +24,7 @@ from reports.numbers.provenance import describe, spell_origin
 from reports.numbers.runs import arrange, primary_of, runs_csv
 from reports.numbers.verdicts import varied_verdicts, verdicts_of
 from reports.pages.files import Content, replace_files
-from reports.pages.page import Tracked, render_page
+from reports.pages.page import render_page
 from reports.pages.shelf import holds_report
 from reports.tables.captions import FIXED_ARMS, Selection
 from reports.tables.crossed import crossed_table
@@ -132,7 +132,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     command: str,
     history: SearchHistory | None = None,
     predictions: ReadPredictions | None = None,
-    tracked: Tracked | None = None,
+    pages: str | None = None,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Draft:
     """Return the report of a study from its results so far, which may be none.
@@ -147,7 +147,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         command: The command line, for the provenance.
         history: The points of the study's search, if it has one.
         predictions: Function that reads the predictions of complete runs; None if not available.
-        tracked: Links to the runs in MLflow, for the page; None for a page without links.
+        pages: Command that opens the same runs in MLflow, for the page; None for none.
         statements: Store's record of each claim: time and seeds of its first launch, and later
             changes; None if there is none.
 
@@ -205,7 +205,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         leading=claims,
         listings=listings,
         files=texts,
-        tracked=tracked,
+        pages=pages,
     )
     contents: dict[str, Content] = {
         # First, so that an interrupted writer leaves no report without its provenance.

@@ -23,16 +23,6 @@ _PIECE = 3 * 2**14
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tracked:
-    """Links from the page of a report to its runs in MLflow, and how to start MLflow's server."""
-
-    command: str
-    """Command that starts the web server of MLflow."""
-    links: Mapping[str, str]
-    """Address of each link, by its text."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
     """An HTML page; iterating over it yields its text in pieces, because figures can be long."""
 
@@ -54,7 +44,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
     leading: Sequence[Listing] = (),
     listings: Sequence[Listing] = (),
     files: Mapping[str, str] | None = None,
-    tracked: Tracked | None = None,
+    pages: str | None = None,
 ) -> Page:
     """Return the page of a report as HTML; all inserted text is escaped.
 
@@ -67,7 +57,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
         leading: Tables before the main table.
         listings: Tables after the main table.
         files: Content of the files that the page offers for download, by name.
-        tracked: Links to the same runs in MLflow; None for a page without links.
+        pages: Command that opens the same runs in MLflow; None for a page without it.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -91,7 +81,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
             "facts": _facts(provenance),
             "num_runs": len(provenance["runs"]),
             "source": provenance["source"],
-            "tracked": tracked,
+            "pages": pages,
         },
     )
 

@@ -1,18 +1,31 @@
-"""Connection: create an MLflow client for a tracking address; check that the server is MLflow."""
+"""Connection: an MLflow client for a tracking address, and what its errors mean."""
 
 import logging
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from sweeps.machine.databases import database_file, sqlite_url
-from sweeps.machine.sqlite_files import DatabaseError, alone, require_tracking
-from sweeps.tracking.database import begin, blank_of
-from sweeps.tracking.ownership import PAGE, is_foreign, logged_runs
+from sweeps.machine.sqlite_files import DatabaseError, alone
 from sweeps.tracking.settings import refused_setting
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+PAGE = 1000
+"""Largest number of runs or experiments that one call to MLflow returns."""
+
+
+class NotMlflowError(Exception):
+    """The server at the tracking address answers, but is not an MLflow server."""
+
+
+class ForeignExperimentError(Exception):
+    """An experiment in MLflow has the name of a study, and only runs of another program."""
 
 
 def load() -> None:
@@ -29,14 +42,38 @@ def load() -> None:
         )
 
 
+def connect(uri: str) -> "MlflowClient":
+    """Return an MLflow client for a tracking address; a missing database file is created first."""
+    from mlflow import MlflowClient
+
+    for name in ("alembic", "mlflow"):  # both print a line for each table of a new database
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # urllib3 warns at every retry; the tracker prints one message for an outage.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
+    database = database_file(uri)
+    with alone(database):
+        if database is not None and not database.stat().st_size:
+            _create(database)
+        return MlflowClient(tracking_uri=uri)
+
+
+def _create(database: Path) -> None:
+    """Create MLflow's tables in another file first: a kill then leaves no half of them."""
+    from mlflow import MlflowClient
+
+    with TemporaryDirectory(prefix=".mlflow-", dir=database.parent) as folder:
+        scratch = Path(folder) / database.name
+        MlflowClient(tracking_uri=sqlite_url(scratch)).delete_experiment("0")  # an empty one
+        scratch.replace(database)
+
+
 def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
     """Return id and tags of each MLflow experiment, by name; empty if no database file exists."""
     database = database_file(uri)
     if database is not None and not database.exists():
         return {}
     found: dict[str, tuple[str, Mapping[str, str]]] = {}
-    token = None
-    client = connect(uri)
+    token, client = None, connect(uri)
     while True:
         page = client.search_experiments(max_results=PAGE, page_token=token)
         found |= {one.name: (one.experiment_id, dict(one.tags)) for one in page}
@@ -45,91 +82,29 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
             return dict(sorted(found.items()))
 
 
-def is_usable(uri: str) -> bool:
-    """Return True if an address is that of a database file with MLflow's tables.
-
-    MLflow is not loaded. The result is also False if the installed version cannot use the file.
-
-    Args:
-        uri: The tracking address.
-    """
-    database = database_file(uri)
-    if database is None or not database.exists():
-        return False
-    try:
-        require_tracking(uri, "")
-        return database.stat().st_size > 0
-    except DatabaseError:
-        return False
-
-
-def experiment_id(uri: str, name: str) -> str | None:
-    """Return the id of the experiment with a given name in MLflow's database file.
-
-    The result is None if the file cannot be used (`is_usable`), if MLflow is missing or raises an
-    error, or if the experiment does not exist, is in MLflow's trash, or is of another program.
-
-    Args:
-        uri: The tracking address.
-        name: Name of the experiment.
-    """
-    if not is_usable(uri):  # MLflow repeats for minutes the opening of a damaged database
-        return None
-    try:
-        load()
-        client = connect(uri)
-        found = client.get_experiment_by_name(name)
-        if found is None or found.lifecycle_stage != "active":
-            return None
-        runs = logged_runs(client, found.experiment_id)
-        return None if is_foreign(client, found, runs) else found.experiment_id
-    except Exception:  # MLflow raises many kinds of errors, and a report can do without links
-        return None
-
-
-class NotMlflowError(Exception):
-    """The server at the tracking address answers, but is not an MLflow server.
-
-    The address is that of `--tracking-uri` or MLFLOW_TRACKING_URI.
-    """
-
-
-class ForeignExperimentError(Exception):
-    """An experiment in MLflow has the name of a study, and only runs of another program."""
-
-
 def is_final_refusal(error: Exception) -> bool:
-    """Return True if all later writes of a launch would be rejected, too.
-
-    An answer that is not JSON is not final, because a proxy may have sent it.
-    """
+    """Return True if all later writes of a launch would be rejected, too."""
     return isinstance(error, (NotMlflowError, ForeignExperimentError))
 
 
 def is_refusal(error: Exception) -> bool:
     """Return True if a retry would fail: MLflow or this program rejects the call.
 
-    After any other error, for example a lost connection, the call may succeed later.
+    After any other error, for example a lost connection, the call may succeed later. An answer that
+    is not JSON is not final, because a proxy may have sent it.
     """
     from mlflow.exceptions import MlflowException
 
-    if is_final_refusal(error):
-        return True
-    refusals = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
     if not isinstance(error, MlflowException):
-        return False
-    is_nonsense = "not in a valid JSON format" in str(error)
-    return is_nonsense or error.error_code in refusals
+        return is_final_refusal(error)
+    refusals = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
+    return "not in a valid JSON format" in str(error) or error.error_code in refusals
 
 
 def require_name(found: str, wanted: str) -> None:
     """Check that a server is MLflow: its answer must contain the expected name or id.
 
     Other web servers may answer any request with status 200.
-
-    Args:
-        found: Name or id in the server's answer.
-        wanted: Name or id that MLflow would return.
 
     Raises:
         NotMlflowError: If the two differ.
@@ -142,24 +117,27 @@ def require_name(found: str, wanted: str) -> None:
         )
 
 
-def connect(uri: str) -> "MlflowClient":
-    """Return an MLflow client for a tracking address; a missing database file is created first."""
-    import mlflow
-    from mlflow import MlflowClient
+def require_artifacts(location: str | None) -> None:
+    """Check that MLflow can write to its artifact folder, if that folder is on this machine.
 
-    for name in ("alembic", "mlflow"):  # both print a line for each table of a new database
-        logging.getLogger(name).setLevel(logging.WARNING)
-    # urllib3 warns at every retry; the outbox prints one message for an outage.
-    logging.getLogger("urllib3").setLevel(logging.ERROR)
-    database = database_file(uri)
-    with alone(database):
-        if database is not None:
-            begin(database, blank_of(mlflow.__version__), _create)
-        return MlflowClient(tracking_uri=uri)
+    Args:
+        location: URL of the folder; None if an MLflow server chooses the folder.
 
-
-def _create(database: Path) -> None:
-    """Create a database file with MLflow's tables."""
-    from mlflow import MlflowClient
-
-    MlflowClient(tracking_uri=sqlite_url(database))
+    Raises:
+        DatabaseError: If the path is not a folder, or this user cannot write to it.
+    """
+    if location is None or not location.startswith("file:"):
+        return
+    place = Path(url2pathname(urlsplit(location).path))
+    if not os.path.lexists(place):
+        return
+    if not place.is_dir():
+        trouble = "is not a folder"
+    elif not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+        trouble = "cannot be written by this user"
+    else:
+        return
+    raise DatabaseError(
+        f"MLflow's artifact folder {place} {trouble}; MLflow must write reports and networks to "
+        "this path: move it away"
+    )

@@ -2,7 +2,7 @@
 
 MLflow reads some variables when it is imported, which takes seconds and may happen in the tracker's
 thread while Ray starts. MLflow would repeat a failed call seven times, which can block for minutes.
-Therefore mixsweep lets it repeat a call only once; the outbox repeats the write.
+Therefore mixsweep lets it repeat a call only once; the tracker repeats the write.
 """
 
 import os

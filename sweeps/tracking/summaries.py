@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mixup_core.problem import Metric, Problem
 from sweeps.study.readouts import Last, Readout
-from sweeps.tracking.progress import LoggedEpoch, Row
+from sweeps.tracking.rows import LoggedEpoch, Row
 
 Summarise = Callable[[Sequence[Mapping[str, float]]], Mapping[str, float]]
 """Function from the metrics of one or more runs to the metrics of their arm, all finite:

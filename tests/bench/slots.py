@@ -32,7 +32,7 @@ from sweeps.searching.sources import FixedSource
 from sweeps.state.results import read_results
 from sweeps.state.stages import PlannedRun, plan_study
 from sweeps.tracking.connection import load
-from sweeps.tracking.projection import Projection
+from sweeps.tracking.study_log import StudyLog
 from sweeps.tracking.tracker import Tracker
 from tests.bench.pairs import arguments_of
 from tests.bench.scale import ARMS, STUDY, num_finished
@@ -73,7 +73,7 @@ def measure(home: Path, slots: int, seconds: float, runs: int) -> dict[str, floa
         source = FixedSource(study, plan_study(study, store))
         artifacts = (home / "artifacts").as_uri()
         tracker = Tracker(
-            Projection(
+            StudyLog(
                 study, f"sqlite:///{database}", summariser=summariser,
                 artifact_location=artifacts,
             ),

@@ -47,7 +47,7 @@ def test_configs_laws_store_plan_and_status_load_no_heavy_package(tmp_path: Path
 
 def test_importing_the_run_command_loads_ray_and_no_other_heavy_package() -> None:
     """PyTorch is imported by the workers, MLflow by the tracker, Optuna by searches."""
-    program = "import mixsweep.cli.run, sweeps.running.launch, sweeps.tracking.projection"
+    program = "import mixsweep.cli.run, sweeps.running.launch, sweeps.tracking.study_log"
     assert _loaded_by(program) == {"ray"}
 
 

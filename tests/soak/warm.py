@@ -34,7 +34,7 @@ NEEDED = (
     "sweeps.searching.proposals",
     "mlflow",
     "torchvision",
-    "sweeps.tracking.projection",
+    "sweeps.tracking.study_log",
     "reports.pages.build",
 )
 """Modules that commands use; the server imports them."""

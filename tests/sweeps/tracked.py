@@ -1,4 +1,4 @@
-"""A study of two arms as projections see it, and the content of MLflow for it."""
+"""A study of two arms as it is logged, and the content of MLflow for it."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from mixup_core.store.manifests import EpochFacts, Failure, Stage
 from sweeps.machine.home import Home
 from sweeps.state.results import RunResult
 from sweeps.study.study import Run, Study
-from sweeps.tracking.progress import RunProgress
-from sweeps.tracking.projection import Projection
+from sweeps.tracking.rows import RunProgress
+from sweeps.tracking.study_log import StudyLog
 
 ERM = TrainConfig(epochs=3, batch_size=10)
 NOON_MS = 1_700_000_000_000
@@ -25,23 +25,24 @@ def summarise(runs: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
     return {f"{name}_mean": statistics.fmean(run[name] for run in runs) for name in runs[0]}
 
 
-def projection_of(study: Study, home: Path) -> Projection:
-    return Projection(
+def log_of(study: Study, home: Path, **named: Any) -> StudyLog:
+    return StudyLog(
         study,
         Home(folder=home).tracking_uri,
         summariser=lambda study, arm: summarise,
         artifact_location=Home(folder=home).artifact_location,
         tags={"commit": "abc1234"},
+        **named,
     )
 
 
-def reconcile(projection: Projection, results: Sequence[RunResult]) -> None:
+def write(log: StudyLog, results: Sequence[RunResult]) -> None:
     """Update MLflow with results; for each arm among them, these are all its results."""
     for result in results:
-        projection.reconcile_run(RunProgress.stored(result))
+        log.write_run(RunProgress.stored(result))
     for arm in dict.fromkeys(result.run.arm for result in results):
         of_arm = [RunProgress.stored(result) for result in results if result.run.arm == arm]
-        projection.reconcile_arm(arm, of_arm)
+        log.write_arm(arm, of_arm)
 
 
 def epoch_of(run: Run, epoch: int) -> tuple[EpochRecord, EpochFacts]:

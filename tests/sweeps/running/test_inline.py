@@ -24,7 +24,7 @@ from sweeps.searching.sources import FixedSource
 from sweeps.state.results import RunResult, read_results
 from sweeps.state.stages import PlannedRun, plan_study
 from sweeps.study.study import Study
-from sweeps.tracking.tracker import Untracked
+from sweeps.tracking.tracker import Tracker
 from tests import toy
 from tests.conftest import CommandLine
 
@@ -45,7 +45,12 @@ def _train(
     source = FixedSource(study, plan_study(study, store))
     with Lease.acquire(store, study.name, "mixsweep run") as lease:
         return source, train_inline(
-            source, store, Untracked(), lease, device="cpu", deadline=deadline or Deadline(at=None)
+            source,
+            store,
+            Tracker(None),
+            lease,
+            device="cpu",
+            deadline=deadline or Deadline(at=None),
         )
 
 

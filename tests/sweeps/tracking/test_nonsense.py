@@ -10,8 +10,7 @@ import pytest
 from sweeps.study.study import Study
 from sweeps.tracking.connection import is_final_refusal, is_refusal
 from sweeps.tracking.experiment import Experiment
-from sweeps.tracking.logged_run import Wanted
-from sweeps.tracking.projection import Projection
+from sweeps.tracking.study_log import StudyLog
 from sweeps.tracking.tracker import Tracker
 from tests.sweeps.tracked import results_of, summarise
 
@@ -52,21 +51,22 @@ def server() -> Iterator[Callable[[bytes], str]]:
 def test_an_invalid_answer_of_a_server_is_a_refusal(
     server: Callable[[bytes], str], answer: bytes
 ) -> None:
-    wanted = Wanted(level="sweep", name=("study", "c"), tags={}, first_tags={})
     with pytest.raises(Exception) as refused:  # noqa: PT011  MLflow's own or ours
-        Experiment.open(server(answer), "study", artifact_location=None).bring(wanted)
+        Experiment.open(server(answer), "study", artifact_location=None).bring(
+            "sweep", ("study", "c"), {}, first_tags={}, params={}
+        )
     assert is_refusal(refused.value)
 
 
 def test_a_launch_warns_once_about_a_server_that_is_not_mlflow(
     server: Callable[[bytes], str], study: Study, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tracker = Tracker(Projection(study, server(b"{}"), summariser=lambda study, arm: summarise))
+    tracker = Tracker(StudyLog(study, server(b"{}"), summariser=lambda study, arm: summarise))
     tracker.start(results_of(study, 1, 1, 1, 1))
-    assert not tracker.close([])
+    tracker.close([])
     (warning,) = caplog.messages
     assert warning.startswith("nothing more is written to MLflow; the store keeps the data: ")
-    assert tracker.refusal is not None
+    assert tracker.was_refused
 
 
 def test_an_answer_that_is_not_json_is_not_final_because_a_proxy_may_have_sent_it(

@@ -12,7 +12,7 @@ from reports.numbers.runs import summariser
 from reports.numbers.summary import summarise_runs
 from sweeps.study.readouts import Averaged, Last, MeanOfLast
 from sweeps.study.study import Study
-from sweeps.tracking.progress import LoggedEpoch
+from sweeps.tracking.rows import LoggedEpoch
 from sweeps.tracking.summaries import (
     MAIN_POINTS,
     OTHER_POINTS,

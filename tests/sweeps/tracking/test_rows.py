@@ -4,7 +4,7 @@ import pytest
 
 from mixup_core.store.manifests import Failure
 from sweeps.study.study import Study
-from sweeps.tracking.progress import RunProgress, epochs_of
+from sweeps.tracking.rows import RunProgress
 from tests.sweeps.tracked import epoch_of, result_of
 
 
@@ -13,7 +13,7 @@ def test_new_epochs_are_added_to_known_ones_in_order(study: Study) -> None:
     known = RunProgress.stored(result_of(run, 1))
     further = known.trained([epoch_of(run, 2), epoch_of(run, 0)])
     assert further.epochs == (epoch_of(run, 0), epoch_of(run, 2))
-    assert (further.outcome, further.is_live, further.has_ended) == ("partial", True, False)
+    assert (further.outcome, further.is_live) == ("partial", True)
 
 
 def test_a_known_epoch_is_not_changed(study: Study) -> None:
@@ -36,12 +36,3 @@ def test_a_failure_counts_unless_the_run_is_complete(
     progress = RunProgress.stored(result_of(run, epochs, recorded))
     assert (progress.outcome, progress.failure) == (outcome, failure)
     assert not progress.is_live
-
-
-def test_rows_are_converted_back_to_their_epochs(study: Study) -> None:
-    progress = RunProgress.stored(result_of(study.runs()[0], 3))
-    again = epochs_of(progress.rows())
-    assert [record for record, _ in again] == [record for record, _ in progress.epochs]
-    assert [facts.stored_at_ms for _, facts in again] == [
-        facts.stored_at_ms for _, facts in progress.epochs
-    ]

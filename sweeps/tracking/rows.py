@@ -1,6 +1,6 @@
-"""Progress: epochs and outcome of a run so far, and its metric values as rows for MLflow."""
+"""Rows: epochs and outcome of a run so far, and its metric values as rows for MLflow."""
 
-import math
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -12,13 +12,12 @@ from sweeps.study.study import Run
 
 LoggedEpoch = tuple[EpochRecord, EpochFacts]
 
-_UNENDED: frozenset[Outcome] = frozenset({"partial", "missing"})
-
 
 class Row(NamedTuple):
     """One value of a metric at one step of a run in MLflow.
 
-    MLflow's table shows, for each metric, the row with the largest step, then time, then value.
+    MLflow's table shows, for each metric, the row with the largest step, then time, then value. It
+    stores an equal row only once.
     """
 
     name: str
@@ -62,19 +61,14 @@ class RunProgress:
         return self.outcome == "complete"
 
     @property
-    def has_ended(self) -> bool:
-        """True if the run is complete or will not be resumed."""
-        return self.outcome not in _UNENDED
+    def has_begun(self) -> bool:
+        """True if the run has been in training; only such runs are in MLflow."""
+        return self.is_live or self.outcome != "missing"
 
     def trained(self, epochs: Iterable[LoggedEpoch]) -> "RunProgress":
-        """Return a copy of a run's progress with newly stored epochs added.
+        """Return a copy with newly stored epochs; it counts as in training until the store is read.
 
-        If no epoch is new, the result is this same object. Otherwise the run counts as in training,
-        because only the store shows whether the run is complete.
-
-        Args:
-            epochs: Record (metrics) and facts (training time and date) of each stored epoch, in any
-                order.
+        The result is this same object if no epoch is new.
         """
         known = {record.epoch: (record, facts) for record, facts in self.epochs}
         merged = {record.epoch: (record, facts) for record, facts in epochs} | known
@@ -83,26 +77,16 @@ class RunProgress:
         in_order = tuple(merged[epoch] for epoch in sorted(merged))
         return replace(self, epochs=in_order, outcome="partial", failure="", is_live=True)
 
-    def rows(self) -> list[Row]:
-        """Return all metric values of the run as rows for MLflow, with times from the store."""
-        return [
-            Row(name, record.epoch + 1, facts.stored_at_ms, value)
-            for record, facts in self.epochs
-            for name, value in record.metrics.items()
-        ]
+
+def rows_of(epochs: Iterable[LoggedEpoch]) -> list[Row]:
+    """Return all metric values of some epochs as rows for MLflow, with times from the store."""
+    return [
+        Row(name, record.epoch + 1, facts.stored_at_ms, value)
+        for record, facts in epochs
+        for name, value in record.metrics.items()
+    ]
 
 
-def epochs_of(rows: Iterable[Row]) -> tuple[LoggedEpoch, ...]:
-    """Return the epochs of a run, rebuilt from its rows in MLflow; durations are unknown (NaN)."""
-    metrics: dict[int, dict[str, float]] = {}
-    times: dict[int, int] = {}
-    for row in sorted(rows):
-        metrics.setdefault(row.step, {})[row.name] = row.value
-        times[row.step] = max(row.at_ms, times.get(row.step, 0))
-    return tuple(
-        (
-            EpochRecord(epoch=step - 1, metrics=metrics[step]),
-            EpochFacts(seconds=math.nan, stored_at_ms=times[step]),
-        )
-        for step in sorted(metrics)
-    )
+def digest_of(rows: Iterable[Row], *others: object) -> str:
+    """Return a hash of rows and other values, which shows whether MLflow has them already."""
+    return hashlib.sha256(repr((sorted(rows), others)).encode()).hexdigest()[:32]

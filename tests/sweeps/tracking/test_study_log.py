@@ -1,0 +1,474 @@
+"""What MLflow has of a study, against the results in the store; read by MLflow's client alone."""
+
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import mlflow.pytorch
+import pytest
+import torch
+from mlflow import MlflowClient
+from mlflow.entities import Metric
+
+from mixup_core.config.building import with_values
+from mixup_core.config.written_forms import flatten
+from mixup_core.images.choices.models import Mlp
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.training import TrainingState
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Failure, Stage
+from reports.numbers.runs import runs_csv
+from reports.tables.table import tabulate
+from sweeps.machine.home import Home
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+from sweeps.tracking.connection import ForeignExperimentError, is_refusal
+from sweeps.tracking.experiment import OWNER_TAG, PARENT_TAG
+from sweeps.tracking.rows import RunProgress
+from tests.sweeps.tracked import (
+    NOON_MS,
+    content_of,
+    epoch_of,
+    log_of,
+    results_of,
+    runs_of,
+    write,
+)
+from tests.tracked_runs import parse_param, read_runs
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
+)
+
+
+def uri_of(home: Path) -> str:
+    return Home(folder=home).tracking_uri
+
+
+def ids_of(study: Study, client: MlflowClient) -> set[str]:
+    levels = ("seed", "config", "sweep")
+    return {run.info.run_id for level in levels for run in at_level(study, client, level)}
+
+
+def at_level(study: Study, client: MlflowClient, level: str) -> list[Any]:
+    experiment = client.get_experiment_by_name(study.name)
+    return list(client.search_runs([experiment.experiment_id], f"tags.level = '{level}'"))
+
+
+@pytest.mark.parametrize("page", [4, 1000])
+def test_mlflow_has_the_stored_results_of_started_runs_and_writing_twice_changes_nothing(
+    study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr("sweeps.tracking.experiment.PAGE", page)
+    found = results_of(study, 3, 2, 0, 3)
+    write(log_of(study, home), found)
+    once = content_of(study, client)
+    write(log_of(study, home), found)
+    assert content_of(study, client) == once
+    results = [result for result in found if result.records]
+    tracked = read_runs(uri_of(home), study.name)
+    assert [(t.arm, t.seed, t.run_key, t.outcome, t.records) for t in tracked] == [
+        (r.run.arm, r.run.seed, r.run.key, r.outcome, r.records) for r in results
+    ]
+    for run, result in zip(tracked, results, strict=True):
+        flat = flatten(result.run.config)
+        assert run.params == {path: value for path, value in flat.items() if value is not None}
+
+
+@pytest.mark.parametrize("value", [0.1, 1e-300, 3, True, "adam", "03af", (300, 100)])
+def test_a_param_is_read_back_with_its_value_and_type(value: object) -> None:
+    assert parse_param(str(value)) == value
+    assert type(parse_param(str(value))) is type(value)
+
+
+def test_seed_runs_are_children_of_their_arm_with_every_grouping_tag(
+    study: Study, home: Path, client: MlflowClient, tmp_path: Path
+) -> None:
+    results = results_of(study, 3, 2, 3, 3)
+    write(log_of(study, home), results)
+    arms, seeds = runs_of(study, client, "config"), runs_of(study, client, "seed")
+    assert set(arms) == {"erm erm", "midpoint midpoint"}
+    assert set(seeds) == {f"{arm} {arm} seed={seed}" for arm in study.arms for seed in (0, 1)}
+    for name, seed in seeds.items():
+        arm = name.partition(" ")[0]
+        assert seed.data.tags[PARENT_TAG] == arms[f"{arm} {arm}"].info.run_id
+    for run in (*arms.values(), *seeds.values()):
+        grouping = {key: run.data.tags[key] for key in ("study", "dataset", "commit")}
+        assert grouping == {"study": study.name, "dataset": "fashion-mnist", "commit": "abc1234"}
+    assert seeds["erm erm seed=1"].data.params["seed"] == "1"
+    assert "seed" not in arms["erm erm"].data.params
+    store, stage = Store(str(tmp_path)), results[0].stage
+    assert stage is not None
+    store.predictions.write(stage.key, results[0].records[-1], b"logits")
+    assert (tmp_path / seeds["erm erm seed=0"].data.tags["predictions"]).is_file()
+    assert "predictions" not in seeds["midpoint midpoint seed=0"].data.tags
+
+
+def test_an_arm_shows_the_mean_of_its_seeds_by_epochs_trained(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    results = results_of(study, 3, 3, 3, 3)
+    write(log_of(study, home), results)
+    arm = runs_of(study, client, "config")["erm erm"]
+    of_arm = results[0], results[2]
+    for metric in ("test/error", "train/loss"):
+        rows = client.get_metric_history(arm.info.run_id, f"{metric}_mean")
+        assert [(row.step, row.value) for row in rows] == [
+            (epoch + 1, statistics.fmean(r.records[epoch].metrics[metric] for r in of_arm))
+            for epoch in range(3)
+        ]
+        assert [row.timestamp for row in rows] == [
+            max(r.facts[epoch].stored_at_ms for r in of_arm) + 2 for epoch in range(3)
+        ]
+        assert arm.data.metrics[f"{metric}_mean"] == rows[-1].value
+    assert (arm.data.tags["n"], arm.data.tags["seeds"]) == ("2/2", "0 1")
+    percent = 100 * arm.data.metrics["test/error_mean"]
+    assert arm.data.tags["test/error"] == f"{percent:.2f} %"
+
+
+def test_an_arm_that_lacks_seeds_shows_its_seed_count_and_has_no_metric(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    results = results_of(study, 3, 2, 3, 3)
+    write(log_of(study, home), results)
+    midpoint = runs_of(study, client, "config")["midpoint midpoint"].data
+    assert midpoint.metrics == {}
+    assert (midpoint.tags["n"], midpoint.tags["outcome"]) == ("1/2", "partial")
+    error = results[3].records[-1].metrics["test/error"]
+    assert midpoint.tags["test/error"] == f"{100 * error:.2f} % (1/2)"
+
+
+def test_only_a_complete_run_is_finished(study: Study, home: Path, client: MlflowClient) -> None:
+    results = list(results_of(study, 3, 2, 3, 0))
+    failure = Failure(
+        run_key=results[1].run.key, kind="diverged", message="loss nan", epoch=2, attempts=1
+    )
+    results[1] = replace(results[1], failure=failure)
+    write(log_of(study, home), results)
+    seeds = runs_of(study, client, "seed")
+    assert {name: (s.info.status, s.data.tags["outcome"]) for name, s in seeds.items()} == {
+        "erm erm seed=0": ("FINISHED", "complete"),
+        "midpoint midpoint seed=0": ("FAILED", "diverged"),
+        "erm erm seed=1": ("FINISHED", "complete"),
+    }
+    assert seeds["midpoint midpoint seed=0"].data.tags["mlflow.note.content"] == "loss nan"
+    arms = runs_of(study, client, "config")
+    assert {name: arm.info.status for name, arm in arms.items()} == {
+        "erm erm": "FINISHED",
+        "midpoint midpoint": "FAILED",
+    }
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_resumed_run_is_running_and_keeps_its_rows_once(
+    study: Study, home: Path, client: MlflowClient, is_killed: bool
+) -> None:
+    """Killed without a word, or ended by an interrupt, which writes the state of its runs."""
+    run, first = study.runs()[0], log_of(study, home)
+    live = RunProgress(run=run, outcome="missing").trained([epoch_of(run, 0)])
+    first.write_run(live)
+    first.write_arm("erm", [live])
+    everything = {**runs_of(study, client, "seed"), **runs_of(study, client, "config")}
+    assert {entry.info.status for entry in everything.values()} == {"RUNNING"}
+    before = ids_of(study, client)
+    stored = results_of(study, 1, 0, 0, 0)
+    if not is_killed:
+        write(first, stored)
+    again = log_of(study, home)
+    again.write_run(RunProgress.stored(stored[0]))
+    assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "KILLED"
+    again.write_run(RunProgress.stored(stored[0]).trained([epoch_of(run, 1)]))
+    assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "RUNNING"
+    write(again, results_of(study, 3, 0, 0, 0))
+    assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "FINISHED"
+    assert read_runs(uri_of(home), study.name)[0].records == results_of(study, 3)[0].records
+    assert before <= ids_of(study, client)
+
+
+def test_a_run_whose_epochs_were_trained_again_is_written_anew(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    first, *others = results_of(study, 3, 3, 3, 3)
+    assert first.stage is not None
+    later = tuple(replace(f, stored_at_ms=f.stored_at_ms + 5) for f in first.facts)
+    write(log_of(study, home), [first, *others])
+    write(log_of(study, home), [replace(first, stage=replace(first.stage, facts=later)), *others])
+    run_id = runs_of(study, client, "seed")["erm erm seed=0"].info.run_id
+    rows = client.get_metric_history(run_id, "test/error")
+    assert [row.timestamp for row in rows] == [facts.stored_at_ms for facts in later]
+
+
+def test_deleting_all_and_writing_again_repairs_what_others_changed(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    results = results_of(study, 3, 3, 3, 3)
+    write(log_of(study, home), results)
+    wrong = runs_of(study, client, "seed")["erm erm seed=0"].info.run_id
+    client.log_batch(wrong, metrics=[Metric("test/error", 0.5, NOON_MS, 1)])
+    repaired = log_of(study, home)
+    repaired.delete_all()
+    write(repaired, results)
+    content_of(study, client)  # has no step twice
+    assert [run.records for run in read_runs(uri_of(home), study.name)] == [
+        result.records for result in results
+    ]
+
+
+def test_an_arm_whose_store_lost_epochs_is_written_anew_with_its_runs(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    write(log_of(study, home), results_of(study, 3, 3, 3, 3))
+    fewer = results_of(study, 3, 3, 1, 3)
+    write(log_of(study, home), fewer)
+    arm = runs_of(study, client, "config")["erm erm"]
+    error = fewer[0].records[-1].metrics["test/error"]
+    assert arm.data.metrics == {}
+    assert (arm.data.tags["n"], arm.data.tags["test/error"]) == (
+        "1/2",
+        f"{100 * error:.2f} % (1/2)",
+    )
+    of_arm = [r for name, r in runs_of(study, client, "seed").items() if name.startswith("erm")]
+    assert {run.data.tags[PARENT_TAG] for run in of_arm} == {arm.info.run_id}
+    assert read_runs(uri_of(home), study.name)[2].records == fewer[2].records
+
+
+@pytest.mark.parametrize("seeds", [(0, 1, 2), (0,), (1,)])
+def test_an_arm_shows_the_mean_of_the_seeds_that_the_study_has(
+    study: Study, home: Path, client: MlflowClient, seeds: tuple[int, ...]
+) -> None:
+    write(log_of(study, home), results_of(study, 3, 3, 3, 3))
+    changed = replace(study, seeds=seeds)
+    results = results_of(changed, *[3] * len(changed.runs()))
+    write(log_of(changed, home), results)
+    arm = runs_of(study, client, "config")["erm erm"].data
+    errors = [r.records[-1].metrics["test/error"] for r in results if r.run.arm == "erm"]
+    assert arm.metrics["test/error_mean"] == statistics.fmean(errors)
+    assert arm.tags["seeds"] == " ".join(map(str, seeds))
+    assert len(runs_of(study, client, "seed")) == 2 * len({0, 1, *seeds})
+
+
+def test_changed_settings_get_separate_runs(study: Study, home: Path, client: MlflowClient) -> None:
+    write(log_of(study, home), results_of(study, 3, 3, 3, 3))
+    before = content_of(study, client)
+    arms = {arm: with_values(config, {"epochs": 2}) for arm, config in study.arms.items()}
+    edited = replace(study, arms=arms)
+    write(log_of(edited, home), results_of(edited, 1, 0, 1, 0))
+    assert before <= content_of(study, client)
+    assert set(runs_of(study, client, "config")) == {
+        f"{arm} {arm}{more}" for arm in study.arms for more in ("", " epochs=2")
+    }
+    assert "erm erm epochs=2 seed=1" in runs_of(study, client, "seed")
+
+
+def test_an_arm_lists_its_training_dataset_once(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    for _ in range(2):
+        checksums = {"fashion-mnist": {"train-images": "03af"}, "cifar10": {}}
+        write(log_of(study, home, data_checksums=checksums), results_of(study, 3, 3, 3, 3))
+    (data,) = runs_of(study, client, "config")["erm erm"].inputs.dataset_inputs
+    assert (data.dataset.name, len(data.dataset.digest)) == ("fashion-mnist", 32)
+    assert "03af" in data.dataset.source
+
+
+def test_an_oracle_arm_and_its_runs_have_an_oracle_tag(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    arms = {**study.arms, "erm": with_values(study.arms["erm"], {"data.oracle": True})}
+    leaking = replace(study, arms=arms)
+    write(log_of(leaking, home), results_of(leaking, 3, 3, 3, 3))
+    found = {**runs_of(leaking, client, "config"), **runs_of(leaking, client, "seed")}
+    told = {name for name, run in found.items() if run.data.tags.get("oracle") == "True"}
+    assert told == {name for name in found if name.startswith("erm")}
+    assert len(told) == 3
+
+
+def test_a_report_is_attached_to_the_study_with_its_common_settings(
+    study: Study, home: Path, client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = tmp_path / "report"
+    (report / "figures").mkdir(parents=True)
+    (report / "table.md").write_text("| arm |")
+    (report / "figures" / "error.png").write_bytes(b"png")
+    long = replace(study, description="as long as a paper " * 2000)
+    for note in ("| arm |", "| new |" * 10_000):
+        log_of(long, home).write_report(report, note)
+    experiment = client.get_experiment_by_name(study.name)
+    assert experiment.tags["mlflow.note.content"] == long.description[:5000]
+    (sweep,) = at_level(study, client, "sweep")
+    assert (sweep.info.run_name, sweep.info.status) == (study.name, "FINISHED")
+    assert sweep.data.tags["mlflow.note.content"] == ("| new |" * 10_000)[:8000]
+    assert sweep.data.params["epochs"] == "3"
+    assert not {"mix.law", "seed"} & sweep.data.params.keys()
+    names = [file.path for file in client.list_artifacts(sweep.info.run_id)]
+    assert names == ["description.md", "figures", "table.md"]
+    assert [path.name for path in tmp_path.iterdir()] == ["report"], "wrote where it was started"
+    kept = home / "artifacts" / sweep.info.run_id / "artifacts"
+    assert (kept / "description.md").read_text() == long.description
+
+
+@pytest.mark.filterwarnings("ignore")  # what torch.export and MLflow warn of is their own
+def test_a_trained_network_is_logged_once_and_can_be_loaded(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = TrainConfig(
+        data=DataConfig(name="digits", num_train=100), model=Mlp(hidden=(8,)), epochs=1,
+        batch_size=50,
+    )  # fmt: skip
+    study = Study(
+        name="small", description="", arms={"erm": config}, seeds=(0,), baseline="erm", source=""
+    )
+    log, run = log_of(study, home), study.runs()[0]
+    write(log, results_of(study, 1))
+    log.write_network(run, b"no state")
+    assert "cannot be exported: 8 bytes are not a training state of this run" in caplog.text
+    trained = TrainingState.initial(config, CATALOG["digits"], torch.device("cpu"))
+    for again in (log, log_of(study, home)):
+        again.write_network(run, trained.to_bytes())
+    client = MlflowClient(uri_of(home))
+    (seed,) = runs_of(study, client, "seed").values()
+    (model,) = client.search_logged_models([seed.info.experiment_id])
+    assert (model.source_run_id, str(model.status)) == (seed.info.run_id, "READY")
+    assert seed.data.tags["model"] == f"models:/{model.model_id}"
+    assert [output.model_id for output in seed.outputs.model_outputs] == [model.model_id]
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri_of(home))
+    loaded = mlflow.pytorch.load_model(seed.data.tags["model"])
+    images = torch.randn(7, 1, 8, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(loaded(images), trained.network.eval()(images))
+
+
+def test_two_stores_on_one_server_change_neither_each_others_runs_nor_those_of_strangers(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    results = results_of(study, 3, 3, 3, 3)
+    write(log_of(study, home, owner="a"), results)
+    experiment = client.get_experiment_by_name(study.name).experiment_id
+    for tags in ({}, {"level": "seed", "arm": "erm", "seed": "0"}, {"level": "config"}):
+        client.create_run(experiment, tags=tags)
+
+    def others() -> dict[str, Any]:
+        found = client.search_runs([experiment], run_view_type=3)
+        kept = [run for run in found if run.data.tags.get(OWNER_TAG) != "b"]
+        return {run.info.run_id: (dict(run.data), run.info.status, run.info.lifecycle_stage)
+                for run in kept}  # fmt: skip
+
+    before = repr(others())
+    for number in (2, 3):
+        again = log_of(study, home, owner="b")
+        again.delete_all()
+        write(again, results_of(study, *[number] * 4))
+    assert repr(others()) == before
+
+
+def _lose_the_name(client: MlflowClient, run_id: str) -> None:
+    client.delete_tag(run_id, "arm")
+
+
+def _lose_the_level(client: MlflowClient, run_id: str) -> None:
+    client.set_tag(run_id, "level", "\N{SNOWMAN}")
+
+
+def _create_twice(client: MlflowClient, run_id: str) -> None:
+    run = client.get_run(run_id)
+    client.create_run(run.info.experiment_id, tags=run.data.tags)
+
+
+def _delete(client: MlflowClient, run_id: str) -> None:
+    client.delete_run(run_id)
+
+
+@pytest.mark.parametrize("damage", [_lose_the_name, _lose_the_level, _create_twice, _delete])
+@pytest.mark.parametrize("level", ["seed", "config"])
+def test_a_damaged_run_is_written_again_and_never_twice(
+    study: Study, home: Path, client: MlflowClient, level: str,
+    damage: Callable[[MlflowClient, str], None],
+) -> None:  # fmt: skip
+    results = results_of(study, 3, 3, 3, 3)
+    write(log_of(study, home), results)
+    numbers = {name: run.data.metrics for name, run in runs_of(study, client, level).items()}
+    damage(
+        client, runs_of(study, client, level)["erm erm" + " seed=0" * (level == "seed")].info.run_id
+    )
+    write(log_of(study, home), results)
+    assert {n: run.data.metrics for n, run in runs_of(study, client, level).items()} == numbers
+    assert len(at_level(study, client, level)) == len(numbers)
+    content_of(study, client)
+
+
+def test_a_moved_home_is_noticed_and_written_again(
+    study: Study, tmp_path: Path, home: Path
+) -> None:
+    import shutil
+
+    results = results_of(study, 3, 3, 3, 3)
+    write(log_of(study, home), results)
+    shutil.copytree(home, tmp_path / "moved")
+    before = {path: path.stat().st_mtime_ns for path in (home / "artifacts").rglob("*")}
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "table.md").write_text("| arm |")
+    log = log_of(study, tmp_path / "moved")
+    write(log, results)
+    log.write_report(tmp_path / "report", "")
+    client = MlflowClient(uri_of(tmp_path / "moved"))
+    (sweep,) = at_level(study, client, "sweep")
+    place = tmp_path / "moved" / "artifacts" / sweep.info.run_id / "artifacts" / "table.md"
+    assert place.is_file()
+    assert len(runs_of(study, client, "seed")) == 4
+    assert {path: path.stat().st_mtime_ns for path in (home / "artifacts").rglob("*")} == before
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_an_experiment_of_another_program_is_refused(
+    study: Study, home: Path, client: MlflowClient, is_deleted: bool
+) -> None:
+    found = client.create_experiment(study.name, tags={"mlflow.note.content": "mine"})
+    client.create_run(found, tags={"level": "seed"})
+    if is_deleted:
+        client.delete_experiment(found)
+    before = dict(client.get_experiment(found))
+    with pytest.raises(ForeignExperimentError, match="has only runs of another program") as told:
+        write(log_of(study, home), results_of(study, 1, 0, 0, 0))
+    assert is_refusal(told.value)
+    assert dict(client.get_experiment(found)) == before
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_an_experiment_that_is_empty_or_of_mixsweep_is_used(
+    study: Study, home: Path, client: MlflowClient, is_deleted: bool
+) -> None:
+    place = Home(folder=home).artifact_location
+    found = client.create_experiment(study.name, artifact_location=place)
+    for _ in range(2):
+        write(log_of(study, home), results_of(study, 1, 0, 0, 0))
+        assert client.get_experiment(found).tags["mlflow.note.content"] == study.description
+        assert runs_of(study, client, "seed")
+        if is_deleted:
+            client.delete_experiment(found)
+
+
+def test_tables_made_from_mlflow_and_from_the_store_have_the_same_bytes(
+    study: Study, home: Path
+) -> None:
+    study = replace(study, seeds=(0, 1, 2))
+    stored = results_of(study, 3, 3, 3, 2, 3, 3)
+    write(log_of(study, home), stored)
+    by_key = {t.run_key: t.records for t in read_runs(uri_of(home), study.name)}
+    tracked = [
+        RunResult(
+            run=run,
+            stage=Stage(key="ab", records=by_key[run.key], facts=(), environment={}, state=None),
+            failure=None,
+        )
+        for run in study.runs()
+    ]
+    ours, theirs = (tabulate(study, results) for results in (tracked, stored))
+    assert "2/3" in theirs.markdown()
+    assert ours.markdown() == theirs.markdown()
+    assert ours.csv() == theirs.csv()
+    assert runs_csv(study, tracked) == runs_csv(study, stored)
