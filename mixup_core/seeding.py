@@ -47,6 +47,10 @@ therefore sees the same weights, images and batches.
 """
 
 
+APART = 2**64
+"""Number that is added to the seed of draws in `Seeds.apart`; larger than any other seed."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seeds:
     """Two seeds for one run: `own` for the kinds of draws in `purposes`, `others` for the rest.
@@ -59,10 +63,13 @@ class Seeds:
     """Purposes whose draws use `own`."""
     others: int = 0
     """Seed of the draws of all other purposes."""
+    apart: frozenset[Purpose] = frozenset()
+    """Purposes whose draws use neither seed itself, but the seed plus 2^64."""
 
     def of(self, purpose: Purpose) -> int:
-        """Return the one of the two seeds that a kind of draw, such as `batch order`, uses."""
-        return self.own if purpose in self.purposes else self.others
+        """Return the seed that a kind of draw, such as `batch order`, uses."""
+        seed = self.own if purpose in self.purposes else self.others
+        return seed + APART if purpose in self.apart else seed
 
 
 def stream_seed(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> int:

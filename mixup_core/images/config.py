@@ -59,6 +59,9 @@ VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
 }
 """Random streams that belong to each source of randomness."""
 
+OF_DATA: frozenset[VariationSource] = frozenset({"subset", "label-noise", "pairing"})
+"""Sources of randomness that choose the training data; a run and its teacher share them."""
+
 SECOND_SEED = 2**63
 """Number that is added to a run's seed to get the second seed of `TrainConfig.redraw`; larger than
 any run's seed.
@@ -137,6 +140,11 @@ class TrainConfig(Checked):
     """Source of randomness that is drawn by a second seed, computed from `seed`; all others are
     drawn by `seed` itself. Runs at one seed with `nothing`, `all` and single sources form a crossed
     design. See `vary` for the sources.
+    """
+    as_teacher: bool = False
+    """True: draw initial weights, batches, augmentation and mixing by a third seed, computed from
+    `seed`; images, labels and class pairing stay those of `seed`. Teachers train so: otherwise a
+    run would be a copy of its teacher until the teacher changes its training.
     """
     seed: Seed = 0
     """Seed of the run's random draws."""
@@ -293,7 +301,8 @@ class TrainConfig(Checked):
 
         There are two seeds (`Seeds`) if `vary` or `redraw` names a single source of randomness,
         such as `order`. With `vary`, this source uses `seed` and all others 0; with `redraw`, this
-        source uses a second seed, computed from `seed`, and all others `seed`.
+        source uses a second seed, computed from `seed`, and all others `seed`. With `as_teacher`,
+        every draw but those of the data uses a third seed.
 
         Example:
             >>> from mixup_core.images.config import TrainConfig
@@ -304,14 +313,21 @@ class TrainConfig(Checked):
             (3, 0)
         """
         second = self.seed + SECOND_SEED
-        if self.redraw == "all":
-            return second
-        if self.redraw != "nothing":
-            redrawn = frozenset(VARIED[self.redraw])
-            return Seeds(own=second, purposes=redrawn, others=self.seed)
-        if self.vary == "all":
-            return self.seed
-        return Seeds(own=self.seed, purposes=frozenset(VARIED[self.vary]))
+        purposes: frozenset[Purpose] = frozenset()
+        own = others = second if self.redraw == "all" else self.seed
+        if self.redraw not in {"nothing", "all"}:
+            own, purposes = second, frozenset(VARIED[self.redraw])
+        elif self.vary != "all":
+            others, purposes = 0, frozenset(VARIED[self.vary])
+        apart = frozenset(
+            purpose
+            for source, drawn in VARIED.items()
+            if self.as_teacher and source not in OF_DATA
+            for purpose in drawn
+        )
+        if own == others and not apart:
+            return own
+        return Seeds(own=own, purposes=purposes, others=others, apart=apart)
 
     def in_epoch(self, epoch: int) -> Epoch:
         """Return the settings of a 0-based epoch, such as its mixing law and its objective.

@@ -16,7 +16,7 @@ from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.other_names import OTHER_NAMES
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.recording import lacks, observed
-from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
+from mixup_core.images.teaching import apart, oracles, tags, taught, teacher_arm, unfit
 from mixup_core.laws import Erm
 from mixup_core.mixing.partners import FromDataset
 from mixup_core.problem import (
@@ -306,7 +306,7 @@ IMAGES = Problem(
         of_epoch=lambda config, epoch: config.in_epoch(epoch).key,
     ),
     data=ImageData,
-    teaching=Teaching(arm=teacher_arm, taught=taught, unfit=unfit),
+    teaching=Teaching(arm=teacher_arm, taught=taught, apart=apart, unfit=unfit),
     randomness=Randomness(
         at_seed=at_seed,
         source=lambda config: (config.vary, replace(config, vary="all")),

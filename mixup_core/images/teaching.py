@@ -1,6 +1,7 @@
 """Teaching: rules for runs that learn from a teacher; finds runs that train on test images."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
@@ -35,6 +36,14 @@ def taught(config: TrainConfig, key: str) -> TrainConfig:
         key: Stage key that names the teacher's state after its last epoch.
     """
     return with_values(config, {"objective.teacher_key": key})
+
+
+def apart(teacher: TrainConfig, student: TrainConfig) -> TrainConfig:
+    """Return the configuration of the run that teaches: the teacher's, with draws of its own.
+
+    A teacher of a teacher has the draws of its arm again, so that no two runs in a row share them.
+    """
+    return replace(teacher, as_teacher=not student.as_teacher)
 
 
 def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:

@@ -27,10 +27,11 @@ class Teacher:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Teaching:
-    """Rules by which a run learns from the run of another arm with the same seed.
+    """Rules by which a run learns from a run of another arm.
 
-    `arm` returns the arm that a configuration names as teacher. `taught` fills in the stage key of
-    the teacher's run, so that the keys of the run depend on it.
+    `arm` returns the arm that a configuration names as teacher. `apart` gives the teacher random
+    draws of its own. `taught` fills in the stage key of the teacher's run, so that the keys of the
+    run depend on it.
 
     Example:
         >>> from dataclasses import replace
@@ -46,6 +47,12 @@ class Teaching:
     taught: Callable[[Any, str], Any]
     """Takes a configuration and the last stage key of its teacher's run; returns the configuration
     with this key filled in, so that the keys of the run depend on the teacher.
+    """
+    apart: Callable[[Any, Any], Any] = lambda teacher, student: teacher
+    """Takes the configuration of the teacher's arm and that of the student, both at the student's
+    seed; returns the configuration of the run that teaches. It should draw other initial weights
+    and batches than the student, which is otherwise a copy of its teacher while both train in the
+    same way. The default is the run of the teacher's arm itself.
     """
     unfit: Callable[[Any, Any], Iterator[RuleError]] = lambda config, teacher: iter(())
     """Takes a configuration and the teacher's configuration; yields the reasons why a run cannot

@@ -250,12 +250,10 @@ def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
     for variant in study.variants:
         for arm, varied in variant.arms.items():
             wanted[varied] = max(wanted[varied], wanted[arm])
-    teaching = study.problem.teaching
-    students = {} if teaching is None else {a: teaching.arm(c) for a, c in study.arms.items()}
-    for _ in students:  # a chain of teachers cannot be longer than the number of arms
+    students = study.taught_by()
+    for _ in students:  # a chain of teachers cannot be longer than the number of students
         for arm, teacher in students.items():
-            if teacher in wanted:
-                wanted[teacher] = max(wanted[teacher], wanted[arm])
+            wanted[teacher] = max(wanted[teacher], wanted[arm])
     return wanted
 
 

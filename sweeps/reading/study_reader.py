@@ -124,6 +124,8 @@ class StudyReader:
             return None
         sensitivity = SensitivityReader(self._read, self._problem, arms, claims, said.check_readout)
         variants, beside = sensitivity.variants(self._written.get("sensitivity", REFUSED))
+        points = [] if search is None else map(search.config_of, search.space.corners())
+        beside |= self._teachers(arms, [*arms.values(), *beside.values(), *points])
         num_seeds = len(self._seeds[: MAX_RUNS + 1])
         self._check_size("sensitivity", (len(arms) + len(beside)) * num_seeds)
         if self._read.faults:
@@ -273,6 +275,29 @@ class StudyReader:
             else:
                 for error in teaching.unfit(configs[name], arms[teacher]):
                     self._read.report(at, f"{name} cannot learn from {teacher!r}: {error}")
+
+    def _teachers(self, arms: Mapping[str, Config], learners: list[Config]) -> dict[str, Config]:
+        """Return the runs to train as teachers that are not arms of the file, as arms, by name.
+
+        Args:
+            arms: The arms of the file, by name.
+            learners: Configurations that may learn; teachers that learn themselves are appended.
+        """
+        teaching = self._problem.teaching
+        known = {run_key(with_named_teacher(config)) for config in arms.values()}
+        found: dict[str, Config] = {}
+        for config in learners:
+            arm = None if teaching is None else teaching.arm(config)
+            if teaching is None or arm is None:
+                continue
+            teacher = teaching.apart(arms[arm], config)
+            if (key := run_key(with_named_teacher(teacher))) not in known:
+                known.add(key)
+                own = flatten(arms[arm])
+                changed = {p: v for p, v in flatten(teacher).items() if own.get(p) != v}
+                found[arm_name(arm, changed)] = teacher
+                learners.append(teacher)
+        return found
 
     def _check_size(self, key: str, num_runs: int, num_stages: int = 0) -> None:
         """Report a study that has more runs, or more epochs of all runs together, than allowed.

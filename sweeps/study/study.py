@@ -87,7 +87,7 @@ class Study:
     variants: tuple["Variant", ...] = ()
     """Alternative settings under which the claims are judged again (`sensitivity:`)."""
     beside: tuple[str, ...] = ()
-    """Arms that are trained only for variants; they are not in tables of arms."""
+    """Arms that are trained only for variants, or as teachers; they are not in tables of arms."""
     budget: Budget = field(default_factory=Budget)
     """Limit after which no further seed starts (`sweeps.state.results.ended_on_budget`); empty for
     a search, which has its own."""
@@ -173,8 +173,10 @@ class Study:
         return tuple(self._run(arm, seed) for arm, seed in together + joined)
 
     def _run(self, arm: str, seed: int) -> Run:
+        return self._taught(arm, self.problem.randomness.at_seed(self._known[arm], seed))
+
+    def _taught(self, arm: str, config: Config) -> Run:
         """Return a run; if it has a teacher, its configuration names the teacher's stage key."""
-        config = self.problem.randomness.at_seed(self._known[arm], seed)
         teaching = self.problem.teaching
         teacher_arm = None if teaching is None else teaching.arm(config)
         if teaching is None or teacher_arm is None:
@@ -182,9 +184,17 @@ class Study:
         if arm in self.added and not self.added[arm].is_point:
             confirmed = name_of_confirmation(teacher_arm)
             teacher_arm = confirmed if confirmed in self._known else teacher_arm
-        teacher = self._run(teacher_arm, seed).config
+        of_arm = self.problem.randomness.at_seed(self._known[teacher_arm], config.seed)
+        teacher = self._taught(teacher_arm, teaching.apart(of_arm, config)).config
         config = teaching.taught(config, stage_keys(teacher)[-1])
         return Run(arm=arm, config=config, teacher=teacher)
+
+    def taught_by(self) -> Mapping[str, str]:
+        """Return, for each arm that learns, the arm whose run at the same seed is its teacher."""
+        runs = {arm: self._run(arm, self.seeds[0]) for arm in self.arms}
+        arms = {run.key: arm for arm, run in runs.items()}
+        keys = {arm: run_key(run.teacher) for arm, run in runs.items() if run.teacher}
+        return {arm: arms[key] for arm, key in keys.items() if key in arms}
 
     @cached_property
     def _known(self) -> Mapping[str, Config]:
@@ -195,13 +205,12 @@ class Study:
 
         Arms from which points of the search may learn count, even if no point was proposed yet.
         """
-        taught = {stage_keys(run.teacher)[-1] for run in self.runs() if run.teacher}
-        teaching = self.problem.teaching
-        if teaching is not None and self.search is not None:
+        runs = [*self.runs()]
+        if self.problem.teaching is not None and self.search is not None:
             points = map(self.search.config_of, self.search.space.corners())
-            arms = {arm for point in points if (arm := teaching.arm(point)) is not None}
-            taught |= {stage_keys(run.config)[-1] for arm in arms for run in self.runs_of(arm)}
-        return frozenset(taught)
+            at_seed = self.problem.randomness.at_seed
+            runs += [self._taught("", at_seed(p, seed)) for p in points for seed in self.seeds]
+        return frozenset(stage_keys(run.teacher)[-1] for run in runs if run.teacher)
 
     @cached_property
     def _runs_by_arm(self) -> Mapping[str, list[Run]]:
@@ -236,7 +245,7 @@ class Study:
         return tuple(arm for arm, added in self.added.items() if added.is_point)
 
     def primary(self) -> "Study":
-        """Return the study without the arms that are trained only for variants."""
+        """Return the study without the arms that are trained only for variants or as teachers."""
         if not self.beside:
             return self
         return self.part(arm for arm in self.arms if arm not in self.beside)

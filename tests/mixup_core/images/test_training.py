@@ -309,6 +309,23 @@ def test_redrawing_one_source_takes_only_that_source_from_the_second_seed(
         assert is_second == (source == redrawn), source
 
 
+@pytest.mark.parametrize("values", [{}, {"redraw": "all"}, {"redraw": "order"}, {"vary": "mixing"}])
+def test_a_teacher_draws_all_of_its_training_but_its_data_apart(
+    config: TrainConfig, splits: Splits, values: dict[str, str]
+) -> None:
+    common = {
+        "mix.law": {"beta": 1.0}, "mix.lam_scope": "sample", "data.augment": "crop",
+        "data.label_noise": 0.5, "seed": 3, "data.num_train": 40,
+    }  # fmt: skip
+    student = with_values(config, common | values)
+    drawn = _drawn(student, splits)
+    taught_by = _drawn(with_values(student, {"as_teacher": True}), splits)
+    of_data = {"subset", "pairing", "label-noise"}
+    assert drawn.keys() >= of_data
+    for source, parts in drawn.items():
+        assert all(map(torch.equal, parts, taught_by[source])) == (source in of_data), source
+
+
 def test_varying_any_source_at_seed_0_equals_the_default(
     config: TrainConfig, splits: Splits
 ) -> None:

@@ -1,6 +1,10 @@
+from typing import get_args
+
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key
+from mixup_core.seeding import Purpose, stream_seed
+from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.study import Run, Study
 from tests import toy
 
@@ -9,6 +13,25 @@ BASE = TrainConfig(epochs=2, batch_size=8)
 
 def study(**arms: TrainConfig) -> Study:
     return Study(name="x", description="", arms=arms, seeds=(4, 1), baseline="erm", source="")
+
+
+def test_no_run_of_a_bundled_study_is_a_copy_of_its_teacher() -> None:
+    """They share the training images, but neither start nor batches nor mixing."""
+    taught = 0
+    for study in (load_study(name) for name in bundled_names()):
+        keys = {run.key for run in study.runs()}
+        for run in (run for run in study.runs() if run.teacher is not None):
+            assert run.teacher is not None
+            assert run_key(run.teacher) in keys
+            drawn, theirs = (
+                {purpose: stream_seed(config.seeds, purpose) for purpose in get_args(Purpose)}
+                for config in (run.config, run.teacher)
+            )
+            same = {purpose for purpose in drawn if drawn[purpose] == theirs[purpose]}
+            assert {"training subset", "class pairing"} <= same
+            assert same.isdisjoint({"initial weights", "batch order", "mixing", "augmentation"})
+            taught += 1
+    assert taught > 500
 
 
 def test_runs_are_ordered_by_seed_and_then_by_arm() -> None:
