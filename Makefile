@@ -17,9 +17,9 @@ quickstart: $(READY)
 # Writes reports/published/answers.md again: trains the missing runs of its studies and publishes their
 # reports first. The page states how many hours its studies take.
 answers: $(READY)
-	studies=`$(BIN)/python -m reports.pages.answers --studies` && \
+	studies=`$(BIN)/python -m docs.pages.answers --studies` && \
 	$(BIN)/mixsweep run $$studies && \
-	$(BIN)/python -m reports.pages.archive `for study in $$studies; do echo runs/reports/$$study; done`
+	$(BIN)/python -m docs.pages.archive `for study in $$studies; do echo runs/reports/$$study; done`
 
 test: $(DEV)
 	$(MAKE) --jobs=2 --output-sync=target units kills
@@ -142,7 +142,7 @@ docs: $(DEV)
 PAGE ?= runs/theory
 
 theory: $(READY)
-	$(BIN)/python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --out $(PAGE)
+	$(BIN)/python -m docs.pages.manuscript docs/pages/manuscripts/theory.md --out $(PAGE)
 
 # Adds the defaults of new fields and the keys of new runs to the frozen lists; existing ones stay. Writes
 # the losses of new arms, and of arms whose losses changed; give the reason for such a change in the

@@ -18,7 +18,7 @@ extensions = [
     "sphinx_click",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "reference/_generated/[bcls]*.md"]
+exclude_patterns = ["_build", "pages", "reference/_generated/[bcls]*.md"]
 source_suffix = {".md": "markdown"}
 default_role = "code"
 html_theme = "alabaster"

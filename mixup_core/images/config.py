@@ -314,8 +314,10 @@ class TrainConfig(Checked):
         """
         second = self.seed + SECOND_SEED
         purposes: frozenset[Purpose] = frozenset()
-        own = others = second if self.redraw == "all" else self.seed
-        if self.redraw not in {"nothing", "all"}:
+        own = others = self.seed
+        if self.redraw == "all":
+            own = others = second
+        elif self.redraw != "nothing":
             own, purposes = second, frozenset(VARIED[self.redraw])
         elif self.vary != "all":
             others, purposes = 0, frozenset(VARIED[self.vary])

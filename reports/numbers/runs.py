@@ -1,7 +1,7 @@
 """Runs: the results of a study by arm and seed, and the rows of `runs.csv`."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mixup_core.config.written_forms import flatten
@@ -39,6 +39,28 @@ def primary_of(study: Study, results: Iterable[RunResult]) -> tuple[Study, tuple
     """Return a study and its results, without the arms that are trained only for variants."""
     beside = set(study.beside)
     return study.primary(), tuple(result for result in results if result.run.arm not in beside)
+
+
+def copies(study: Study, results: Iterable[RunResult]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of arms that computed the same although their keys differ: a copy, and the arm.
+
+    All metrics that both record are equal at every seed, and one of them differs between seeds.
+    """
+    ends: dict[str, dict[int, Mapping[str, float]]] = {}
+    for result in results:
+        if result.outcome == "complete":
+            ends.setdefault(result.run.arm, {})[result.run.seed] = result.records[-1].metrics
+    alike: dict[Any, list[str]] = {}
+    for arm, by_seed in ends.items():
+        numbers = [by_seed[seed].get(study.headline) for seed in sorted(by_seed)]
+        alike.setdefault((*sorted(by_seed), *numbers), []).append(arm)
+    for first, *others in alike.values():
+        for arm in others:
+            own, its = ends[arm], ends[first]
+            shared = set.intersection(*(set(end) for end in (*own.values(), *its.values())))
+            varies = any(len({end[name] for end in own.values()}) > 1 for name in shared)
+            if varies and all(own[s][name] == its[s][name] for s in own for name in shared):
+                yield arm, first
 
 
 def complete_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:

@@ -21,7 +21,7 @@ from reports.figures.search import draw_search
 from reports.figures.series import draw_series
 from reports.numbers.predicted import Predicted, ReadPredictions, gather_predictions
 from reports.numbers.provenance import describe, spell_origin
-from reports.numbers.runs import arrange, primary_of, runs_csv
+from reports.numbers.runs import arrange, copies, primary_of, runs_csv
 from reports.numbers.verdicts import varied_verdicts, verdicts_of
 from reports.pages.files import Content, replace_files
 from reports.pages.page import render_page
@@ -345,6 +345,7 @@ def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> 
             *changed_by_readout(sensitivity_table(parts.study, arranged, plain)),
             *short,
             *ended,
+            *parts.notes,
         ],
     )
 
@@ -363,6 +364,8 @@ class _Parts:
     selection: Selection = FIXED_ARMS
     searched: Searched | None = None
     figures: tuple[Figure, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Further remarks for the caption of the main table."""
 
 
 def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:
@@ -370,9 +373,14 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
 
     The main table of a search shows its confirmation; before there is one, its arms.
     """
+    notes = tuple(
+        f"the runs of {copy} and {arm} have equal results to the last digit at each seed although "
+        "their settings differ: a comparison of the two, such as of student and teacher, is void"
+        for copy, arm in copies(study, results)
+    )
     study, results = primary_of(study, results)
     if study.search is None or history is None:
-        return _Parts(study=study, results=results, looks=arm_looks(study.arms))
+        return _Parts(study=study, results=results, looks=arm_looks(study.arms), notes=notes)
     searched = gather(study, results, history)
     winners = () if searched.winner is None else (searched.winner.arm,)
     looks = arm_looks({arm: study.arms[arm] for arm in (*searched.baselines, *winners)})

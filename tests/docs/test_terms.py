@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 TERMS = ROOT / "docs" / "reference" / "terms.md"
 TEXTS = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "cluster/*.md", "reports/pages/manuscripts/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "cluster/*.md")
     for path in ROOT.glob(pattern)
     if not {"_generated", "_build"} & set(path.parts)
 )

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from reports.numbers.runs import arrange, run_records, runs_csv
+from reports.numbers.runs import arrange, copies, run_records, runs_csv
+from reports.pages.build import report_table
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
@@ -39,6 +40,21 @@ def test_runs_csv_of_a_study_that_varies_epochs_has_expected_and_trained_epochs(
     study = replace(study, arms={"erm": config, "long": longer}, seeds=(0,))
     record = run_records(study, [finish(run) for run in study.runs()])[1]
     assert (record["epochs"], record["epochs_expected"], record["outcome"]) == (10, 20, "partial")
+
+
+def test_arms_with_equal_results_are_found_and_marked_in_the_caption() -> None:
+    study = make_study(arms=("erm", "student", "teacher"))
+    equal = ended(study, {})
+    assert [*copies(study, equal)] == [("teacher", "student")]
+    assert "teacher and student have equal results" in report_table(study, equal).caption
+    assert not [*copies(study, ended(study, {("student", 3): {"error": 0.3}}))]
+    assert not [*copies(make_study(), ended(make_study(), {}))]
+
+
+def test_a_student_that_equals_its_teacher_beside_the_arms_is_marked() -> None:
+    study = replace(make_study(arms=("erm", "student", "teacher")), beside=("teacher",))
+    caption = report_table(study, ended(study, {})).caption
+    assert "teacher and student have equal results" in caption
 
 
 def test_results_are_arranged_in_study_order_with_missing_runs_added(

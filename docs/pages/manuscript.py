@@ -4,7 +4,7 @@ A manuscript is a Jinja template of Markdown. Its text says what papers state. T
 functions that insert measured results: `verdicts`, `results`, `again`, `number`, `first`, `cost`,
 `figure`, and `winner` for the point that a search selected.
 
-    python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --home runs --out FOLDER
+    python -m docs.pages.manuscript docs/pages/manuscripts/theory.md --home runs --out FOLDER
 
 The page links to the figures in the folder of each report, and copies nothing. With `--reports
 reports/published`, published reports are used instead of those in the home. Values at a position on
@@ -24,12 +24,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import Store
-from reports.numbers.runs import arrange, counted_runs, measure_of
-from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
-from reports.numbers.summary import Summary, summarise
-from reports.pages.manuscript_cells import (
+from docs.pages.manuscript_cells import (
     NEAR,
     OTHER,
     SAME,
@@ -43,6 +38,11 @@ from reports.pages.manuscript_cells import (
     spell_number,
     spell_summary,
 )
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from reports.numbers.runs import arrange, counted_runs, measure_of
+from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
+from reports.numbers.summary import Summary, summarise
 from reports.tables.searched import spell_winner
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study

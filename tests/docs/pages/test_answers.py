@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reports.pages.answers import TEMPLATE, Answers, runnable
-from reports.pages.published import PUBLISHED
+from docs.pages.answers import TEMPLATE, Answers, runnable
+from docs.pages.published import PUBLISHED
 from sweeps.reading.study_file import bundled_names
 from tests.bundled import bundled
 
@@ -14,7 +14,7 @@ from tests.bundled import bundled
 @pytest.fixture(scope="module")
 def page() -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reports.pages.answers.load_study", bundled)  # each is read once
+        patch.setattr("docs.pages.answers.load_study", bundled)  # each is read once
         return Answers().page()
 
 

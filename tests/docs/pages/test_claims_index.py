@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from docs.pages.claims_index import _spell_outcome, claims_index
+from docs.pages.published import PUBLISHED, Published, first_reports, latest_report
 from reports.numbers.verdict import Verdict
-from reports.pages.claims_index import _spell_outcome, claims_index
-from reports.pages.published import PUBLISHED, Published, first_reports, latest_report
 from sweeps.reading.study_file import bundled_names
 from tests.bundled import bundled
 
@@ -14,7 +14,7 @@ from tests.bundled import bundled
 @pytest.fixture(scope="module")
 def index() -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reports.pages.claims_index.load_study", bundled)  # each is read once
+        patch.setattr("docs.pages.claims_index.load_study", bundled)  # each is read once
         return claims_index()
 
 

@@ -12,7 +12,7 @@ import yaml
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
-PUBLISHED = Path(__file__).parents[1] / "published"
+PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
 FIRST = "first_verdicts.jsonl"
 """File with the verdicts of first reports that were replaced; one study per line."""

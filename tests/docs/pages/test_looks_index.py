@@ -1,8 +1,8 @@
 import shutil
 from pathlib import Path
 
-from reports.pages.looks_index import looks_index
-from reports.pages.published import PUBLISHED
+from docs.pages.looks_index import looks_index
+from docs.pages.published import PUBLISHED
 
 
 def test_a_published_study_can_be_replayed_with_looks(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Answers: statements of papers on mixup, with the verdicts of the studies that test them.
 
-    python -m reports.pages.answers > reports/published/answers.md
-    python -m reports.pages.answers --studies    # names of the published studies that can run here
+    python -m docs.pages.answers > reports/published/answers.md
+    python -m docs.pages.answers --studies    # names of the published studies that can run here
 
 The template `answers.md` paraphrases statements of the papers and calls the methods of `Answers` to
 insert results. Verdicts, numbers, seeds and figures come from the published reports, judged
@@ -20,11 +20,11 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
+from docs.pages.claims_index import verdicts_of_today
+from docs.pages.published import PUBLISHED, Published, latest_report, provenance_of
 from mixup_core.config.written_forms import flatten
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from reports.numbers.verdict import Verdict
-from reports.pages.claims_index import verdicts_of_today
-from reports.pages.published import PUBLISHED, Published, latest_report, provenance_of
 from reports.tables.verdicts import spell_numbers
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.study import Study

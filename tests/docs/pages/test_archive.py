@@ -5,8 +5,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from reports.pages.archive import archive_index, replace_published
-from reports.pages.published import FIRST, PUBLISHED, first_reports, latest_report, provenance_of
+from docs.pages.archive import archive_index, replace_published
+from docs.pages.published import FIRST, PUBLISHED, first_reports, latest_report, provenance_of
 
 
 def test_the_committed_archive_index_equals_the_generated_index() -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from docs.pages.manuscript import Manuscript
+from docs.pages.manuscript_cells import MeasuredColumn
 from mixup_core.keys import stage_keys
 from mixup_core.problem import problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
 from reports.pages.build import draft_report
-from reports.pages.manuscript import Manuscript
-from reports.pages.manuscript_cells import MeasuredColumn
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_results
