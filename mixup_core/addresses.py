@@ -12,7 +12,7 @@ HIDDEN = "***"
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]{0,30}")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
-_PATH = re.compile(r"(/?[\w .,+=~-]+)*/?")
+_PATH = re.compile(r"/?([\w .,+=~-]+(/[\w .,+=~-]+)*/?)?")  # matches in linear time
 _NO_PATH = re.compile(r"(?!/[^/]).*(:.*@|(//|:/).*[@?#])", re.DOTALL)
 """Matches a URL without its scheme (`USER:PASSWORD@HOST`), or with `//` or `:/` for `://`, that may
 have a login or a query. An absolute path does not match."""

@@ -16,6 +16,7 @@ from sweeps.state.failures import spell_attempts
 from sweeps.state.ledger import Launch, launches
 from sweeps.state.results import TRIED, RunResult, begun_seeds, ended_on_budget
 from sweeps.state.stages import PlannedRun, plan_study
+from sweeps.study.study import spell_seeds
 
 
 @click.command()
@@ -75,10 +76,10 @@ def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[
         if arm in {None, result.run.arm} and seed in {None, result.run.seed}
     ]  # fmt: skip
     if not found:
-        seeds = ", ".join(map(str, study.seeds_of(arm or study.baseline)))
+        seeds = spell_seeds(study.seeds_of(arm or study.baseline))
         reason = _pruned(request, arm) if arm is not None and seed in study.seeds else ""
         more = f"; {reason}" if reason else ""
-        raise RefusedError(f"study {study.name} has no seed {seed}; its seeds are {seeds}{more}")
+        raise RefusedError(f"study {study.name} has no seed {seed}; it has {seeds}{more}")
     return found
 
 

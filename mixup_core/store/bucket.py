@@ -68,9 +68,10 @@ class Bucket:
         waiting = iter(names)
         while batch := {self._path(name): name for name in islice(waiting, _BATCH)}:
             with self._told():
-                # Without a start, s3fs asks for the size of each object before it reads it.
-                answers = self._files.cat(list(batch), on_error="return", start=0)
-            for path, answer in answers.items():
+                # Unlike `cat`, this takes `*` and `[` in a name literally. Without a start, s3fs
+                # asks for the size of each object before it reads it.
+                answers = self._files.cat_ranges(list(batch), 0, None, on_error="return")
+            for path, answer in zip(batch, answers, strict=True):
                 if isinstance(answer, bytes):
                     yield batch[path], answer
                 elif getattr(answer, "errno", None) == errno.EINVAL:

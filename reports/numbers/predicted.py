@@ -25,7 +25,7 @@ from reports.numbers.spread import Spread, split_spread
 from reports.numbers.summary import CONFIDENCE
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged
-from sweeps.study.study import Study
+from sweeps.study.study import Study, spell_seeds
 
 ReadPredictions = Callable[[Sequence[RunResult]], Sequence[Predictions | None]]
 """Function that returns the stored predictions of each run; None for a run without any."""
@@ -288,7 +288,7 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
     if len({split.images for split in splits}) > 1:
         raise ValueError(
             "the predictions of all runs of an arm must be for the same test images, got different "
-            f"images at the seeds {sorted(found)}."
+            f"images at {spell_seeds(found)}."
         )
     labels = splits[0].labels
     predicted = np.stack([chance.argmax(1) for chance in chances])

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from reports.figures.canvas import Figure
 from reports.tables.listings import Listing
 from reports.tables.table import Table
-from sweeps.study.study import Study
+from sweeps.study.study import Study, spell_seeds
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _PIECE = 3 * 2**14
@@ -120,7 +120,7 @@ def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:
         "versions": _spell_pairs(provenance["versions"]),
         "trained on": "; ".join(map(_spell_pairs, provenance["environments"])),
         "selection rule": provenance["selection_rule"],
-        "seeds": ", ".join(map(str, provenance["seeds"])),
+        "seeds": spell_seeds(provenance["seeds"]).removeprefix("seeds "),
         "first epoch stored": _spell_time(provenance["first_epoch_stored_at_ms"]),
         "last epoch stored": _spell_time(provenance["last_epoch_stored_at_ms"]),
         "sha256 of constraints.txt": provenance["constraints_sha256"] or "",

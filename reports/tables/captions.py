@@ -13,7 +13,7 @@ from reports.numbers.comparison import Comparison
 from reports.numbers.effects import detectable_difference, upper_sd
 from reports.numbers.families import Family
 from reports.numbers.spelling import sentence, spell_amount
-from sweeps.study.study import Study
+from sweeps.study.study import Study, spell_seeds
 
 SELECTION_RULE = "none"
 """Name of the selection rule if nothing was selected: arms and read-out were fixed in advance."""
@@ -239,16 +239,6 @@ def _merged(phrases: Sequence[str]) -> str:
     if len({len(of_phrase) for of_phrase in words}) > 1:
         return " and ".join(dict.fromkeys(phrases))
     return " ".join("/".join(dict.fromkeys(word)) for word in zip(*words, strict=True))
-
-
-def spell_seeds(seeds: Sequence[int]) -> str:
-    """Return seeds as text: `seeds 0-4`, or a list of all seeds if they are not consecutive."""
-    ordered = sorted(seeds)
-    if len(ordered) == 1:
-        return f"one seed ({ordered[0]})"
-    if ordered == list(range(ordered[0], ordered[-1] + 1)):
-        return f"seeds {ordered[0]}-{ordered[-1]}"
-    return "seeds " + ", ".join(map(str, ordered))
 
 
 def spell_seeds_of(study: Study) -> str:

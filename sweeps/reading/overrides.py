@@ -3,7 +3,7 @@
 from typing import Any
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, problem_named
-from sweeps.reading.strict_yaml import Document, Mistake, Place, dotted, read_yaml
+from sweeps.reading.strict_yaml import Document, Mistake, Place, dotted, read_value
 from sweeps.reading.tree_paths import config_paths
 from sweeps.reading.tree_reader import named
 
@@ -17,7 +17,8 @@ def override(document: Document, text: str) -> None:
     Args:
         document: Content of the study file; changed in place.
         text: `PATH=VALUE`. PATH is the dotted path of a value in the file (`seeds`, `base.epochs`,
-            `arms.uniform.mix.law`, `grid.optimizer.lr`), VALUE is YAML.
+            `arms.uniform.mix.law`, `grid.optimizer.lr`). VALUE is a text, number, list or mapping
+            as in a study file; a text is taken whole, also with ` #`.
     """
     place = Place(source=f"--set {text}")
     path, equals, spelled = text.partition("=")
@@ -27,7 +28,7 @@ def override(document: Document, text: str) -> None:
         return
     keys = _keys(document.value, path)
     at = tuple(keys) or (path,)
-    given = read_yaml(spelled.encode("utf-8", "surrogatepass"), lambda _: place, at)
+    given = read_value(spelled, place, at)
     document.faults.extend(given.faults)
     document.places.update(given.places)
     if not keys:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import yaml
@@ -130,6 +130,32 @@ def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> 
         line, text = 1, f"not valid YAML: {error}"
     reader.refuse(line, at, text)
     return Document(value=REFUSED, places={at: place_at(line)}, faults=reader.faults)
+
+
+def read_value(text: str, place: Place, at: At) -> Document:
+    """Parse a value that is given outside a file, such as that of a `--set` option.
+
+    Lists, mappings and quoted texts are YAML. Every other value is taken whole: YAML would remove a
+    comment (`photos #2`), a line break and `---` without a message.
+    """
+    content = text.encode("utf-8", "surrogatepass")
+    document = read_yaml(content, lambda _: place, at)
+    if document.faults:
+        return document
+    text = _decoded(content)
+    tokens = list(yaml.scan(text, Loader=_LOADER))
+    scalars = [token for token in tokens if isinstance(token, yaml.ScalarToken)]
+    whole = text.strip()
+    if not isinstance(document.value, dict | list) and all(token.plain for token in scalars):
+        if scalars and scalars[0].value == whole:
+            return document
+        return replace(document, value=whole or None)
+    ends = [token.end_mark.index for token in tokens]
+    starts = [token.start_mark.index for token in tokens]
+    if any("#" in text[end:start] for end, start in zip(ends, starts[1:], strict=False)):
+        document.report(at, "comments are not allowed in a value; quote a text that contains #")
+        return replace(document, value=REFUSED)
+    return document
 
 
 def write_yaml(document: Any) -> str:

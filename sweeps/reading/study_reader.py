@@ -95,7 +95,9 @@ class StudyReader:
         self._needs = None if self._problem.data is None else self._problem.data()
         if self._needs is not None and self._known is not None:
             self._needs.recall(partial(self._known, keys.study), only=self._only_known)
-        self._seeds: Sequence[int] = keys.listed_seeds()
+        listed = keys.listed_seeds()
+        self._num_seeds = listed.stop - listed.start if isinstance(listed, range) else len(listed)
+        self._seeds = listed[: MAX_RUNS + 1]  # a range may be too long for `len`, or for memory
         arms = self._arms()
         known = None if self._read.faults else arms
         search = self._search(arms)
@@ -126,7 +128,7 @@ class StudyReader:
         variants, beside = sensitivity.variants(self._written.get("sensitivity", REFUSED))
         points = [] if search is None else map(search.config_of, search.space.corners())
         beside |= self._teachers(arms, [*arms.values(), *beside.values(), *points])
-        num_seeds = len(self._seeds[: MAX_RUNS + 1])
+        num_seeds = len(self._seeds)
         self._check_size("sensitivity", (len(arms) + len(beside)) * num_seeds)
         if self._read.faults:
             return None
@@ -160,8 +162,7 @@ class StudyReader:
         self._overrides = self._arm_settings() if "arms" in self._written else {"base": {}}
         grid = GridReader(self._read, self._written, self._overrides)
         num_arms = len(self._overrides) * grid.num_points
-        seeds = self._seeds  # a range may be too long for `len`
-        num_seeds = seeds.stop - seeds.start if isinstance(seeds, range) else len(seeds)
+        num_seeds = self._num_seeds
         self._check_size("grid" if grid.num_points > 1 else "seeds", num_arms * num_seeds)
         if num_arms > MAX_RUNS:
             return {}
@@ -356,7 +357,7 @@ class StudyReader:
             if self._needs is not None:
                 config = self._needs.prepare(config, self._folder)
             errors += self._problem.reading.feasibility(config)
-            errors += self._problem.reading.infeasible_at(config, self._seeds[: MAX_RUNS + 1])
+            errors += self._problem.reading.infeasible_at(config, self._seeds)
         except (RuleError, DataError) as error:
             errors.append(error)
         return config, errors
@@ -377,12 +378,11 @@ class StudyReader:
             given={path for override in self._overrides.values() for path in override},
             configure=lambda values: self._config((values, self._base)),
         )
-        few = self._seeds[: MAX_RUNS + 1]  # larger studies are rejected
-        search = reader.search(self._written["search"], few)
+        search = reader.search(self._written["search"], self._seeds)
         if search is None:
             return None
         num_confirming = (len(arms) + 1) * len(search.strategy.confirm_seeds)
-        num_runs = (len(arms) + search.points) * len(few) + num_confirming
+        num_runs = (len(arms) + search.points) * len(self._seeds) + num_confirming
         corners = [search.config_of(values) for values in search.space.corners()]
         longest = max(config.epochs for config in (*corners, *arms.values()))
         self._check_teachers({f"a point ({n})": config for n, config in enumerate(corners)}, arms)

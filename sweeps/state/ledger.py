@@ -26,7 +26,7 @@ from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.notes import LATEST_MS, filled, parse_note
-from sweeps.study.study import Study
+from sweeps.study.study import Study, spell_seeds
 
 _TOP = "studies"
 _DATA = "data"
@@ -264,7 +264,7 @@ def spell_differences(
     told += [(f"arm {arm}", f"no arm {arm}") for arm in stored if arm not in asked]
     seeds = tuple(seeds)
     if seeds and not set(study.seeds) <= set(seeds):
-        told.append((f"seeds {_spell_seeds(seeds)}", _spell_seeds(study.seeds)))
+        told.append((spell_seeds(seeds), spell_seeds(study.seeds)))
     if not told:
         return ""
     hidden = len(told) - _MOST_NAMED
@@ -323,10 +323,3 @@ def is_printable(launch: Launch) -> bool:
 
 def _plain(value: Any) -> str:
     return "nothing" if value is None else printable(str(value))
-
-
-def _spell_seeds(seeds: Iterable[int]) -> str:
-    ordered = sorted(seeds)
-    if len(ordered) > 2 and ordered == list(range(ordered[0], ordered[-1] + 1)):
-        return f"{ordered[0]}..{ordered[-1]}"
-    return ", ".join(map(str, ordered))

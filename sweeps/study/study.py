@@ -353,3 +353,25 @@ def _listed(arms: Sequence[str]) -> str:
     """Return the names of the first arms, and the number of the others."""
     more = f" and {len(arms) - _MOST_NAMED} more" if len(arms) > _MOST_NAMED else ""
     return ", ".join(arms[:_MOST_NAMED]) + more
+
+
+_MOST_RANGES = 12
+"""Maximum number of ranges of seeds that a text lists."""
+
+
+def spell_seeds(seeds: Iterable[int]) -> str:
+    """Return seeds as text: `seeds 0-4`, `seeds 0-2, 7`, `one seed (3)`.
+
+    Time and memory grow with the number of seeds, not with their values, which may be hashes.
+    """
+    ranges: list[list[int]] = []
+    for seed in sorted(seeds):
+        if ranges and seed == ranges[-1][1] + 1:
+            ranges[-1][1] = seed
+        else:
+            ranges.append([seed, seed])
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return f"one seed ({ranges[0][0]})"
+    parts = (str(low) if low == high else f"{low}-{high}" for low, high in ranges[:_MOST_RANGES])
+    more = sum(high - low + 1 for low, high in ranges[_MOST_RANGES:])
+    return f"seeds {', '.join(parts)}" + (f" and {more} more" if more else "")

@@ -30,6 +30,8 @@ NAMED_BY: Mapping[str, tuple[str, ...]] = {
     "seed": ("run_key",),
 }
 NAME_TAG = "mlflow.runName"
+NOTE_TAG = "mlflow.note.content"
+"""Tag with the Markdown text that MLflow shows on the page of a run or an experiment."""
 PARENT_TAG = "mlflow.parentRunId"
 OWNER_TAG = "mixsweep.store"
 """Tag with the owner of a run, because several stores can write to one MLflow server: the random id
@@ -137,9 +139,10 @@ class Experiment:
                 self.end(entry, "KILLED")
 
     def tag(self, tags: Mapping[str, str]) -> None:
-        """Set tags of the experiment that differ."""
+        """Set tags of the experiment that differ; only the note may be cut, no text of a program."""
         for name, value in tags.items():
-            if self.tags.get(name) != (cut := value[: _LONGEST["experiment"]]):
+            cut = value[: _LONGEST["experiment"]]
+            if self.tags.get(name) != cut and (cut == value or name == NOTE_TAG):
                 self.client.set_experiment_tag(self.experiment_id, name, cut)
                 self.tags[name] = cut
 

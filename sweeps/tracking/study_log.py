@@ -23,6 +23,7 @@ from sweeps.tracking.experiment import (
     CONTENT_TAG,
     HOME,
     NAME_TAG,
+    NOTE_TAG,
     PARENT_TAG,
     Entry,
     Experiment,
@@ -34,8 +35,6 @@ from sweeps.tracking.networks import upload_network
 from sweeps.tracking.rows import Row, RunProgress, digest_of, rows_of
 from sweeps.tracking.summaries import Summarise, curves, headline_name, headline_row, texts
 
-NOTE_TAG = "mlflow.note.content"
-"""Tag with the Markdown text that MLflow shows on the page of a run or an experiment."""
 MODEL_TAG = "model"
 """Tag with the address of a run's trained network, for `mlflow.pytorch.load_model`."""
 PREDICTIONS_TAG = "predictions"
@@ -49,6 +48,8 @@ _STATUSES: Mapping[Outcome, Status] = {
 }
 """Status in MLflow of a run that no driver is training, by outcome of the run."""
 _MAX_DIFFERENCES = 3
+_LONGEST_SOURCE = 65_535
+"""Largest number of characters that MLflow accepts in the source of a dataset."""
 
 _logger = logging.getLogger(__name__)
 
@@ -311,7 +312,9 @@ class StudyLog:
         if checksums := self._data_checksums.get(name):
             source = json.dumps({"tags": dict(checksums)}, sort_keys=True)
             digest = hashlib.sha256(source.encode()).hexdigest()[:32]
-            dataset = Dataset(name=name, digest=digest, source_type="code", source=source)
+            if len(source) > _LONGEST_SOURCE:
+                source = json.dumps({"tags": {f"digest of {len(checksums)} files": digest}})
+            dataset = Dataset(name=name[:500], digest=digest, source_type="code", source=source)
             context = InputTag("mlflow.data.context", "training and evaluation")
             experiment.client.log_inputs(entry.run_id, [DatasetInput(dataset, [context])])
 

@@ -1,6 +1,7 @@
 """Ranges: every dataclass that a study file can create enforces the ranges of its field types."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
@@ -64,3 +65,26 @@ def test_a_number_out_of_range_is_refused_with_its_field_and_rule(
             built(kind, stand_ins(kind) | {field: number})
         assert caught.value.fields == (field,)
         assert caught.value.rule == limit.rule(field)
+
+
+UNBOUNDED = {(Budget, "hours"), (Budget, "gpu_hours")}
+"""Fields for which infinity means that there is no limit."""
+
+
+def _reals() -> Iterator[Any]:
+    for kind in KINDS:
+        for part in parts(kind):
+            for member in members(part.hint):
+                is_list = get_origin(unmarked(member)) is tuple
+                for hint in members(get_args(unmarked(member))[0]) if is_list else [member]:
+                    if unmarked(hint) is float and limits(hint):
+                        yield kind, part.name, limits(hint)
+
+
+def test_infinity_is_no_setting_except_where_it_means_no_limit() -> None:
+    infinite = {
+        (kind, name)
+        for kind, name, of_field in _reals()
+        if any(all(limit.holds(x) for limit in of_field) for x in (math.inf, -math.inf, math.nan))
+    }
+    assert infinite == UNBOUNDED

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mixup_core.predictions import Predictions, Split
+from mixup_core.problem import MAX_SEED
 from reports.numbers.predicted import ReadPredictions
 from reports.pages.build import draft_report
 from sweeps.state.results import RunResult
@@ -223,3 +224,16 @@ def test_no_printed_number_is_nan_and_no_interval_is_empty(
             assert not re.search(r"\[(-?[\d.]+), \1\]", text), (name, text)
             assert not re.search(r"± 0(\.0*)?(?!\.?\d)", text), (name, text)
     json.loads(contents["provenance.json"], parse_constant=pytest.fail)
+
+
+def test_seeds_that_are_hashes_cost_no_memory_and_keep_their_digits() -> None:
+    seeds = (42, 20_261_128, 4_000_000_000, MAX_SEED)
+    study = make_study(ARMS, seeds)
+    results = tuple(finish(run, noisy(run)) for run in study.runs())
+    draft = draft_report(study, results, data_checksums={}, command="")
+    assert f"over seeds 42, 20261128, 4000000000, {MAX_SEED}." in draft.table.caption
+    texts = [text for text in draft.contents.values() if isinstance(text, str)]
+    for name in ("runs.csv", "seeds.csv", "seeds.md"):
+        assert str(MAX_SEED) in str(draft.contents[name])
+    digits = re.findall(r"922337[0-9]{5,}", " ".join(texts))
+    assert set(digits) == {str(MAX_SEED)}

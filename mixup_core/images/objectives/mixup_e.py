@@ -1,9 +1,9 @@
 """MixupE: an objective, mixup loss minus a weighted alignment of logits with labels."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from mixup_core.config.limits import NonNegative, Range
+from mixup_core.config.limits import NonNegative
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
@@ -50,7 +50,7 @@ class MixupE(Objective):
 
     eta: NonNegative = 0.001
     """Weight of the regulariser. With 0 the run is mixup."""
-    threshold: Annotated[float, Range(0)] = 1.0
+    threshold: NonNegative = 1.0
     """Limit of the alignment a_i: only images with a smaller alignment count in the regulariser."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":

@@ -98,6 +98,27 @@ def test_existing_objects_are_read_at_any_batch_size(
     assert dict(bucket.read_present(["b/none"])) == {}
 
 
+@in_buckets
+@pytest.mark.parametrize("name", ["a*", "a?", "results[2026]", "**", "{a,b}"])
+def test_a_name_is_taken_literally(bucket: Bucket, url: str, name: str) -> None:
+    beside = open_files(f"{url}/ab")
+    beside.write("object", b"other")
+    bucket.write("ab2/object", b"other")
+    odd = open_files(f"{url}/{name}")
+    assert dict(odd.read_present(["object"])) == {}
+    odd.write("object", b"1")
+    odd.write(f"{name}/x", b"2")
+    assert sorted(odd.names("")) == sorted(["object", f"{name}/x"])
+    assert dict(odd.read_present(["object", f"{name}/x", f"{name}x"])) == {
+        "object": b"1",
+        f"{name}/x": b"2",
+    }
+    odd.move("object", f"{name}/y")
+    odd.remove(f"{name}/x")
+    assert dict(odd.read_present(["object", f"{name}/x", f"{name}/y"])) == {f"{name}/y": b"1"}
+    assert beside.read("object") == b"other"
+
+
 def test_reading_many_objects_sends_one_request_for_each_existing_or_missing_object(
     s3: Mapping[str, str], tmp_path: Path
 ) -> None:
@@ -248,8 +269,8 @@ class Failing(MemoryFileSystem):
             super().pipe_file(path, self._puts)
         raise self._error
 
-    def cat(self, path: list[str], **_: object) -> dict[str, Exception]:
-        return dict.fromkeys(path, self._error)
+    def cat_ranges(self, paths: list[str], *_: object, **__: object) -> list[Exception]:
+        return [self._error] * len(paths)
 
 
 def answered(error: Exception, code: str | None = None) -> Exception:
@@ -326,9 +347,8 @@ def test_a_refused_create_is_reported_when_no_object_is_stored() -> None:
 
 def test_a_failed_read_of_one_of_many_objects_raises_an_error() -> None:
     class Lossy(MemoryFileSystem):
-        def cat(self, path: list[str], **_: object) -> dict[str, object]:
-            answers = [b"1", FileNotFoundError(), TimeoutError("no answer")]
-            return dict(zip(path, answers, strict=True))
+        def cat_ranges(self, *_: object, **__: object) -> list[object]:
+            return [b"1", FileNotFoundError(), TimeoutError("no answer")]
 
     found = Bucket(Lossy(), "/root", "url").read_present(["a", "b", "c"])
     assert next(found) == ("a", b"1")

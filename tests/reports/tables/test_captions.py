@@ -56,7 +56,7 @@ def test_the_caption_explains_data_intervals_tests_and_power(
 
 def test_seeds_with_a_gap_are_listed_individually() -> None:
     study = make_study(seeds=(0, 1, 5))
-    assert "over seeds 0, 1, 5." in tabulate(study, ended(study, {})).caption
+    assert "over seeds 0-1, 5." in tabulate(study, ended(study, {})).caption
 
 
 def test_the_caption_of_a_study_without_test_images_names_the_measured_images() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mixup_core.images.mix_config import MixConfig
@@ -159,6 +159,28 @@ def test_faults_of_all_overrides_are_listed(tmp_path: Path) -> None:
     overrides = ("base.epochs=0", "seeds", "arms.b.epochs=1", "seeds=[1")
     said = [line.split(": ")[0] for line in refusals(tmp_path, DOTTED, *overrides)]
     assert sorted(said) == sorted(f"--set {text}" for text in overrides)
+
+
+@given(text=st.text(st.characters(codec="utf-8"), max_size=20) | st.text("a #\n\t-:'", max_size=9))
+@example("photos #2")
+@example("#5")
+@example("--- issue")
+@example("a\n b")
+def test_a_text_is_taken_whole_or_reported(text: str) -> None:
+    document = document_of(SMALL)
+    override(document, f"description={text}")
+    value = document.value["description"]
+    is_text = isinstance(value, str) and not text.strip().startswith(("'", '"'))
+    assert not is_text or document.faults or value == text.removeprefix("\ufeff").strip()
+    assert value is not None or text.strip() in {"", "null", "~", "\ufeff"}
+
+
+@pytest.mark.parametrize("value", ["[0, 1] #2", "{midpoint: {}} # x", "'a' #b", "- 1 #2"])
+def test_a_comment_after_a_list_mapping_or_quoted_text_is_reported(value: str) -> None:
+    document = document_of(SMALL)
+    override(document, f"description={value}")
+    (fault,) = document.faults
+    assert "quote a text that contains #" in fault.text
 
 
 def test_the_faults_of_a_file_come_before_those_of_its_overrides(tmp_path: Path) -> None:

@@ -77,6 +77,11 @@ BAD = {
         "seeds: 100000000000000000000",
         "10: seeds: the study has 200,000,000,000,000,000,000 runs in all; at most 100,000 *",
     ),
+    "more seeds than a range can count": (
+        "seeds: 3",
+        "seeds: 0..9223372036854775806",
+        "10: seeds: the study has 18,446,744,073,709,551,614 runs in all; at most 100,000 *",
+    ),
     "too many runs": (
         "seeds: 3",
         "seeds: 30000",

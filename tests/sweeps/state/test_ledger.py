@@ -142,7 +142,7 @@ def test_only_missing_seeds_are_listed_as_a_difference() -> None:
     stored = json.loads(json.dumps(settings_of(_study())))
     assert spell_differences(stored, _study(), seeds=(0, 1, 2)) == ""
     assert spell_differences(stored, _study(seeds=(0, 1, 2)), seeds=(0, 1)) == (
-        "seeds 0, 1; you asked for 0..2"
+        "seeds 0-1; you asked for seeds 0-2"
     )
 
 

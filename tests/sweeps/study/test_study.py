@@ -1,11 +1,16 @@
+import re
 from typing import get_args
+
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key
+from mixup_core.problem import MAX_SEED
 from mixup_core.seeding import Purpose, stream_seed
 from sweeps.reading.study_file import bundled_names, load_study
-from sweeps.study.study import Run, Study
+from sweeps.study.study import Run, Study, spell_seeds
 from tests import toy
 
 BASE = TrainConfig(epochs=2, batch_size=8)
@@ -95,3 +100,17 @@ def test_a_part_of_a_study_has_the_same_runs_as_the_whole_study(toy_problem: Non
     for arm in ("pupil", "confirm pupil"):
         part = whole.part(["still", arm]).part([arm])
         assert (part.baseline, part.runs()) == (arm, whole.runs_of(arm))
+
+
+@given(st.sets(st.integers(0, 30) | st.integers(0, MAX_SEED), min_size=1, max_size=40))
+@example({0, MAX_SEED})
+@example({42, 4_000_000_000})
+def test_spelled_seeds_list_each_seed_once(seeds: set[int]) -> None:
+    text, _, more = spell_seeds(seeds).partition(" and ")
+    found: list[int] = []
+    for part in re.findall(r"[0-9]+(?:-[0-9]+)?", text):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    assert found == sorted(seeds)[: len(found)]
+    assert len(found) + int(more.removesuffix(" more") or 0) == len(seeds)
+    assert len(text) < 600
