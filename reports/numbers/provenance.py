@@ -123,12 +123,15 @@ def _renamed(text: str, folders: Collection[str]) -> str:
     return text
 
 
-def _plugins(study: Study) -> list[dict[str, str]]:
-    """Return name, version (of a package) and sha256 of each plugin that a study uses."""
-    origins = dict.fromkeys(o for config in study.arms.values() for o in origins_in(config))
+def _plugins(study: Study) -> list[dict[str, Any]]:
+    """Return name, version (of a package), sha256 and arms of each plugin that a study uses."""
+    arms: dict[Any, list[str]] = {}
+    for arm, config in study.arms.items():
+        for origin in origins_in(config):
+            arms.setdefault(origin, []).append(arm)
     return [
-        {"plugin": origin.plugin, "version": origin.version, "sha256": origin.digest}
-        for origin in origins
+        {"plugin": o.plugin, "version": o.version, "sha256": o.digest, "arms": of_plugin}
+        for o, of_plugin in arms.items()
     ]
 
 

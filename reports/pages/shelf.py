@@ -33,7 +33,7 @@ from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular
 from mixup_core.store.notes import LARGEST, filled, read_note
 from reports.numbers.provenance import SETTLED
-from sweeps.state.ledger import spell_differences
+from sweeps.state.ledger import plugin_settings, spell_differences
 from sweeps.state.results import RunResult
 from sweeps.study.added_arm import added_among
 from sweeps.study.study import Study
@@ -71,7 +71,8 @@ class Standing:
     num_runs: int = 0
     seeds: tuple[int, ...] = ()
     arms: Mapping[str, Mapping[str, Any]]
-    """Configuration of each arm, flattened, without the seed."""
+    """Configuration of each arm as the ledger records it: flattened, without the seed, with the
+    digests of its plugins."""
     is_known: bool = True
     """True if `provenance.json` can be read and names this study."""
 
@@ -191,7 +192,11 @@ def standing(folder: Path, study: str) -> Standing | None:
         predicted=frozenset(run.run_key for run in found.runs if run.has_predictions),
         num_runs=len(found.runs),
         seeds=found.seeds,
-        arms={arm: of_arm for arm, of_arm in found.arms.items() if arm not in added},
+        arms={
+            arm: {**of_arm, **plugin_settings(found.plugins_of(arm))}
+            for arm, of_arm in found.arms.items()
+            if arm not in added
+        },
     )
 
 
@@ -300,6 +305,16 @@ class _Run:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class _Plugin:
+    """The entry of a plugin in `provenance.json`."""
+
+    plugin: str
+    sha256: str
+    arms: tuple[str, ...] | None = None
+    """The arms that use it; None, in reports of earlier versions, if this is unknown."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Provenance:
     """The entries of `provenance.json` that this module uses.
 
@@ -312,6 +327,10 @@ class _Provenance:
     runs: tuple[_Run, ...]
     settings: str = ""
     finished: bool | None = None
+    plugins: tuple[_Plugin, ...] = ()
+
+    def plugins_of(self, arm: str) -> dict[str, str]:
+        return {p.plugin: p.sha256 for p in self.plugins if p.arms is None or arm in p.arms}
 
 
 def _remains(folder: Path) -> Standing:

@@ -32,6 +32,7 @@ _TOP = "studies"
 _DATA = "data"
 _NAME = re.compile(rf"{_TOP}/([a-z0-9-]{{1,100}})/([0-9a-f]+)\.json")
 _PLUGIN = "plugin "
+_DIGITS = 16
 _MOST_NAMED = 3
 """Largest number of differing settings that a text lists; further ones are only counted."""
 
@@ -208,10 +209,19 @@ def settings_of(study: Study) -> dict[str, dict[str, Any]]:
     return {
         arm: {
             **{path: value for path, value in flatten(study.arms[arm]).items() if path != "seed"},
-            **{f"{_PLUGIN}{name}": of for name, of in plugins_of(study.arms[arm]).items()},
+            **plugin_settings(plugins_of(study.arms[arm])),
         }
         for arm in study.fixed
     }
+
+
+def plugin_settings(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return the entries of an arm's settings that name its plugins.
+
+    Args:
+        digests: Hash of the source of each plugin, by name; its first digits are used.
+    """
+    return {f"{_PLUGIN}{name}": digest[:_DIGITS] for name, digest in digests.items()}
 
 
 def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
