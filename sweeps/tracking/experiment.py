@@ -139,7 +139,7 @@ class Experiment:
                 self.end(entry, "KILLED")
 
     def tag(self, tags: Mapping[str, str]) -> None:
-        """Set tags of the experiment that differ; only the note may be cut, no text of a program."""
+        """Set tags of the experiment that differ; no tag but the note is cut."""
         for name, value in tags.items():
             cut = value[: _LONGEST["experiment"]]
             if self.tags.get(name) != cut and (cut == value or name == NOTE_TAG):
