@@ -45,7 +45,9 @@ Thread counts change no bits, since every run computes in one thread.
 _OVERRULED = frozenset({"DNNL_DEFAULT_FPMATH_MODE", *FIXED})
 _LONGEST = 200
 """Maximum number of characters recorded of a variable's value."""
-NOT_NUMERIC = frozenset({"host", "pid", "node", "gpus", "gpus_per_run", "tried", "resumes"})
+NOT_NUMERIC = frozenset(
+    {"host", "pid", "node", "gpus", "gpus_per_run", "tried", "resumes", "added"}
+)
 """Entries of a stage's environment record that cannot change results."""
 _ONLY_IF_SET = frozenset({"settings", "onednn_at_most"})
 """Entries that a record lacks if nothing was set. Others are missing from earlier versions."""

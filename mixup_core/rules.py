@@ -114,8 +114,13 @@ def shown(value: Any) -> str:
 
 def printable(text: str) -> str:
     """Return a text on one line: control characters escaped, the middle of a long text cut out."""
-    if len(text) > 1000:
-        text = f"{text[:700]} ... {text[-200:]}"
+    return escaped(text if len(text) <= 1000 else f"{text[:700]} ... {text[-200:]}")
+
+
+def escaped(text: str) -> str:
+    """Return a text on one line, with control characters escaped."""
+    if text.isprintable():
+        return text
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
         for letter in text

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 import mixup_core
 from mixsweep.cli.request import Request
 from mixup_core.store.errors import UnreadableError
+from mixup_core.store.json_records import LARGEST
 from mixup_core.store.local_files import read_regular, write_durably
 from mixup_core.store.manifests import seal, unseal
-from mixup_core.store.notes import LARGEST
 from reports.numbers.code_origin import describe_code
 from reports.numbers.provenance import installed_versions
 from sweeps.machine.databases import database_file

@@ -20,7 +20,13 @@ from mixup_core.store.checkpoints import Store
 from sweeps.machine.terminal_text import arm_table
 from sweeps.running.console import spell_duration
 from sweeps.searching.selection import foreseen_study
-from sweeps.state.results import RunResult, ended_on_budget, read_results, sound_stages
+from sweeps.state.results import (
+    RunResult,
+    added_runs,
+    ended_on_budget,
+    read_results,
+    sound_stages,
+)
 from sweeps.state.stages import Plan, plan_study, spare_bytes
 from sweeps.study.budget import SECONDS_PER_HOUR, UNITS
 from sweeps.study.search import Search, SearchHistory, confirming
@@ -64,6 +70,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         "runs": len(results),
         "stored": len(planned.finished),
         "to_run": len(planned.pending),
+        "added": added_runs(results),
         "epochs_naive": sum(result.run.config.epochs for result in results),
         "epochs_planned": planned.epochs_planned,
         "arms": {
@@ -228,6 +235,7 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
                 size,
                 [arm for arm, row in summary["arms"].items() if row["to_run"]],
             ),
+            *([f"added     {summary['added']}"] if summary["added"] else []),
             *lines,
             *(spell_looks(summary["looks"], summary["slots"]) if "looks" in summary else []),
             f"epochs    {most}{planned} to train, of {most}{naive} in all runs",

@@ -1,6 +1,8 @@
 """share and add: write the results of a study to one file, and add the file to another home."""
 
 import dataclasses
+import getpass
+import socket
 import tempfile
 from pathlib import Path
 
@@ -14,7 +16,14 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.temporary import temporary_folder
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
-from sweeps.state.archives import StudyArchiveError, add_unpacked, unpack, write_archive
+from sweeps.reading.study_file import study_of_launch
+from sweeps.state.archives import (
+    StudyArchiveError,
+    add_content,
+    content_of,
+    unpack,
+    write_archive,
+)
 from sweeps.state.ledger import Launch, known_data, launches, note
 
 
@@ -26,13 +35,11 @@ from sweeps.state.ledger import Launch, known_data, launches, note
     help="File to write; default: exports/STUDY.mixsweep.zip in the home.",
 )
 def share(request: Request, out: Path | None) -> int:
-    """Write the records, predictions and report of a study to one file, for another home.
+    """Write the records and predictions of a study to one file, for another home.
 
-    `mixsweep add FILE` adds the file to the other home. Weights are not included. Exit code 1 if
-    some runs are missing.
+    `mixsweep add FILE` adds the file to the other home, which makes the report from it. Weights are
+    not included. Exit code 1 if some runs are missing.
     """
-    from reports.pages.shelf import SecretInReportError, require_no_secret
-
     study = request.study
     if study.search is not None:
         raise RefusedError(
@@ -44,21 +51,15 @@ def share(request: Request, out: Path | None) -> int:
              if each.settings == study.settings and each.source]  # fmt: skip
     launch = noted[-1] if noted else Launch.of(request.grown, command_line())
     results = request.results()
-    report = request.home.report_of(study.name)
     file = out or request.home.folder / "exports" / f"{study.name}.mixsweep.zip"
     packed = Launch.of(request.grown, launch.command, launch.at_ms)
     _require_no_secrets(packed)
-    try:
-        require_no_secret(report)
-    except SecretInReportError as error:
-        raise RefusedError(str(error)) from error
     runs, size = write_archive(
         file,
         dataclasses.replace(packed, source=without_secrets(packed.source)),
         known_data(request.store, study.name),
         results,
         request.store,
-        report if report.is_dir() else None,
     )
     click.echo(f"{file}: {runs} of {len(results)} runs, {size / 1e6:,.1f} MB")
     _say_plugins(launch)
@@ -73,8 +74,9 @@ def share(request: Request, out: Path | None) -> int:
 def add(file: Path, home: Path, store_url: str | None) -> int:
     """Add a study from a file of `mixsweep share` to this home; existing results are not changed.
 
-    The whole file is checked before anything is written. Exit code 1 if some runs are already
-    stored here with other records.
+    The whole file is checked before anything is written. Reports and `mixsweep why` say which runs
+    were added, because the file cannot prove how they were trained. Exit code 1 if some runs are
+    already stored here with other records.
     """
     place = Home(folder=home, store_url=store_url)
     store = Store(place.store)
@@ -82,20 +84,25 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
         unpacked = folder / "archive"
         unpacked.mkdir()
         try:
-            launch = unpack(file, unpacked)
+            archive = unpack(file, unpacked)
+            study = study_of_launch(archive.launch, str(file), archive.known)
+            brought = content_of(archive, study)
         except StudyArchiveError as error:
             raise RefusedError(str(error)) from error
-        study = launch.study
-        with Lease.acquire(store, study, command_line()):
-            added = add_unpacked(unpacked, study, store, place.report_of(study))
-            note(launch, added.facts, store)
-    click.echo(f"{study}: {added.new} runs added, {added.known} already here with the same records")
+        launch = brought.launch
+        with Lease.acquire(store, study.name, command_line()):
+            by = f"{getpass.getuser()} on {socket.gethostname()}"
+            added = add_content(brought, store, by)
+            note(launch, brought.facts, store)
+    click.echo(
+        f"{study.name}: {added.new} runs added, {added.known} already here with the same records"
+    )
     for key in added.other:
         click.echo(f"stage {key}: this store has other records, which are kept", err=True)
     _say_plugins(launch)
     # Not the recorded options: the file is another's, and this line is copied into a shell.
     plugins = " --plugin FILE" if launch.plugins else ""
-    click.echo(f"next      {program()} report {study} {place.options}{plugins}", err=True)
+    click.echo(f"next      {program()} report {study.name} {place.options}{plugins}", err=True)
     return SOME_FAILED if added.other else DONE
 
 

@@ -9,7 +9,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease, read_progress
 from sweeps.machine.terminal_text import arm_table
 from sweeps.running.console import spell_duration, spell_within
-from sweeps.state.results import RunResult, read_results, sound_stages
+from sweeps.state.results import RunResult, added_runs, read_results, sound_stages
 from sweeps.state.stages import plan_study
 from sweeps.study.study import Study
 
@@ -65,6 +65,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
             for result in results
             if result.failure is not None and result.outcome != "complete"
         ],
+        "added": added_runs(results),
         "seconds_left": left,
         "cut_off": None if cut is None else cut.spell_death(),
     }
@@ -93,6 +94,8 @@ def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) 
         ),
         f"epochs    {epochs['done']} of {epochs['expected']} stored",
     ]
+    if summary["added"]:
+        lines.append(f"added     {summary['added']}")
     if "points" in summary:
         points = summary["points"]
         lines.append(

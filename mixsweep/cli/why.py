@@ -14,7 +14,13 @@ from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.tree_reader import named
 from sweeps.state.failures import spell_attempts
 from sweeps.state.ledger import Launch, launches
-from sweeps.state.results import TRIED, RunResult, begun_seeds, ended_on_budget
+from sweeps.state.results import (
+    Addition,
+    RunResult,
+    begun_seeds,
+    ended_on_budget,
+    trained_by,
+)
 from sweeps.state.stages import PlannedRun, plan_study
 from sweeps.study.study import spell_seeds
 
@@ -168,7 +174,7 @@ def _stages(
     stages = [stage for key in keys if key in stored and (stage := store.read(key)) is not None]
     for place, stage in enumerate(stages, 1):
         following = stages[place] if place < len(stages) else None
-        if following is not None and _trainer(stage) == _trainer(following):
+        if following is not None and _origin(stage) == _origin(following):
             continue
         epochs = _spell_epochs(first, stage.epochs)
         by = _trainer(stage)
@@ -178,7 +184,13 @@ def _stages(
         at = stage.facts[-1].stored_at_ms / 1000
         when = datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
         told = [f"trained by {who or 'an unknown run'}", *([f"on {host}"] if host else [])]
-        yield f"  {epochs:<9} stage {stage.key}, {' '.join(told)}, stored {when}"
+        addition = Addition.of(stage)
+        says = "" if addition is None else "the archive says: "
+        yield f"  {epochs:<9} stage {stage.key}, {says}{' '.join(told)}, stored {when}"
+        if addition is not None:
+            on = f"{datetime.fromtimestamp(addition.at_ms / 1000).astimezone():%Y-%m-%d %H:%M}"
+            which = f"from an archive (sha256 {addition.archive[:12]})"
+            yield f"  added     {which}, {on}, by {addition.by}"
         first = stage.epochs + 1
 
 
@@ -186,8 +198,12 @@ def _spell_epochs(first: int, last: int) -> str:
     return f"epoch {first}" if first == last else f"epochs {first}-{last}"
 
 
+def _origin(stage: Stage) -> tuple[str, Addition | None]:
+    return _trainer(stage), Addition.of(stage)
+
+
 def _trainer(stage: Stage) -> str:
-    return stage.environment.get(TRIED, "").partition(" ")[0]
+    return trained_by(stage)[0]
 
 
 def _next(

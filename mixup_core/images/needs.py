@@ -31,7 +31,7 @@ from mixup_core.images.data.folders import (
 )
 from mixup_core.problem import DataSet, KnownData
 from mixup_core.rules import printable
-from mixup_core.store.notes import filled
+from mixup_core.store.json_records import filled
 
 
 class ImageData:

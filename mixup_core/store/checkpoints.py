@@ -21,6 +21,7 @@ from mixup_core.store.files import Files, open_files
 from mixup_core.store.folder import Folder
 from mixup_core.store.manifest_store import ManifestStore
 from mixup_core.store.manifests import (
+    ADDED,
     EpochFacts,
     Stage,
     check_epochs,
@@ -146,7 +147,8 @@ class Store:
 
         A stage that exists already is kept. If it has the given records and no readable state, the
         given state is added. If it has other records, training was not reproducible: a warning is
-        logged, and the given records are not stored.
+        logged, and the given records are not stored. A stage that an archive brought gives way to
+        one that was trained here.
 
         Args:
             key: The stage key (`mixup_core.keys.stage_key`).
@@ -183,6 +185,17 @@ class Store:
                     f"{name}: written {lost} times, but each time another process removed or "
                     "damaged the file; stop that process"
                 )
+        if ADDED in stored.environment and ADDED not in stage.environment:
+            if stored.records != stage.records:
+                _logger.warning(
+                    "stage %s: an archive had brought other records than those trained here; these "
+                    "replace them", key,
+                )  # fmt: skip
+            self.predictions.remove([key])
+            self.states.write(stage, blob)
+            self._sealed.write(name, manifest)
+            self.states.write_if_removed(stage, blob)
+            return stage
         if stored.records != stage.records:
             _logger.warning(
                 "stage %s: trained again with different records; the stored records are kept", key

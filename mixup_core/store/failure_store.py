@@ -7,11 +7,10 @@ Each file contains its own sha256.
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 
-from mixup_core.rules import printable
-from mixup_core.store.errors import UnreadableError
 from mixup_core.store.files import Files
-from mixup_core.store.manifests import NOT_AS_WRITTEN, Failure, built, seal
+from mixup_core.store.manifests import Failure, seal
 from mixup_core.store.names import FAILURE_NAME, failure_name
 from mixup_core.store.sealed_files import SealedFiles
 
@@ -40,7 +39,7 @@ class FailureStore:
         """
         found = {}
         for name, sealed in self._files.read_present(self._names()):
-            failure = self._failure_in(name, sealed)
+            failure = self._sealed.record(Failure, name, sealed, Path(name).stem)
             if failure is not None:
                 found[failure.run_key] = failure
         return found
@@ -64,19 +63,3 @@ class FailureStore:
 
     def _names(self) -> list[str]:
         return [name for name in self._files.names("failures") if FAILURE_NAME.fullmatch(name)]
-
-    def _failure_in(self, name: str, sealed: bytes | UnreadableError) -> Failure | None:
-        content = self._sealed.content(name, sealed)
-        if content is None:
-            return None
-        try:
-            failure = built(Failure, content)
-        except NOT_AS_WRITTEN:
-            self._sealed.quarantine(name, "is not a failure file")
-            return None
-        if name != f"failures/{failure.run_key}.json":
-            self._sealed.quarantine(name, f"is the failure of another run, {failure.run_key}")
-            return None
-        # Another program, or another user of a shared store, may have written the text.
-        trace = "\n".join(map(printable, failure.trace.splitlines()))
-        return dataclasses.replace(failure, message=printable(failure.message), trace=trace)

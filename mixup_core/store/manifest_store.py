@@ -7,19 +7,8 @@ A stage counts as stored once its manifest exists; a state without a manifest do
 
 from collections.abc import Iterable, Mapping
 
-from mixup_core.records import EpochRecord
-from mixup_core.store.errors import UnreadableError
 from mixup_core.store.files import Files
-from mixup_core.store.manifests import (
-    NOT_AS_WRITTEN,
-    EpochFacts,
-    Stage,
-    StateRef,
-    built,
-    is_manifest,
-    seal,
-    stage_content,
-)
+from mixup_core.store.manifests import Stage, is_manifest, seal, stage_content
 from mixup_core.store.names import MANIFEST_NAME, manifest_name
 from mixup_core.store.sealed_files import SealedFiles
 
@@ -56,7 +45,7 @@ class ManifestStore:
         names = {manifest_name(key): key for key in keys}
         found = {}
         for name, sealed in self._files.read_present(names):
-            stage = self._stage_in(name, sealed, names[name])
+            stage = self._sealed.record(Stage, name, sealed, names[name])
             if stage is not None:
                 found[stage.key] = stage
         return {key: found[key] for key in names.values() if key in found}
@@ -75,7 +64,7 @@ class ManifestStore:
             names[name]
             for name, sealed in self._files.read_present(names)
             if is_manifest(sealed, names[name])
-            or self._stage_in(name, sealed, names[name]) is not None
+            or self._sealed.record(Stage, name, sealed, names[name]) is not None
         }
         return [key for key in names.values() if key not in good]
 
@@ -91,23 +80,3 @@ class ManifestStore:
         content = stage_content(stage)
         new = {part: content[part] for part in ("environment", "state")}
         self._sealed.write(name, seal((there or content) | new))
-
-    def _stage_in(self, name: str, sealed: bytes | UnreadableError, key: str) -> Stage | None:
-        content = self._sealed.content(name, sealed)
-        if content is None:
-            return None
-        try:
-            stage = Stage(
-                key=content["key"],
-                records=tuple(EpochRecord.from_plain(record) for record in content["records"]),
-                facts=tuple(built(EpochFacts, facts) for facts in content["facts"]),
-                environment=content["environment"],
-                state=None if content["state"] is None else built(StateRef, content["state"]),
-            )
-        except NOT_AS_WRITTEN:
-            self._sealed.quarantine(name, "is not a manifest")
-            return None
-        if stage.key != key:
-            self._sealed.quarantine(name, f"is the manifest of another stage, {stage.key}")
-            return None
-        return stage

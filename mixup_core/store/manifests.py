@@ -6,12 +6,17 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from mixup_core.packed import Packed, packed
 from mixup_core.records import EpochRecord, Records
 from mixup_core.store.errors import StoreError, UnreadableError
+from mixup_core.store.json_records import Key, Line, Lines, Natural, RecordError, Sha256, Time
 from mixup_core.store.names import checked
+
+ADDED = "added"
+"""Key in the environment of a stage that `mixsweep add` brought; its value is the sha256 of the
+archive, the Unix time in ms, and who added it (`sweeps.state.results.Addition`)."""
 
 FORMAT = 1
 """Version of the format of manifests. Raise it when the meaning of their content changes.
@@ -27,7 +32,7 @@ class EpochFacts:
 
     seconds: float
     """Wall-clock seconds of training and evaluating the epoch."""
-    stored_at_ms: int
+    stored_at_ms: Time
     """Unix time in ms at which the epoch was first stored; MLflow shows this time for its metrics.
     """
 
@@ -56,9 +61,9 @@ class Facts(Packed[EpochFacts]):
 class StateRef:
     """Checksum and size of the file with a stage's state, that is, its model and optimizer."""
 
-    sha256: str
+    sha256: Sha256
     """sha256 of the whole file, as `sha256sum` prints it."""
-    size: int
+    size: Natural
     """Size of the whole file in bytes."""
 
 
@@ -66,12 +71,12 @@ class StateRef:
 class Stage:
     """Stored results of the first epochs of a run; runs with the same stage key share them."""
 
-    key: str
+    key: Key
     records: Records
     """One record per epoch, epoch 0 first."""
     facts: Facts
     """Duration of each epoch and the time at which it was stored."""
-    environment: Mapping[str, str]
+    environment: Mapping[str, Lines]
     """Host, device, versions, threads and other settings that can change results in the last bits.
     """
     state: StateRef | None
@@ -107,17 +112,17 @@ class Stage:
 class Failure:
     """The reason why a run ended before its last epoch."""
 
-    run_key: str
+    run_key: Key
     kind: Literal["diverged", "failed"]
     """`diverged`: the loss became infinite or NaN, so a retry would fail too; `failed`: any other
     cause.
     """
-    message: str
-    epoch: int | None
+    message: Line
+    epoch: Natural | None
     """Epoch (0-based) in which the run failed; None if it failed before the first epoch."""
-    attempts: int
+    attempts: Natural
     """Number of attempts made so far."""
-    trace: str = ""
+    trace: Lines = ""
     """Traceback, if the message alone does not explain the failure."""
 
 
@@ -129,21 +134,21 @@ def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) ->
     """Check that each epoch has one record and one `EpochFacts`, and that all numbers are finite.
 
     Raises:
-        ValueError: If there is no record, the epochs of the records are not 0, 1, ... in order, the
-            number of facts differs from the number of records, or a number is not finite.
+        RecordError: If there is no record, the epochs of the records are not 0, 1, ... in order,
+            the number of facts differs from that of records, or a number is not finite.
     """
     epochs = [record.epoch for record in records]
     if not epochs or epochs != list(range(len(epochs))):
-        raise ValueError(f"there must be one record per epoch, epoch 0 first, got ({epochs=}).")
+        raise RecordError(f"there must be one record per epoch, epoch 0 first, got ({epochs=}).")
     if len(facts) != len(records):
-        raise ValueError(
+        raise RecordError(
             "each record needs the time of its epoch (`EpochFacts`), "
             f"got (records={len(records)}, facts={len(facts)})."
         )
     for record, fact in zip(records, facts, strict=True):
         for name, value in {**record.metrics, "seconds": fact.seconds}.items():
             if not math.isfinite(value):
-                raise ValueError(
+                raise RecordError(
                     f"{name} must be finite, got (value={value}, epoch={record.epoch})."
                 )
 
@@ -201,25 +206,6 @@ def is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
     """
     fields = b'"format":%d,"key":"%s",' % (FORMAT, key.encode())
     return isinstance(sealed, bytes) and fields in sealed and _is_sealed(sealed)
-
-
-NOT_AS_WRITTEN = (KeyError, TypeError, ValueError, AttributeError)
-"""Types of the exceptions that show wrong content in a file whose checksum is valid.
-
-They are raised by the code that builds a `Stage` or a `Failure` from the parsed JSON of the file.
-"""
-
-_Built = TypeVar("_Built", EpochFacts, StateRef, Failure)
-
-
-def built(kind: type[_Built], plain: Mapping[str, Any]) -> _Built:
-    """Build a dataclass (`Failure`, ...) from unchecked JSON; ignore keys that are no fields."""
-    names = (
-        field.name
-        for field in dataclasses.fields(kind)
-        if field.name in plain or field.default is dataclasses.MISSING
-    )
-    return kind(**{name: plain[name] for name in names})
 
 
 def _prefix(text: bytes) -> bytes:

@@ -6,14 +6,18 @@ A damaged file is moved to `quarantine/` when it is read, and then counts as mis
 """
 
 import logging
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.files import Files
-from mixup_core.store.manifests import FORMAT, FormatError, unseal
+from mixup_core.store.json_records import RecordError, record_of
+from mixup_core.store.manifests import FORMAT, Failure, FormatError, Stage, check_epochs, unseal
 
+_Kind = TypeVar("_Kind", Stage, Failure)
+_Found = TypeVar("_Found")
 _logger = logging.getLogger(__name__)
 
 
@@ -45,27 +49,29 @@ class SealedFiles:
     def content(self, name: str, sealed: bytes | UnreadableError) -> dict[str, Any] | None:
         """Return the parsed content of a manifest or failure file; None if the file is damaged.
 
-        Args:
-            name: Name of the file in the store.
-            sealed: Bytes of the file, or the error that reading it raised (see
-                `Folder.read_present`).
+        Raises:
+            FormatError: If a newer version of this program wrote the file.
+        """
+        return self._sound(name, sealed, lambda: unsealed(name, sealed))
+
+    def record(
+        self, kind: type[_Kind], name: str, sealed: bytes | UnreadableError, key: str
+    ) -> _Kind | None:
+        """Return the record (`Stage`, `Failure`) of a key in a file; None if the file is damaged.
 
         Raises:
             FormatError: If a newer version of this program wrote the file.
         """
-        if isinstance(sealed, UnreadableError):
-            self.quarantine(name, str(sealed))
+        return self._sound(name, sealed, lambda: record_in(kind, name, sealed, key))
+
+    def _sound(
+        self, name: str, sealed: bytes | UnreadableError, read: Callable[[], _Found]
+    ) -> _Found | None:
+        try:
+            return read()
+        except RecordError as error:
+            self.quarantine(name, str(error), sealed if isinstance(sealed, bytes) else None)
             return None
-        content = unseal(sealed)
-        if content is None:
-            self.quarantine(name, "does not match its own sha256", sealed)
-            return None
-        if content["format"] > FORMAT:
-            raise FormatError(
-                f"{name}: store format {content['format']}, this program reads formats up to "
-                f"{FORMAT}: install a newer version of mixsweep"
-            )
-        return content
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file of the store, replacing a file; move a folder of this name to quarantine.
@@ -119,6 +125,46 @@ class SealedFiles:
             return self._files.read(name)
         except (FileNotFoundError, UnreadableError):
             return None
+
+
+def unsealed(name: str, sealed: bytes | UnreadableError) -> dict[str, Any]:
+    """Return the parsed content of a manifest or failure file.
+
+    Args:
+        name: Name of the file, for messages.
+        sealed: Bytes of the file, or the error that reading it raised.
+
+    Raises:
+        RecordError: If the file is damaged.
+        FormatError: If a newer version of this program wrote the file.
+    """
+    if isinstance(sealed, UnreadableError):
+        raise RecordError(str(sealed))
+    content = unseal(sealed)
+    if content is None:
+        raise RecordError("does not match its own sha256")
+    if content["format"] > FORMAT:
+        raise FormatError(
+            f"{name}: store format {content['format']}, this program reads formats up to {FORMAT}: "
+            "install a newer version of mixsweep"
+        )
+    return content
+
+
+def record_in(kind: type[_Kind], name: str, sealed: bytes | UnreadableError, key: str) -> _Kind:
+    """Return the record (`Stage`, `Failure`) of a key in a manifest or failure file.
+
+    Raises:
+        RecordError: If the file is damaged, or contains the record of another key.
+        FormatError: If a newer version of this program wrote the file.
+    """
+    found = record_of(kind, unsealed(name, sealed))
+    if isinstance(found, Stage):
+        check_epochs(found.records, found.facts)
+    of = found.key if isinstance(found, Stage) else found.run_key
+    if of != key:
+        raise RecordError(f"is the record of another key, {of}")
+    return found
 
 
 def put_aside(files: Files, name: str) -> str:

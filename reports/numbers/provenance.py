@@ -7,6 +7,7 @@ import platform
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from mixup_core.addresses import without_secrets
 from mixup_core.config.written_forms import flatten, origins_in
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.numeric_settings import BEGAN_IN, differences
+from mixup_core.store.manifests import ADDED
 from reports.numbers.code_origin import JOB_VARIABLE, SOURCE, describe_code, spell_code
 from reports.numbers.machine_paths import command_elsewhere, path_elsewhere, text_elsewhere
-from sweeps.state.results import TRIED, RunResult, ended_on_budget
+from sweeps.state.results import TRIED, RunResult, ended_on_budget, spell_added
 from sweeps.study.search import Search, SearchHistory
 from sweeps.study.study import Study
 
@@ -173,7 +175,8 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
 def spell_origin(provenance: Mapping[str, Any]) -> str:
     """Return devices, torch versions and commit behind a report, as sentences of a caption.
 
-    The last sentences are warnings if runs were trained in different environments.
+    The last sentences are warnings if runs were trained in different environments, or came from an
+    archive.
 
     Args:
         provenance: Content of `provenance.json` (`describe`).
@@ -183,9 +186,12 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
     versions = sorted({environment.get("torch", "") for environment in environments} - {""})
     machines += [f"torch {number}" for number in versions]
     code = provenance["code"]
+    runs = provenance.get("runs", ())
+    told = spell_added(len(runs), [run["added"]["archive"] for run in runs if "added" in run])
     sentences = [f"Trained on {', '.join(machines)}."] if machines else []
     sentences += [] if code is None else [f"Report made at {spell_code(code)}."]
-    return " ".join([*sentences, *_spell_mixture(environments)])
+    warned = [f"WARNING, {told}, which cannot prove how they were trained."] if told else []
+    return " ".join([*sentences, *_spell_mixture(environments), *warned])
 
 
 _DEVICE_BEFORE = re.compile(r"\bdevice='([^']*)'")
@@ -270,6 +276,7 @@ def _describe_run(result: RunResult) -> dict[str, Any]:
         "error": None if failure is None else text_elsewhere(failure.message),
         "stage_key": None if result.stage is None else result.stage.key,
         "seconds": sum(result.facts.seconds),
+        **({} if (added := result.addition) is None else {"added": asdict(added)}),
     }
 
 
@@ -277,7 +284,7 @@ def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
     """Return each distinct environment that trained a stage, without run and process ids."""
     found = {
         json.dumps(
-            {k: v for k, v in result.stage.environment.items() if k not in {"pid", TRIED}},
+            {k: v for k, v in result.stage.environment.items() if k not in {"pid", TRIED, ADDED}},
             sort_keys=True,
         )
         for result in results

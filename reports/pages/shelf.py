@@ -30,8 +30,8 @@ from typing import Any
 
 from mixup_core.addresses import has_secret
 from mixup_core.store.errors import UnreadableError
+from mixup_core.store.json_records import LARGEST, filled, read_note
 from mixup_core.store.local_files import read_regular
-from mixup_core.store.notes import LARGEST, filled, read_note
 from reports.numbers.provenance import SETTLED
 from sweeps.state.ledger import plugin_settings, spell_differences
 from sweeps.state.results import RunResult

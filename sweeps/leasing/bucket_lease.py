@@ -31,7 +31,7 @@ from typing import Any
 
 from mixup_core.store.bucket import Bucket
 from mixup_core.store.errors import StoreError
-from mixup_core.store.notes import parse_note
+from mixup_core.store.json_records import parse_note
 from sweeps.leasing.holders import (
     BUSY,
     Heartbeat,

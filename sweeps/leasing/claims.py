@@ -31,8 +31,8 @@ from dataclasses import dataclass, field
 from mixup_core.store.bucket import Bucket
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
+from mixup_core.store.json_records import parse_note
 from mixup_core.store.local_files import make_private_folder
-from mixup_core.store.notes import parse_note
 from mixup_core.store.wanted import wanted_name
 from sweeps.leasing.lease import Lease
 

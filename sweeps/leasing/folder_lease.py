@@ -33,8 +33,8 @@ from typing import Any, Self
 
 from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 from mixup_core.store.folder import Folder
+from mixup_core.store.json_records import parse_note
 from mixup_core.store.local_files import open_lock, read_regular, write_durably
-from mixup_core.store.notes import parse_note
 from mixup_core.store.sealed_files import put_aside
 from sweeps.leasing.holders import (
     Heartbeat,

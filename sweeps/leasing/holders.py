@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from mixup_core.store.notes import LATEST_MS, filled
+from mixup_core.store.json_records import LATEST_MS, filled
 
 BUSY = 3
 """Exit code of a command whose study another driver trains, or took over."""

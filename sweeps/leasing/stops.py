@@ -10,7 +10,7 @@ import json
 from typing import Literal
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.notes import parse_note
+from mixup_core.store.json_records import parse_note
 from sweeps.leasing.holders import Holder, checked
 
 Stop = Literal["finish", "now"]

@@ -68,18 +68,38 @@ def load_study(
         PluginError: If an installed plugin that the study names cannot be loaded.
         StoreError: If the store cannot be read.
     """
-    launch, store = None, None if store_url is None else Store(store_url)
-    if store is not None and not _is_file(reference):
-        launch = stored_launch(store, reference)
-    if launch is not None:
-        content, name, folder = launch.source.encode(), reference, Path(launch.folder)
-    else:
-        content, name, folder = _content_of(reference, store)
+    store = None if store_url is None else Store(store_url)
     known = None if store is None else partial(known_data, store)
+    if store is not None and known is not None and not _is_file(reference):
+        launch = stored_launch(store, reference)
+        if launch is not None:
+            return study_of_launch(launch, reference, known, overrides)
+    content, name, folder = _content_of(reference, store)
+    return _study(content, name, folder, overrides, known)
+
+
+def study_of_launch(
+    launch: Launch,
+    name: str,
+    known: Callable[[str], KnownData],
+    overrides: Sequence[str] = (),
+) -> Study:
+    """Return the study in the record of a launch, checked like a study file.
+
+    Args:
+        launch: The record.
+        name: Name for messages.
+        known: Returns facts about the image folders of a study, from its name.
+        overrides: `PATH=VALUE` texts that are set before the study is checked.
+
+    Raises:
+        StudyError: If the study is invalid.
+    """
+    content, folder = launch.source.encode(), Path(launch.folder)
     try:
-        return _study(content, name, folder, overrides, known, only_known=launch is not None)
+        return _study(content, name, folder, overrides, known, only_known=True)
     except StudyError as error:
-        if launch is None or not launch.plugins:
+        if not launch.plugins:
             raise
         told = (
             f"{name}: this study was launched with {' '.join(launch.plugins)}; add this option "

@@ -1,9 +1,14 @@
-"""Archives: a study packed into one zip file, to copy it to another home.
+"""Archives: a study packed into one zip file, to copy its runs to another home.
 
-SHA256SUMS                    checksums of all other files, in the format of `sha256sum`
-launch.json  data/*.json      the study as launched; class and image names of its image folders
-store/...                     records, predictions, failures and statements, as in a store
-report/...                    the report, for readers without mixsweep
+SHA256SUMS                         checksums of all other files, in the format of `sha256sum`
+launch.json                        the study as launched
+data/DIGEST.json                   class and image names of its image folders
+store/stages/, predictions/        the last stage of each run, and predictions, as in a store
+store/studies/STUDY/statements.json    when its claims were stated
+
+The checksums show accidents. They do not show who wrote an archive, so nothing in it is believed
+but the study itself: keys are computed from it again, only stages of its runs are taken, and they
+are marked as added. Archives of earlier versions also have failures and pages, which are ignored.
 """
 
 import dataclasses
@@ -12,6 +17,7 @@ import hashlib
 import io
 import json
 import re
+import time
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -19,18 +25,30 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from mixup_core.config.written_forms import flatten
+from mixup_core.keys import stage_keys
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import Stage
-from mixup_core.store.notes import filled, parse_note
+from mixup_core.store.json_records import RecordError, filled, parse_note, record_of
+from mixup_core.store.local_files import open_regular
+from mixup_core.store.manifests import ADDED, FormatError, Stage
+from mixup_core.store.sealed_files import record_in
 from mixup_core.temporary import temporary_folder
 from sweeps.state.ledger import Launch, is_printable
 from sweeps.state.passing import OWNER
-from sweeps.state.results import RunResult
-from sweeps.state.statements import copy_statements
+from sweeps.state.results import Addition, RunResult
+from sweeps.state.statements import Statement, bring_statements, stated_in, write_statements
+from sweeps.study.study import Study
 
 SUMS = "SHA256SUMS"
-_NAME = re.compile(r"(launch\.json|(data|store|report)(/[A-Za-z0-9_-][A-Za-z0-9._@-]*){1,4})")
+_FILE = r"(/[A-Za-z0-9_-][A-Za-z0-9._@-]*)"
+_NAME = re.compile(
+    r"launch\.json|data/[0-9a-f]{64}\.json|store/stages/[0-9a-f]{2}/[0-9a-f]{4,64}\.json"
+    r"|store/predictions/[0-9a-f]{2}/[0-9a-f]{4,64}\.bin"
+    r"|store/studies/[a-z0-9-]{1,100}/statements\.json"
+)
+_IGNORED = re.compile(rf"(report|store/failures){_FILE}{{1,4}}")
+"""Names of files in archives of earlier versions that are neither unpacked nor read."""
 _STUDY = re.compile(r"[a-z0-9-]{1,100}/[0-9a-f]{32}")
 _MOST_BYTES = 2**36
 """Largest total size of an unpacked archive, in bytes. The predictions of 10,000 runs of ImageNet
@@ -53,11 +71,44 @@ class StudyArchiveError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Archive:
+    """An unpacked archive, whose files match their checksums; their content is not checked yet."""
+
+    file: Path
+    folder: Path
+    """Folder that contains the unpacked files."""
+    sha256: str
+    launch: Launch
+    """The launch of the study, as the archive describes it."""
+
+    def known(self, study: str = "") -> KnownData:
+        """Return the facts about image folders with which the study of the archive is read."""
+        del study
+        files = {path.stem: path for path in (self.folder / "data").glob("*.json")}
+        notes = {digest: parse_note(path.read_bytes()) for digest, path in files.items()}
+        facts = {digest: note for digest, note in notes.items() if note is not None}
+        return KnownData(configs=tuple(self.launch.arms.values()), facts=facts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Brought:
+    """The checked content of an archive: the runs of one study, and nothing else."""
+
+    launch: Launch
+    """Record of the study, whose keys were computed again from the study."""
+    facts: Mapping[str, Mapping[str, Any]]
+    """Facts about the study's image folders, by digest."""
+    stages: tuple[Stage, ...]
+    """Stored epochs of runs of the study."""
+    statements: Mapping[str, Statement]
+    source: Store
+    """The store in the unpacked archive, for the predictions."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Added:
     """Result of adding an archive to a store: how many of its runs were new to the store."""
 
-    facts: Mapping[str, Mapping[str, Any]]
-    """Facts about the archive's datasets, such as names of classes, by digest of the data."""
     new: int
     """Number of runs that were added, because their last stage was not in the store."""
     known: int
@@ -67,13 +118,8 @@ class Added:
     keeps its own records of them."""
 
 
-def write_archive(  # noqa: PLR0913  the parts of an archive
-    file: Path,
-    launch: Launch,
-    known: KnownData,
-    results: Sequence[RunResult],
-    store: Store,
-    report: Path | None,
+def write_archive(
+    file: Path, launch: Launch, known: KnownData, results: Sequence[RunResult], store: Store
 ) -> tuple[int, int]:
     """Write a study to one zip file; return the number of runs in it and its size in bytes.
 
@@ -84,7 +130,6 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
         results: Results of the study's runs. The last stage of each run is written, without its
             state (weights).
         store: The store of the results.
-        report: Folder of the report; None to write no report.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(file.parent, f".{file.name}.") as folder:
@@ -100,15 +145,9 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
             (content / name).parent.mkdir(parents=True, exist_ok=True)
             (content / name).write_text(json.dumps(note))
         num_runs = sum(_copied(result, store, copy) for result in results)
-        copy_statements(launch.study, store, copy)
+        write_statements(launch.study, copy, stated_in(launch.study, store))
         paths = {path.relative_to(content).as_posix(): path for path in content.rglob("*")}
-        if report is not None:
-            paths |= {
-                f"report/{path.relative_to(report).as_posix()}": path
-                for path in report.rglob("*")
-                if not any(part.startswith(".") for part in path.relative_to(report).parts)
-            }
-        files = {n: p for n, p in sorted(paths.items()) if p.is_file() and _NAME.fullmatch(n)}
+        files = {name: path for name, path in sorted(paths.items()) if path.is_file()}
         sums = "".join(f"{_sha256(path)}  {name}\n" for name, path in files.items())
         unfinished = folder / file.name
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -119,50 +158,127 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
     return num_runs, file.stat().st_size
 
 
-def add_unpacked(folder: Path, study: str, store: Store, report: Path) -> Added:
-    """Add the runs of an unpacked archive to a store; existing content is not changed.
+def content_of(archive: Archive, study: Study) -> Brought:
+    """Check the content of an archive against the study that it states; write nothing.
+
+    Args:
+        archive: The archive.
+        study: The study in its launch record, as this program reads it.
+
+    Raises:
+        StudyArchiveError: If the launch record contradicts the study, a record is invalid, or a
+            file belongs to no run of the study.
+    """
+    said = archive.launch
+    for what, stated, own in (
+        ("name", said.study, study.name),
+        ("settings", said.settings, study.settings),
+    ):
+        if stated != own:
+            raise StudyArchiveError(
+                f"{archive.file}: its launch.json has the {what} {stated}, but its study has the "
+                f"{what} {own}; another version of mixsweep or of a plugin may have written it"
+            )
+    lengths = {
+        key: epochs for run in study.runs() for epochs, key in enumerate(stage_keys(run.config), 1)
+    }
+    source = Store(str(archive.folder / "store"))
+    names = sorted(source.files.names("stages"))
+    stages = {Path(name).stem: _stage(archive, name, source, lengths) for name in names}
+    for name in source.files.names("predictions"):
+        key = Path(name).stem
+        if key not in stages or not source.predictions.read(key, stages[key].records[-1]):
+            raise StudyArchiveError(f"{archive.file}: store/{name}: does not belong to its stage")
+    digests = {
+        value for config in study.arms.values() for path, value in flatten(config).items()
+        if path.endswith(".digest")
+    }  # fmt: skip
+    return Brought(
+        launch=dataclasses.replace(
+            Launch.of(study, said.command, said.at_ms), archive=archive.sha256
+        ),
+        facts={d: note for d, note in archive.known().facts.items() if d in digests},
+        stages=tuple(stages.values()),
+        statements=_statements(archive, source),
+        source=source,
+    )
+
+
+def add_content(brought: Brought, store: Store, by: str) -> Added:
+    """Add the runs of an archive to a store, marked as added; existing content is not changed.
 
     The caller must hold the lease of the study.
 
     Args:
-        folder: The folder that `unpack` has filled.
-        study: Name of the study.
+        brought: The checked content of the archive.
         store: The store to add the runs to.
-        report: Folder to write the report to; nothing is written if it exists.
+        by: User and host that add it.
     """
-    source = Store(str(folder / "store"))
     new, known, other = 0, 0, []
-    for stage in source.stages():
+    now = time.time_ns() // 1_000_000
+    mark = str(Addition(archive=brought.launch.archive, at_ms=now, by=by))
+    for stage in brought.stages:
         before = store.read(stage.key)
         # A longer run that has stored this stage only to resume from may delete it even now.
-        while OWNER in (stored := _write(stage, store)).environment:
+        while OWNER in (stored := _write(stage, store, {ADDED: mark})).environment:
             store.forget(stage.key, OWNER)
         if stored.records != stage.records:
             other.append(stage.key)
             continue
         new, known = new + (before is None), known + (before is not None)
-        predictions = source.predictions.read(stage.key, stage.records[-1])
+        if ADDED not in stored.environment:
+            continue  # predictions would count as made here
+        predictions = brought.source.predictions.read(stage.key, stage.records[-1])
         if predictions is not None:
             store.predictions.write(stage.key, stage.records[-1], predictions)
-    failed = store.failures.read_all()
-    for key, failure in source.failures.read_all().items():
-        if key not in failed:
-            store.failures.write(failure)
-    copy_statements(study, source, store)
-    if (folder / "report").exists() and not report.exists():
-        report.parent.mkdir(parents=True, exist_ok=True)
-        for path in (folder / "report").rglob("*"):
-            if path.is_file():
-                place = report / path.relative_to(folder / "report")
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(path.read_bytes())
-    notes = {path.stem: parse_note(path.read_bytes()) for path in (folder / "data").glob("*.json")}
-    facts = {digest: note for digest, note in notes.items() if note is not None}
-    return Added(facts=facts, new=new, known=known, other=tuple(other))
+    bring_statements(brought.launch.study, store, brought.statements)
+    return Added(new=new, known=known, other=tuple(other))
 
 
-def unpack(file: Path, folder: Path) -> Launch:
-    """Check every byte of an archive, unpack it, and return the launch recorded in it.
+def _stage(archive: Archive, name: str, source: Store, lengths: Mapping[str, int]) -> Stage:
+    """Return a stage in an archive.
+
+    Raises:
+        StudyArchiveError: If it is invalid, or not a stage of the runs whose lengths are given.
+    """
+    key = Path(name).stem
+    place = f"{archive.file}: store/{name}"
+    if key not in lengths:
+        raise StudyArchiveError(f"{place}: belongs to no run of its study; nothing was added")
+    try:
+        stage = record_in(Stage, name, source.files.read(name), key)
+    except (RecordError, FormatError) as error:
+        raise StudyArchiveError(f"{place}: {error}") from error
+    if stage.epochs != lengths[key]:
+        raise StudyArchiveError(
+            f"{place}: has {stage.epochs} epochs, but this key is that of {lengths[key]}"
+        )
+    return stage
+
+
+def _statements(archive: Archive, source: Store) -> Mapping[str, Statement]:
+    """Return the records of claims in an archive, marked as its own.
+
+    Raises:
+        StudyArchiveError: If one of them is invalid or belongs to another study.
+    """
+    found = {}
+    own = f"studies/{archive.launch.study}/statements.json"
+    for name in source.files.names("studies"):
+        place = f"{archive.file}: store/{name}"
+        if name != own:
+            raise StudyArchiveError(f"{place}: belongs to another study")
+        for key, plain in (parse_note(source.files.read(name)) or {}).items():
+            try:
+                statement = record_of(Statement, plain)
+            except RecordError as error:
+                raise StudyArchiveError(f"{place}: {error}") from error
+            found[key] = dataclasses.replace(statement, archive=archive.sha256)
+    return found
+
+
+def unpack(file: Path, folder: Path) -> Archive:
+    """Check every byte of an archive and unpack it.
 
     Args:
         file: The archive.
@@ -173,8 +289,15 @@ def unpack(file: Path, folder: Path) -> Launch:
             does not match its checksum.
         OSError: If the archive cannot be read, or the folder cannot be written.
     """
-    launch = _launch_in(file)
-    with zipfile.ZipFile(file) as archive:
+    with open_regular(file) as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        launch = _launch_in(file, stream)
+        _unpack(file, stream, folder)
+    return Archive(file=file, folder=folder, sha256=sha256, launch=launch)
+
+
+def _unpack(file: Path, stream: IO[bytes], folder: Path) -> None:
+    with zipfile.ZipFile(stream) as archive:
         members = {member.filename: member for member in archive.infolist()}
         if len(members) != len(archive.infolist()) or SUMS not in members:
             raise StudyArchiveError(
@@ -182,7 +305,7 @@ def unpack(file: Path, folder: Path) -> Launch:
                 "or a file occurs twice"
             )
         size = sum(member.file_size for member in members.values())
-        most = min(_MOST_BYTES, _SMALL + _MOST_GROWTH * file.stat().st_size)
+        most = min(_MOST_BYTES, _SMALL + _MOST_GROWTH * stream.seek(0, io.SEEK_END))
         if size > most:
             raise StudyArchiveError(
                 f"{file}: unpacks to {size:,} bytes, more than {most:,}, the largest allowed size; "
@@ -198,6 +321,8 @@ def unpack(file: Path, folder: Path) -> Launch:
                     "get the archive again"
                 )
             for name, member in members.items():
+                if _IGNORED.fullmatch(name):
+                    continue
                 if not _NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
                     raise StudyArchiveError(
                         f"{file}: the file {name!r} does not belong in an archive of a study"
@@ -215,17 +340,16 @@ def unpack(file: Path, folder: Path) -> Launch:
             raise StudyArchiveError(
                 f"{file}: the archive is damaged ({error}); get it again"
             ) from error
-    return launch
 
 
-def _launch_in(file: Path) -> Launch:
+def _launch_in(file: Path, stream: IO[bytes]) -> Launch:
     """Return the launch recorded in an archive, without reading its other files.
 
     Raises:
         StudyArchiveError: If the file is not an archive of a study.
     """
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(stream) as archive:
             found = filled(Launch, parse_note(_read(archive, archive.getinfo("launch.json"))))
     except (*_DAMAGES, OSError) as error:
         raise StudyArchiveError(f"{file}: not an archive of a study ({error})") from error
@@ -236,7 +360,7 @@ def _launch_in(file: Path) -> Launch:
 
 
 def _copied(result: RunResult, store: Store, copy: Store) -> bool:
-    """Copy the last stage of a run, its predictions and its failure; return True if it has a stage.
+    """Copy the last stage of a run and its predictions; return True if it has a stage.
 
     Args:
         result: The run.
@@ -244,8 +368,6 @@ def _copied(result: RunResult, store: Store, copy: Store) -> bool:
         copy: The store to copy to.
     """
     stage = result.stage
-    if result.failure is not None and result.outcome in {"failed", "diverged"}:
-        copy.failures.write(result.failure)
     if stage is None:
         return False
     _write(stage, copy)
@@ -255,11 +377,15 @@ def _copied(result: RunResult, store: Store, copy: Store) -> bool:
     return True
 
 
-def _write(stage: Stage, store: Store) -> Stage:
+def _write(stage: Stage, store: Store, mark: Mapping[str, str] | None = None) -> Stage:
     """Write a stage to a store, to stay there and without its state; return the stored stage."""
-    environment = {name: value for name, value in stage.environment.items() if name != OWNER}
+    kept = {name: value for name, value in stage.environment.items() if name != OWNER}
     return store.write(
-        stage.key, records=stage.records, facts=stage.facts, environment=environment, state=None
+        stage.key,
+        records=stage.records,
+        facts=stage.facts,
+        environment={**kept, **(mark or {})},
+        state=None,
     )
 
 

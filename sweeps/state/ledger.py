@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from mixup_core.addresses import without_secrets
 from mixup_core.config.written_forms import flatten, plugins_of
@@ -25,7 +25,16 @@ from mixup_core.problem import KnownData
 from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, UnreadableError
-from mixup_core.store.notes import LATEST_MS, filled, parse_note
+from mixup_core.store.json_records import (
+    AnyText,
+    Key,
+    Line,
+    Natural,
+    Time,
+    filled,
+    matching,
+    parse_note,
+)
 from sweeps.study.study import Study, spell_seeds
 
 _TOP = "studies"
@@ -37,29 +46,34 @@ _MOST_NAMED = 3
 """Largest number of differing settings that a text lists; further ones are only counted."""
 
 
+_RunText = Annotated[str, matching("[0-9a-f]{4,64} [0-9]{1,19} .{1,1000}", "KEY SEED ARM")]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
     """Record of a study's launch in the store: its settings, seeds, runs and command line."""
 
     study: str
-    settings: str
+    settings: Key
     """Hash of the study's settings (`Study.settings`)."""
-    command: str
-    at_ms: int
+    command: Line
+    at_ms: Time
     """Time at which the launch started, Unix time in ms."""
-    seeds: tuple[int, ...]
+    seeds: tuple[Natural, ...]
     arms: Mapping[str, Mapping[str, Any]]
     """Configuration of each arm of the study file by dotted path, without the seed."""
-    ends: tuple[str, ...]
+    ends: tuple[Key, ...]
     """Final stage key of every run that the study had at that time."""
-    runs: tuple[str, ...] = ()
+    runs: tuple[_RunText, ...] = ()
     """A text `KEY SEED ARM` for every run that the study had at that time; empty if not
     recorded.
     """
-    source: str = ""
+    source: AnyText = ""
     """Text of the study file with the overrides applied (`Study.source`); empty if not recorded."""
-    folder: str = ""
+    folder: AnyText = ""
     """Folder that relative paths in the study file start from."""
+    archive: str = ""
+    """sha256 of the archive that brought this record; empty for a launch in this store."""
 
     @classmethod
     def of(cls, study: Study, command: str, at_ms: int | None = None) -> Self:
@@ -123,6 +137,8 @@ def enter(study: Study, store: Store, command: str, at_ms: int | None = None) ->
 def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -> None:
     """Write a given record of a launch, and facts of its datasets; ignore failures to write.
 
+    What an archive brings replaces nothing.
+
     Args:
         launch: The record, of a launch that starts (from `enter`) or one read from an archive.
         facts: Facts of each dataset, such as the names of its classes, by the digest of its files.
@@ -135,7 +151,8 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
     }
     with suppress(StoreError, IsADirectoryError):
         for name, content in notes.items():
-            store.files.write(name, json.dumps(content).encode())
+            write = store.files.create if launch.archive else store.files.write
+            write(name, json.dumps(content).encode())
 
 
 def known_data(store: Store, study: str) -> KnownData:
@@ -189,6 +206,9 @@ def _is_name(digest: object) -> bool:
 def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
     """Return, for each study and each version of its settings, the newest launch; oldest first.
 
+    Launches that archives brought come before all others, so that the last one is never one of
+    these if the study was launched here.
+
     Args:
         store: The store.
         study: Name of a study whose launches to return; None for all studies.
@@ -197,7 +217,10 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
     names = sorted(name for name in store.files.names(top) if _NAME.fullmatch(name))
     found = [_launch(name, content) for name, content in store.files.read_present(names)]
     return tuple(
-        sorted((launch for launch in found if launch is not None), key=lambda launch: launch.at_ms)
+        sorted(
+            (launch for launch in found if launch is not None),
+            key=lambda launch: (not launch.archive, launch.at_ms),
+        )
     )
 
 
@@ -314,7 +337,7 @@ def _plugin_differences(
 def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
     """Return the launch recorded in a file; None if it is unreadable or has another name."""
     launch = filled(Launch, parse_note(content))
-    if launch is None or not 0 <= launch.at_ms <= LATEST_MS or not is_printable(launch):
+    if launch is None or not is_printable(launch):
         return None
     if name != f"{_TOP}/{launch.study}/{launch.settings}.json":
         return None

@@ -1,13 +1,15 @@
 """RunResult: the stored results and the progress of a run, read from the store alone."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import Records
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import Facts, Failure, Stage
+from mixup_core.store.json_records import LATEST_MS
+from mixup_core.store.manifests import ADDED, Facts, Failure, Stage
 from sweeps.state.failures import failures_of
 from sweeps.study.budget import Spending
 from sweeps.study.study import Run, Study
@@ -24,6 +26,53 @@ TRIED = "tried"
 of the attempt."""
 
 
+def trained_by(stage: Stage) -> tuple[str, int]:
+    """Return the key of the run that trained a stage, empty if not recorded, and its attempt."""
+    found = re.fullmatch(r"([0-9a-f]{4,64}) ([1-9][0-9]{0,8})", stage.environment.get(TRIED, ""))
+    return (found[1], int(found[2])) if found else ("", 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Addition:
+    """The archive from which `mixsweep add` brought a stage that was not trained here."""
+
+    archive: str
+    """sha256 of the archive; empty if the record is damaged."""
+    at_ms: int
+    """Unix time in ms at which it was added."""
+    by: str
+    """User and host that added it."""
+
+    @classmethod
+    def of(cls, stage: Stage) -> Self | None:
+        """Return the origin of a stage; None if it was trained in this store."""
+        if ADDED not in stage.environment:
+            return None
+        found = re.fullmatch(r"([0-9a-f]{64}) ([0-9]{1,15}) (.*)", stage.environment[ADDED])
+        if found is None or int(found[2]) > LATEST_MS:
+            return cls(archive="", at_ms=0, by="unknown")
+        return cls(archive=found[1], at_ms=int(found[2]), by=found[3])
+
+    def __str__(self) -> str:
+        """Return the entry of a stage's environment that records this addition."""
+        return f"{self.archive} {self.at_ms} {self.by}"
+
+
+def spell_added(runs: int, archives: Iterable[str]) -> str:
+    """Return, as text, how many runs came from archives, such as `1 of 6 runs added from ...`.
+
+    Args:
+        runs: Number of all runs.
+        archives: sha256 of the archive of each run that was added.
+    """
+    added = list(archives)
+    if not added:
+        return ""
+    names = sorted({f"(sha256 {archive[:12]})" for archive in added})
+    which = f"an archive {names[0]}" if len(names) == 1 else f"{len(names)} archives"
+    return f"{len(added)} of {runs} runs added from {which}"
+
+
 def last_attempt(stage: Stage, run_key: str | None = None) -> int:
     """Return the number of the attempt that trained a stage, counted from 1; 1 if not recorded.
 
@@ -32,8 +81,8 @@ def last_attempt(stage: Stage, run_key: str | None = None) -> int:
         run_key: Key of a run; the result is 0 if another run trained the stage. None accepts any
             run.
     """
-    key, _, number = stage.environment.get(TRIED, "").partition(" ")
-    return int(number or 1) if run_key in {None, key} else 0
+    key, number = trained_by(stage)
+    return number if run_key in {None, key} else 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +104,11 @@ class RunResult:
     def facts(self) -> Facts:
         """Duration of each stored epoch, and the time at which it was stored, in order."""
         return _NO_FACTS if self.stage is None else self.stage.facts
+
+    @property
+    def addition(self) -> Addition | None:
+        """Origin of the stored epochs; None if they were trained in this store."""
+        return None if self.stage is None else Addition.of(self.stage)
 
     @property
     def outcome(self) -> Outcome:
@@ -92,6 +146,12 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
         failure = failures.get(run.key) if failures else None  # keys are slow to compute
         results.append(RunResult(run=run, stage=next(sound, None), failure=failure))
     return tuple(results)
+
+
+def added_runs(results: Sequence[RunResult]) -> str:
+    """Return, as text, how many of a study's runs were added from archives; empty if none was."""
+    found = [result.addition for result in results]
+    return spell_added(len(found), [each.archive for each in found if each is not None])
 
 
 def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:

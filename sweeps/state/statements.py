@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from mixup_core.store.notes import filled, parse_note
+from mixup_core.store.json_records import Natural, Time, filled, parse_note
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
@@ -27,24 +27,24 @@ from sweeps.study.study import Study
 class Statement:
     """The record of one claim: its first launch, and the reports that showed its results."""
 
-    at_ms: int
+    at_ms: Time
     """Unix time in ms of the first launch with the claim."""
-    finished: int
+    finished: Natural
     """Number of runs of the claim's arms that were finished at its first launch."""
-    runs: int
+    runs: Natural
     """Number of runs of the claim's arms at its first launch."""
     seeds: tuple[int, ...]
     """Seeds of the study at the claim's first launch."""
-    looks: int = 0
+    looks: Natural = 0
     """Number of later reports that showed the claim with more finished runs than the report
     before.
     """
-    seen: int = 0
+    seen: Natural = 0
     """Number of finished runs of the claim's arms in the last report that `looks` counts."""
     shown: tuple[str, ...] = ()
     """Sets of seeds, and plans of looks, for which a report or planned look used results of the
     claim; each is written once, the earliest first. Empty in records of an earlier version."""
-    extended: int = 0
+    extended: Natural = 0
     """Number of times that a report or planned look used other seeds (added, removed, replaced) or
     another plan than all before; `shown` has them."""
     extended_after: str = ""
@@ -61,6 +61,8 @@ class Statement:
     changed: str = ""
     """Text with the differences from an earlier claim, if this claim replaced it after runs had
     finished; otherwise empty."""
+    archive: str = ""
+    """sha256 of the archive that brought this record; empty if the claim was launched here."""
 
     def __str__(self) -> str:
         """Return when the claim was stated, as text.
@@ -76,7 +78,7 @@ class Statement:
             times = "once" if self.extended == 1 else f"{self.extended} times"
             text += f"; {_spell_change(self.plan)} {times} after a look"
             text += f", at {self.extended_after}" if self.extended_after else ""
-        return text
+        return text + (f" (says the archive {self.archive[:12]})" if self.archive else "")
 
 
 def num_changes(statements: Mapping[Claim, Statement]) -> int:
@@ -131,7 +133,7 @@ def state(study: Study, store: Store) -> None:
             terms=terms,
             changed=_changes(claim.says, terms, study.seeds, gone) if finished else "",
         )
-    _write(study.name, store, known)
+    write_statements(study.name, store, known)
 
 
 def _shown_as(study: Study) -> str:
@@ -251,7 +253,7 @@ def look(
             statement = replace(statement, looks=statement.looks + 1, seen=seen)
         known[key] = statement
     if known:
-        _write(study.name, store, known)
+        write_statements(study.name, store, known)
 
 
 def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
@@ -286,6 +288,8 @@ def spell_statements(statements: Iterable[Statement]) -> str:
         parts.append(f"{_spell_change(changed.plan)} after a look")
     if looks := max(statement.looks for statement in known):
         parts.append(f"{looks} look{'s' if looks > 1 else ''}")
+    if any(statement.archive for statement in known):
+        parts.append("as an archive says")
     return ", ".join(parts)
 
 
@@ -307,19 +311,16 @@ def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
     return {}
 
 
-def copy_statements(study: str, source: Store, target: Store) -> None:
-    """Copy the records of a study's claims to another store, unless it has records of the study.
-
-    Records with unprintable text are left out; they could disturb a terminal.
+def bring_statements(study: str, store: Store, found: Mapping[str, Statement]) -> None:
+    """Store records of a study's claims from an archive, unless the store has records of the study.
 
     Args:
         study: Name of the study.
-        source: The store to copy from, which other users may have written.
-        target: The store to copy to.
+        store: The store to write to.
+        found: The records, which name their archive.
     """
-    if not stated_in(study, target):
-        found = stated_in(study, source)
-        _write(study, target, {k: s for k, s in found.items() if str(s).isprintable()})
+    if not stated_in(study, store):
+        write_statements(study, store, found)
 
 
 def _name(study: str) -> str:
@@ -330,7 +331,8 @@ def _read(study: Study, store: Store) -> Mapping[str, Statement]:
     return stated_in(study.name, store) if study.claims else {}
 
 
-def _write(study: str, store: Store, known: Mapping[str, Statement]) -> None:
+def write_statements(study: str, store: Store, known: Mapping[str, Statement]) -> None:
+    """Store the records of a study's claims; ignore failures to write."""
     content = {key: asdict(statement) for key, statement in known.items()}
     if content and content != {k: asdict(v) for k, v in stated_in(study, store).items()}:
         with suppress(StoreError, OSError):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.notes import read_note
+from mixup_core.store.json_records import read_note
 from sweeps.leasing.lease import Lease
 from tests.soak.epochs_log import EpochsLog
 from tests.soak.findings import publish

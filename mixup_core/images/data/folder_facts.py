@@ -29,7 +29,7 @@ from mixup_core.images.data.pictures import (
     picture_reader,
     rgb_picture,
 )
-from mixup_core.store.notes import filled, read_note
+from mixup_core.store.json_records import filled, read_note
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

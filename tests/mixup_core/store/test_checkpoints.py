@@ -22,7 +22,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.store import local_files
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
-from mixup_core.store.manifests import EpochFacts, Stage, StateRef
+from mixup_core.store.manifests import ADDED, EpochFacts, Stage, StateRef
 from tests import object_stores
 from tests.damages import DAMAGES
 from tests.mixup_core.store.faulty_disk import FaultyDisk, Killed, calls_of
@@ -540,3 +540,16 @@ def test_a_relative_store_path_becomes_absolute(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert Store("store").url == str(tmp_path / "store")
+
+
+def test_records_trained_here_replace_those_that_an_archive_brought(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    other = [dataclasses.replace(record, metrics={"test/error": 0.9}) for record in RECORDS]
+    write(store, state=None, records=other, environment={ADDED: "x"})
+    store.predictions.write(KEY, other[-1], b"brought")
+    assert write(store).records == RECORDS
+    assert is_whole(store)
+    assert not store.predictions.keys()
+    again = write(store, state=None, records=other, environment={ADDED: "x"})
+    assert again.records == RECORDS
+    assert ADDED not in again.environment

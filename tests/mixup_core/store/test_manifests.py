@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,13 +11,10 @@ from mixup_core.records import EpochRecord, Records
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.manifests import (
     FORMAT,
-    NOT_AS_WRITTEN,
     EpochFacts,
     Facts,
-    Failure,
     Stage,
     StateRef,
-    built,
     check_epochs,
     is_manifest,
     seal,
@@ -30,7 +26,6 @@ from mixup_core.store.manifests import (
 from tests.mixup_core.store.stored_files import (
     ENVIRONMENT,
     FACTS,
-    FAILURE,
     KEY,
     RECORDS,
     SAME_SHARD,
@@ -225,36 +220,3 @@ def test_is_manifest_rejects_another_format_or_an_unknown_field_between_the_know
         assert unseal(reseal(sealed, changes)) is not None
         assert not is_manifest(reseal(sealed, changes), KEY)
     assert is_manifest(reseal(sealed, {"a": "in front", "z": "behind"}), KEY)
-
-
-@pytest.mark.parametrize("value", [FACTS[0], STATE, FAILURE], ids=["facts", "state", "failure"])
-def test_a_value_is_built_from_its_fields_and_unknown_fields_are_ignored(
-    value: Any,
-) -> None:
-    plain = dataclasses.asdict(value)
-    assert built(type(value), plain) == value
-    assert built(type(value), {**plain, "added": 5.0}) == value
-    given = {f.name for f in dataclasses.fields(value) if f.default is not dataclasses.MISSING}
-    for missing in plain.keys() - given:
-        fields = {name: part for name, part in plain.items() if name != missing}
-        with pytest.raises(KeyError, match=missing):
-            built(type(value), fields)
-    for missing in given:  # younger than the format: files of earlier versions lack it
-        built(type(value), {name: part for name, part in plain.items() if name != missing})
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: built(Failure, {}),
-        lambda: built(StateRef, []),  # type: ignore[arg-type]
-        lambda: built(StateRef, None),  # type: ignore[arg-type]
-        lambda: EpochRecord.from_plain({"epoch": 0, "metrics": 3}),
-        lambda: EpochRecord.from_plain({"epoch": 0, "metrics": "ab"}),
-    ],
-)
-def test_a_value_of_a_wrong_type_is_refused(
-    build: Callable[[], object],
-) -> None:
-    with pytest.raises(NOT_AS_WRITTEN):
-        build()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.store.notes import LATEST_MS
+from mixup_core.store.json_records import LATEST_MS
 from sweeps.leasing.holders import (
     Heartbeat,
     Holder,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mixup_core.store import notes
+from mixup_core.store import json_records
 from mixup_core.store.errors import UnreadableError
-from mixup_core.store.notes import filled, parse_note, read_note
+from mixup_core.store.json_records import filled, parse_note, read_note
 from tests.damages import DAMAGES, bound_by_modes
 
 
@@ -53,7 +53,7 @@ def test_read_note_returns_none_for_an_unreadable_file(damage: str) -> None:
 def test_read_note_returns_none_for_a_file_above_the_size_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notes, "LARGEST", 8)
+    monkeypatch.setattr(json_records, "LARGEST", 8)
     path = tmp_path / "note.json"
     for content, read in (('{"a": 1}', {"a": 1}), ('{"a": 12}', None)):
         path.write_text(content)

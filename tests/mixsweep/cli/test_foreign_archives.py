@@ -1,0 +1,254 @@
+"""add: an archive brings the runs of the study that it states, marked, and nothing else."""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from mixsweep.cli.request import DONE, RefusedError
+from mixup_core.keys import stage_keys
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure, seal
+from sweeps.reading.study_file import StudyError, load_study
+from sweeps.state.ledger import Launch
+from sweeps.study.study import Run
+from tests.mixsweep.cli.trained import train
+
+INVENTED = 0.0123
+HARMLESS = """
+study: harmless
+base:
+  data: {name: digits}
+  model: {name: mlp, hidden: [7]}
+  epochs: 3
+  batch_size: 64
+arms: {erm: {mix.law: erm}}
+seeds: 2
+"""
+Files = dict[str, bytes]
+
+
+def zipped(file: Path, files: Mapping[str, bytes]) -> Path:
+    """Write an archive whose checksums are right."""
+    sums = "".join(f"{hashlib.sha256(of).hexdigest()}  {name}\n" for name, of in files.items())
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in {"SHA256SUMS": sums.encode(), **files}.items():
+            archive.writestr(name, content)
+    return file
+
+
+def stage_file(run: Run, epochs: int = 3, **changes: Any) -> Files:
+    """Return a stage of a run in which every epoch has the invented error."""
+    key = stage_keys(run.config)[epochs - 1]
+    content = {
+        "key": key,
+        "records": [
+            EpochRecord(epoch=e, metrics={"test/error": INVENTED}).to_plain()
+            for e in range(epochs)
+        ],
+        "facts": [asdict(EpochFacts(seconds=1.0, stored_at_ms=1 + e)) for e in range(epochs)],
+        "environment": {"tried": f"{run.key} 1", "host": "elsewhere"},
+        "state": None,
+    }  # fmt: skip
+    return {f"store/stages/{key[:2]}/{key}.json": seal(content | changes)}
+
+
+def launch_file(path: Path, /, **changes: Any) -> Files:
+    """Return the file of a launch of a study, as `share` writes it, with changed fields."""
+    launch = asdict(Launch.of(load_study(str(path)), "mixsweep run harmless"))
+    return {"launch.json": json.dumps(launch | changes).encode()}
+
+
+@pytest.fixture
+def harmless(tmp_path: Path) -> Path:
+    """Study file of an attacker."""
+    source = tmp_path / "harmless.yaml"
+    source.write_text(HARMLESS)
+    return source
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "runs" / "store"))
+
+
+def test_stages_of_another_study_are_refused(
+    harmless: Path, tmp_path: Path, store: Store, type_in: Callable[..., Result]
+) -> None:
+    files = launch_file(harmless, ends=[], runs=[])
+    for run in load_study("digits").runs():
+        files |= stage_file(run)
+    said = type_in("add", str(zipped(tmp_path / "a.zip", files)))
+    assert isinstance(said.exception, RefusedError), said.stdout
+    assert "belongs to no run of its study" in str(said.exception)
+    assert not store.keys()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_first_epochs_of_a_run_are_added_and_count_as_unfinished(
+    harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    files = launch_file(harmless) | stage_file(load_study(str(harmless)).runs()[0], epochs=2)
+    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
+    assert "2 of 3 epochs are stored" in type_in("why", "harmless").stdout
+    assert "2 runs, 0 stored, 2 to run" in type_in("plan", "harmless").stdout
+
+
+def test_failures_are_not_brought(
+    harmless: Path, tmp_path: Path, store: Store, type_in: Callable[..., Result]
+) -> None:
+    files = launch_file(harmless)
+    for run in (*load_study("digits").runs(), *load_study(str(harmless)).runs()):
+        failure = Failure(run_key=run.key, kind="diverged", message="forged", epoch=0, attempts=9)
+        files[f"store/failures/{run.key}.json"] = seal(asdict(failure))
+    files |= stage_file(load_study(str(harmless)).runs()[0])
+    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
+    assert not store.failures.read_all()
+    assert "diverged" not in type_in("plan", "digits").stdout
+
+
+def test_added_runs_are_known_as_added_everywhere(
+    tmp_path: Path, store: Store, type_in: Callable[..., Result]
+) -> None:
+    train(tmp_path / "runs", "digits", but=("uniform", 1))
+    study = load_study("digits")
+    (run,) = (run for run in study.runs() if (run.arm, run.seed) == ("uniform", 1))
+    launch = asdict(Launch.of(study, "mixsweep run digits"))
+    files = {"launch.json": json.dumps(launch).encode(), **stage_file(run)}
+    file = zipped(tmp_path / "a.zip", files)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert type_in("add", str(file)).return_value == DONE
+    told = f"1 of 6 runs added from an archive (sha256 {digest[:12]})"
+    assert told in type_in("plan", "digits").stdout
+    assert told in type_in("status", "digits").stdout
+    assert f"added     from an archive (sha256 {digest[:12]}), " in type_in("why", "digits").stdout
+    said = type_in("report", "digits")
+    report = tmp_path / "runs" / "reports" / "digits"
+    assert told in said.stdout
+    assert told in (report / "table.md").read_text()
+    runs = json.loads((report / "provenance.json").read_text())["runs"]
+    (added,) = (each["added"] for each in runs if "added" in each)
+    assert added["archive"] == digest
+    assert store.read(stage_keys(run.config)[-1]) is not None
+
+
+LIES: dict[str, tuple[dict[str, Any], str]] = {
+    "other settings": ({"settings": "0" * 32}, "has the settings 0000"),
+    "another name": ({"study": "digits"}, "has the name digits"),
+    "no study": ({"source": "study: harmless\n"}, "a.zip:1: missing key 'base'"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_launch_that_contradicts_its_study_is_refused(
+    lie: str, harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    changes, message = LIES[lie]
+    files = launch_file(harmless, **changes) | stage_file(load_study(str(harmless)).runs()[0])
+    said = type_in("add", str(zipped(tmp_path / "a.zip", files)))
+    assert isinstance(said.exception, RefusedError | StudyError), said.stdout
+    assert message in str(said.exception)
+    assert not (tmp_path / "runs").exists()
+
+
+DAMAGES: dict[str, dict[str, Any]] = {
+    "another number of epochs": {
+        "records": [{"epoch": e, "metrics": {"test/error": 0.1}} for e in range(2)],
+        "facts": [{"seconds": 1.0, "stored_at_ms": 1}] * 2,
+    },
+    "epochs in another order": {
+        "records": [{"epoch": e, "metrics": {"test/error": 0.1}} for e in (0, 2, 1)]
+    },
+    "a time beyond the calendar": {"facts": [{"seconds": 1.0, "stored_at_ms": 10**30}] * 3},
+    "a time as text": {"facts": [{"seconds": "1", "stored_at_ms": 1}] * 3},
+    "a metric as text": {
+        "records": [{"epoch": e, "metrics": {"test/error": "0.1"}} for e in range(3)]
+    },
+    "no environment": {"environment": None},
+    "a key of another stage": {"key": "0" * 32},
+    "a state": {"state": {"sha256": "../../x", "size": 1}},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_archive_with_a_bad_record_is_refused_with_its_name(
+    damage: str, harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    first, second = load_study(str(harmless)).runs()
+    bad = stage_file(second, **DAMAGES[damage])
+    files = launch_file(harmless) | stage_file(first) | bad
+    said = type_in("add", str(zipped(tmp_path / "a.zip", files)))
+    assert isinstance(said.exception, RefusedError), said.stdout
+    assert next(iter(bad)).removeprefix("store/") in str(said.exception)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_stage_with_odd_texts_is_added_and_shown_escaped(
+    harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    run, _ = load_study(str(harmless)).runs()
+    odd = {"host": "\x1b[2J", "tried": "\x1b[2J 1e9"}
+    files = launch_file(harmless, command="\x1b[2J --plugin '\x1b[2J'") | stage_file(
+        run, environment=odd
+    )
+    shown = [type_in("add", str(zipped(tmp_path / "a.zip", files)))]
+    shown += [type_in(verb, "harmless") for verb in ("why", "status", "plan", "report")]
+    shown += [type_in("list")]
+    assert [each.exception for each in shown] == [None] * 6
+    assert not any("\x1b" in each.stdout + each.stderr for each in shown)
+
+
+def test_pages_in_an_archive_are_not_written(
+    harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    files = launch_file(harmless) | stage_file(load_study(str(harmless)).runs()[0])
+    files |= dict.fromkeys(("report/evil.html", "report/index.php", "report/report.html"), b"x")
+    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"store"}
+
+
+def test_an_archive_replaces_neither_launches_nor_facts_nor_statements_of_the_home(
+    tmp_path: Path, store: Store, type_in: Callable[..., Result]
+) -> None:
+    study = train(tmp_path / "runs", "digits")
+    name = f"studies/digits/{study.settings}.json"
+    before = store.files.read(name)
+    launch = asdict(Launch.of(study, "evil", at_ms=2**47))
+    files = {"launch.json": json.dumps(launch).encode()}
+    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
+    assert store.files.read(name) == before
+
+
+def test_the_newest_launch_of_a_study_is_never_one_from_an_archive(
+    harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    train(tmp_path / "runs", str(harmless))
+    other = tmp_path / "other.yaml"
+    other.write_text(HARMLESS.replace("[7]", "[9]"))
+    files = launch_file(other, at_ms=2**47) | stage_file(load_study(str(other)).runs()[0])
+    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
+    assert "2 runs, 2 stored" in type_in("plan", "harmless").stdout
+
+
+def test_predictions_for_a_run_trained_here_are_not_added(
+    tmp_path: Path, store: Store, type_in: Callable[..., Result]
+) -> None:
+    study = train(tmp_path / "runs", "digits")
+    key = stage_keys(study.runs()[0].config)[-1]
+    stage = store.read(key)
+    assert stage is not None
+    other = Store(str(tmp_path / "a" / "store"))
+    other.write(key, records=stage.records, facts=stage.facts, environment={}, state=None)
+    other.predictions.write(key, stage.records[-1], b"invented")
+    top = tmp_path / "a"
+    files = {p.relative_to(top).as_posix(): p.read_bytes() for p in top.rglob("*") if p.is_file()}
+    files["launch.json"] = json.dumps(asdict(Launch.of(study, "run"))).encode()
+    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
+    assert not store.predictions.keys()
