@@ -6,10 +6,10 @@ import platform
 import shutil
 from collections.abc import Iterator
 
-import psutil
 import torch
 
 from mixup_core.problem import all_data_needs
+from sweeps.machine.free_memory import memory_of_machine
 from sweeps.machine.home import Home
 from sweeps.machine.processor import usable_cpus
 
@@ -25,10 +25,10 @@ def findings(home: Home) -> Iterator[str]:
     """
     yield f"python       {platform.python_version()} on {platform.platform()}"
     yield "packages     " + ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
-    memory = psutil.virtual_memory()
+    total, used = memory_of_machine()
     yield (
         f"machine      {usable_cpus()} of {os.cpu_count()} CPUs, "
-        f"{memory.total / 1e9:.0f} GB memory ({memory.available / 1e9:.0f} GB free)"
+        f"{total / 1e9:.0f} GB memory ({(total - used) / 1e9:.0f} GB free)"
     )
     yield f"GPUs         {_gpus()}"
     yield f"bfloat16     {_bfloat16()}"

@@ -15,10 +15,16 @@ from mixup_core.store.local_files import (
 
 
 class Folder:
-    """Reads and writes files on a local disk, named by their paths relative to a root folder."""
+    """Reads and writes files on a local disk, named by their paths relative to a root folder.
+
+    The root is created by the first write. A root that was there is not created again: it was moved
+    or deleted, and results would be split over two places.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.is_new = not root.is_dir()
+        """True until the root folder was there."""
 
     def names(self, folder: str) -> Iterator[str]:
         """Yield the names of all files below a folder; none if the folder is missing.
@@ -79,11 +85,11 @@ class Folder:
         Raises:
             IsADirectoryError: If a folder has this name.
         """
-        write_durably(self.root / name, data)
+        self._write(name, data, overwrite=True)
 
     def create(self, name: str, data: bytes) -> bool:
         """Create a file and return True; return False if a file of this name exists already."""
-        return write_durably(self.root / name, data, overwrite=False)
+        return self._write(name, data, overwrite=False)
 
     def move(self, name: str, new_name: str) -> None:
         """Rename a file or folder. If it is a link, rename the link itself.
@@ -92,7 +98,7 @@ class Folder:
         folder is to be renamed and the new name is in use, the new name gets a number: `x.json.1`.
         """
         source, target = self.root / name, self.root / new_name
-        make_private_folder(target.parent)
+        make_private_folder(target.parent, self._top)
         is_folder = source.is_dir() and not source.is_symlink()
         number = 0
         while target.is_dir() or (is_folder and os.path.lexists(target)):
@@ -107,6 +113,16 @@ class Folder:
     def is_being_written(self, name: str) -> bool:
         """Return True if a `.tmp` file is locked, that is, if the process writing it is alive."""
         return is_locked(self.root / name)
+
+    @property
+    def _top(self) -> Path | None:
+        self.is_new = self.is_new and not self.root.is_dir()
+        return None if self.is_new else self.root
+
+    def _write(self, name: str, data: bytes, *, overwrite: bool) -> bool:
+        is_written = write_durably(self.root / name, data, overwrite=overwrite, top=self._top)
+        self.is_new = False
+        return is_written
 
     def age(self, name: str) -> float:
         """Return the seconds since a file was written or a link was made; 0 if it is missing."""

@@ -9,13 +9,15 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-from mixup_core.store.errors import StoreFullError, UnreadableError
+from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 
 _TRIES = 5
 """Number of attempts to write a file if another process removes its temporary file."""
 
 
-def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
+def write_durably(
+    path: Path, data: bytes, *, overwrite: bool = True, top: Path | None = None
+) -> bool:
     """Write a local file durably: after any crash it is complete, or as it was before.
 
     A new file in the same folder is synced and then renamed (or linked, if it must not
@@ -25,20 +27,22 @@ def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
         path: The file.
         data: The whole content.
         overwrite: True: replace an existing file.
+        top: Folder that must exist; only folders below it are made. None makes every folder.
 
     Returns:
         True if the file was written; False if it exists and `overwrite` is False.
 
     Raises:
         StoreFullError: If the disk or the quota is full; the file is as it was, or complete.
+        StoreError: If the folder `top` was moved or deleted.
         OSError: If the disk fails in another way; the file is as it was, or complete.
     """
     try:
         # A process that removes files of dead writers may remove our temporary file.
         for _ in range(_TRIES):
             with suppress(FileNotFoundError):
-                return _write_once(path, data, overwrite=overwrite)
-        return _write_once(path, data, overwrite=overwrite)
+                return _write_once(path, data, top, overwrite=overwrite)
+        return _write_once(path, data, top, overwrite=overwrite)
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise StoreFullError(f"disk full: {path} needs {len(data):,} bytes") from error
@@ -112,15 +116,22 @@ def is_locked(path: Path) -> bool:
         os.close(descriptor)
 
 
-def make_private_folder(path: Path) -> None:
+def make_private_folder(path: Path, top: Path | None = None) -> None:
     """Make a folder and its missing parents, durably, readable by this user alone.
 
+    Args:
+        path: The folder.
+        top: Folder that must exist; only folders below it are made. None makes every folder.
+
     Raises:
+        StoreError: If the folder `top` was moved or deleted.
         NotADirectoryError: If the folder or one of its parents exists and is not a folder.
     """
     if path.is_dir():
         return
-    make_private_folder(path.parent)
+    if path == top:
+        raise StoreError(f"{path} was moved or deleted, so nothing is written there any more")
+    make_private_folder(path.parent, top)
     try:
         path.mkdir(mode=0o700, exist_ok=True)
     except FileExistsError as error:
@@ -153,8 +164,8 @@ def _unreadable(path: Path, error: OSError) -> str | None:
     return None
 
 
-def _write_once(path: Path, data: bytes, *, overwrite: bool) -> bool:
-    make_private_folder(path.parent)
+def _write_once(path: Path, data: bytes, top: Path | None, *, overwrite: bool) -> bool:
+    make_private_folder(path.parent, top)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp")
     try:
         _try_lock(descriptor)

@@ -71,8 +71,7 @@ class BucketLease:
         """
         self.is_lost = False
         """True once another driver has taken over the study."""
-        self.successor: Holder | None = None
-        """Driver that took over the study; None if there is none, or if its record is damaged."""
+        self._successor: Holder | None = None
         self._files = files
         self._study = checked(study)
         if not files.creates_atomically:
@@ -141,6 +140,11 @@ class BucketLease:
         since = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
         return not self.is_lost and not self._ends.is_set() and since < _BELIEF
 
+    def lost(self) -> StudyLostError:
+        """Return the error of a driver that has lost its lease to another driver."""
+        by = self._successor or "another process"
+        return StudyLostError(f"study {self._study!r} was taken over by {by}; this driver stops")
+
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
@@ -193,11 +197,10 @@ class BucketLease:
             with contextlib.suppress(StoreError):  # tried again; `is_held` becomes False in time
                 newest = _newest(self._files, self._study)
                 if newest > self.holder.token:
-                    self.successor = _read_holder(self._files, self._study, newest)
+                    self._successor = _read_holder(self._files, self._study, newest)
                     self.is_lost = True
                     if not self._ends.is_set():  # else the main thread may be at the next study
-                        lost = StudyLostError(self._study, self.successor)
-                        interrupt_main_thread((str(lost), BUSY))
+                        interrupt_main_thread((str(self.lost()), BUSY))
                     return
                 self._beat()
                 self._believed_at = began
@@ -256,7 +259,18 @@ def _has_died_here(record: dict[str, Any]) -> bool:
     is_near = here.boot_id is not None and record.get("boot_id") == here.boot_id
     is_seen = _namespace() is not None and record.get("namespace") == _namespace()
     pid = record.get("pid")
-    return is_near and is_seen and isinstance(pid, int) and not Path(f"/proc/{pid}").exists()
+    return is_near and is_seen and isinstance(pid, int) and pid > 0 and not _is_used(pid)
+
+
+def _is_used(pid: int) -> bool:
+    """Return True if a process has this id. `/proc` may hide processes; the kernel does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 def _namespace() -> str | None:

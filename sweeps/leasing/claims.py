@@ -367,7 +367,7 @@ def _put(store: Store, name: str, content: bytes) -> None:
         store.files.write(name, content)
         return
     path = store.files.root / name
-    make_private_folder(path.parent)
+    make_private_folder(path.parent, store.files.root)
     beside = path.with_name(f"{path.name}.tmp")
     beside.unlink(missing_ok=True)  # left by a killed driver, or a link or pipe
     with beside.open("xb") as file:

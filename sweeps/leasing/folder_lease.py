@@ -12,6 +12,9 @@ suspended. A child that was forked without exec would inherit the lock: start ch
 4 does (unless mounted with `local_lock`), Lustre with the mount option `flock`. If locks stay
 local, two machines can drive one study at the same time.
 
+The lock is on the file, not on its name. If the file is deleted, replaced or moved, for example
+with its home, the driver has lost its lease: a thread notices it and interrupts the process.
+
 A damaged file is ignored and written again. Tokens still increase, because each of the three files
 contains the token. If all are damaged, the next token is the time in seconds, which is larger than
 the number of drivers of any study.
@@ -25,6 +28,7 @@ import json
 import logging
 import os
 import re
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,16 +41,21 @@ from mixup_core.store.json_records import parse_note
 from mixup_core.store.local_files import open_lock, read_regular, write_durably
 from mixup_core.store.sealed_files import put_aside
 from sweeps.leasing.holders import (
+    BUSY,
     Heartbeat,
     Holder,
     RunningRun,
     StudyBusyError,
+    StudyLostError,
     checked,
 )
+from sweeps.machine.signals import interrupt_main_thread
 
 _PATIENCE = 0.5
 """Seconds for which an attempt to lock is repeated. `current` locks the file for a moment too, and
 a new driver needs a moment to write its record."""
+_LOOK_EVERY, _MISSES = 0.5, 2
+"""Seconds between two looks at the lock file, and number of looks at which it must be missing."""
 _LARGEST = 2**20
 """Largest number of bytes that are read of a file. A progress file with a thousand runs has a tenth
 of this size."""
@@ -57,12 +66,6 @@ _logger = logging.getLogger(__name__)
 class FolderLease:
     """The right to train a study whose store is a folder; valid while this process locks a file."""
 
-    is_lost = False
-    """True once another driver has taken over the study. Always False here, because the kernel
-    keeps the lock until this process ends; only a `BucketLease` can be taken over."""
-    successor = None
-    """Driver that took over the study; always None here."""
-
     def __init__(self, store: Path, study: str, command: str) -> None:
         """Acquire the lease.
 
@@ -71,7 +74,10 @@ class FolderLease:
             StoreFullError: If the disk is full.
             ValueError: If `study` is not a valid study name.
         """
+        self.is_lost = False
+        """True once the lock file was found deleted, replaced or moved."""
         self._files = _LeaseFiles.of(store, study)
+        self._study = study
         lock = _lock(self._files, study)
         try:
             token = _last_token(self._files, lock) + 1
@@ -83,6 +89,8 @@ class FolderLease:
             raise
         self._lock: int | None = lock
         self._has_progress = False
+        self._ends = threading.Event()
+        threading.Thread(target=self._watch, name="lease", daemon=True).start()
 
     @staticmethod
     def latest(store: Path, study: str) -> Holder | None:
@@ -142,12 +150,16 @@ class FolderLease:
         """Return True if this process is still the driver of the study.
 
         This process has locked `<study>.lock`. While that file is in its place, no other driver
-        can have taken over, even if `<study>.json` names another driver. If the file was deleted or
-        replaced, the result is True only if `<study>.json` still names this process.
+        can have taken over, even if `<study>.json` names another driver.
         """
-        if self._lock is None:
-            return False
-        return self._has_the_lock_file(self._lock) or _read_holder(self._files) == self.holder
+        return self._lock is not None and not self.is_lost and _is_at(self._files.lock, self._lock)
+
+    def lost(self) -> StudyLostError:
+        """Return the error of a driver that has lost its lease."""
+        return StudyLostError(
+            f"study {self._study!r}: {self._files.lock} was deleted or moved, so this driver has "
+            "lost its lease and stops; stored epochs are kept"
+        )
 
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
@@ -158,7 +170,9 @@ class FolderLease:
             running: The runs in training.
             seconds_left: Estimated seconds to the end of the launch; None if unknown.
         """
-        if self.is_held() and _read_holder(self._files) != self.holder:
+        if not self.is_held():
+            return  # `_watch` ends this process
+        if _read_holder(self._files) != self.holder:
             self._write_holder()
         progress = Heartbeat.now(self.holder.token, running, seconds_left)
         self._has_progress = True
@@ -167,18 +181,24 @@ class FolderLease:
     def _write_holder(self) -> None:
         _write(self._files.holder, json.dumps(dataclasses.asdict(self.holder)).encode())
 
-    def _has_the_lock_file(self, lock: int) -> bool:
-        try:
-            there = self._files.lock.lstat()
-        except FileNotFoundError:
-            return False
-        return os.path.samestat(there, os.fstat(lock))
+    def _watch(self) -> None:
+        misses = 0
+        while misses < _MISSES:
+            if self._ends.wait(_LOOK_EVERY):
+                return
+            with contextlib.suppress(OSError):  # a server that does not answer; looked at again
+                misses = 0 if self.is_held() else misses + 1
+        self.is_lost = True
+        if not self._ends.is_set():  # else the main thread may be at the next study
+            interrupt_main_thread((str(self.lost()), BUSY))
 
     def release(self) -> None:
         """End the lease, so that another driver can train the study; a second call does nothing."""
         if self._lock is not None:
+            self._ends.set()
             with contextlib.suppress(StoreError, OSError):  # a full disk must not keep the lease
-                if self._has_progress and self.is_held():
+                self.is_lost = self.is_lost or not self.is_held()
+                if self._has_progress:
                     self.write_progress(())
             os.close(self._lock)
             self._lock = None
@@ -213,7 +233,18 @@ def _lock(files: _LeaseFiles, study: str) -> int:
             os.close(lock)
             raise StudyBusyError(study, _read_holder(files))
         time.sleep(0.02)
+    if not _is_at(files.lock, lock):  # deleted or moved since it was opened
+        os.close(lock)
+        return _lock(files, study)
     return lock
+
+
+def _is_at(path: Path, lock: int) -> bool:
+    """Return True if an open file still has its path."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(lock))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _is_locked(files: _LeaseFiles) -> bool:
@@ -297,11 +328,12 @@ def _read(path: Path) -> bytes | None:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file; if its path is a folder, move that folder to `quarantine/` first."""
+    store = path.parent.parent
     try:
-        write_durably(path, content)
+        write_durably(path, content, top=store)
     except IsADirectoryError:
         _put_aside(path, "is no file")
-        write_durably(path, content)
+        write_durably(path, content, top=store)
 
 
 def _put_aside(path: Path, reason: str) -> None:

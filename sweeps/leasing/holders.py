@@ -141,11 +141,7 @@ class StudyBusyError(Exception):
 
 
 class StudyLostError(Exception):
-    """Another driver took over the study, because this driver sent no heartbeat for too long."""
-
-    def __init__(self, study: str, holder: Holder | None) -> None:
-        by = holder or "another process"
-        super().__init__(f"study {study!r} was taken over by {by}; this driver stops")
+    """This driver has lost its lease, so another driver may train the study, or does."""
 
 
 def checked(study: str) -> str:

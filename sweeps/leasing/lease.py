@@ -8,7 +8,7 @@ from mixup_core.store.bucket import Bucket
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.bucket_lease import BucketLease
 from sweeps.leasing.folder_lease import FolderLease
-from sweeps.leasing.holders import Heartbeat, Holder, RunningRun, StudyLostError
+from sweeps.leasing.holders import Heartbeat, Holder, RunningRun
 
 
 class Lease:
@@ -144,7 +144,7 @@ class Lease:
     ) -> None:
         self.release()
         if self._held.is_lost:
-            raise StudyLostError(self._study, self._held.successor) from error
+            raise self._held.lost() from error
 
 
 def read_progress(store: Store, study: str) -> Heartbeat | None:

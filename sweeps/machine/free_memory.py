@@ -27,8 +27,7 @@ def free_bytes() -> int:
     for containers and jobs). The last part of the memory (5 % by default) does not count as free,
     because Ray kills runs that use it.
     """
-    machine = psutil.virtual_memory()
-    pairs = [(machine.total, machine.total - machine.available), *_groups()]
+    pairs = [memory_of_machine(), *_groups()]
     try:
         threshold = float(os.environ.get(_THRESHOLD, _USUAL_THRESHOLD))
     except ValueError:
@@ -44,6 +43,17 @@ def held_bytes(pid: int) -> int:
     """
     lines = text_of(Path(f"/proc/{pid}/status")).splitlines()
     return next((int(x.split()[1]) * 1024 for x in lines if x.startswith("VmHWM")), 0)
+
+
+def memory_of_machine() -> tuple[int, int]:
+    """Return the memory of the machine and the part in use, in bytes; does not need `/proc`."""
+    try:
+        found = psutil.virtual_memory()
+    except OSError:
+        page = os.sysconf("SC_PAGE_SIZE")
+        total, free = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_AVPHYS_PAGES")
+        return total * page, (total - free) * page
+    return found.total, found.total - found.available
 
 
 def _groups() -> Iterator[tuple[int, int]]:

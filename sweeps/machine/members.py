@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from sweeps.machine.processes import below, lives
+from sweeps.machine.processes import below, children, lives
 
 _FILE = "processes"
 _FIRST, _SLOWER, _LONGEST = 0.25, 1.3, 5.0
@@ -32,12 +32,12 @@ def recorded_members(folder: Path) -> Iterator[None]:
     Args:
         folder: Temporary folder of the launch, for the file.
     """
-    before = psutil.Process().children()
+    before = children()
     known: set[psutil.Process] = set()
     over = threading.Event()
 
     def record() -> None:
-        joined = below(psutil.Process()).difference(known, before, *map(below, before))
+        joined = children(recursive=True).difference(known, before, *map(below, before))
         known.update(joined)
         lines = filter(None, map(identity, joined))
         if text := "".join(f"{line}\n" for line in lines):
@@ -89,10 +89,10 @@ def _started_in(folder: Path) -> Iterator[psutil.Process]:
     folder as argument. A worker that starts after the folder was removed creates it again.
     """
     try:
-        there = folder.stat()
-    except OSError:
+        there, running = folder.stat(), list(psutil.process_iter())
+    except (psutil.Error, OSError, IndexError):  # gone, or a system without `/proc`
         return
-    for process in psutil.process_iter():
+    for process in running:
         with suppress(psutil.Error, OSError):
             is_in = os.path.samestat(Path(f"/proc/{process.pid}/cwd").stat(), there)
             if is_in and any(str(folder) in argument for argument in process.cmdline()):

@@ -23,6 +23,14 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
+def children(*, recursive: bool = False) -> set[psutil.Process]:
+    """Return the children of this process; none if this system hides processes (no `/proc`)."""
+    try:
+        return set(psutil.Process().children(recursive=recursive))
+    except (psutil.Error, OSError):
+        return set()
+
+
 def below(process: psutil.Process) -> set[psutil.Process]:
     """Return all descendants of a process; none if it has ended."""
     try:
@@ -50,7 +58,7 @@ def spare_children() -> None:
     Call this at the start of a command. A process has children from the start if a shell starts
     some and then becomes this process by `exec`, as in the entry points of containers.
     """
-    _spared.update(below(psutil.Process()))
+    _spared.update(children(recursive=True))
 
 
 def end_children() -> None:
@@ -59,7 +67,7 @@ def end_children() -> None:
     Stored results are kept. Ray cannot be used in this process afterwards: end the process with
     `os._exit`.
     """
-    for child in below(psutil.Process()).difference(_spared, *map(below, _spared)):
+    for child in children(recursive=True).difference(_spared, *map(below, _spared)):
         with suppress(psutil.Error):  # a child of another user cannot be killed
             child.kill()
 
@@ -73,7 +81,7 @@ def adopting() -> Iterator[None]:
     temporary folder again after its removal. At the end of the block, processes that have become
     children of this process and have ended are reaped.
     """
-    before = set(psutil.Process().children())
+    before = children()
     earlier = ctypes.c_int()
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is None:  # no Linux
@@ -85,6 +93,6 @@ def adopting() -> Iterator[None]:
         yield
     finally:
         prctl(_SET_CHILD_SUBREAPER, earlier.value, 0, 0, 0)
-        for child in set(psutil.Process().children()) - before:
+        for child in children() - before:
             with suppress(ChildProcessError):
                 os.waitpid(child.pid, os.WNOHANG)

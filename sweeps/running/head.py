@@ -11,7 +11,7 @@ import psutil
 
 from sweeps.machine.address_space import spell_limit
 from sweeps.machine.forced_end import end_by_force
-from sweeps.machine.processes import lives
+from sweeps.machine.processes import children, lives
 from sweeps.machine.signals import (
     GOES_ON,
     INTERRUPTED,
@@ -73,7 +73,7 @@ class Head:
         """
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
-        own = _needed(filter(lives, psutil.Process().children()))
+        own = _needed(filter(lives, children()))
         self._own = dict.fromkeys(_OWN) | own if is_own else {}
         self._answered_at = time.monotonic()
         self._times = times
@@ -126,12 +126,12 @@ def starting(*, times: Times = _TIMES) -> AbstractContextManager[None]:
         KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow from
             it.
     """
-    of_before = frozenset(psutil.Process().children())  # includes those of a failed start
+    of_before = frozenset(children())  # includes those of a failed start
     own: dict[str, psutil.Process] = {}
 
     def lost() -> str | None:
         if len(own) < len(_OWN):
-            own.update(_needed(set(psutil.Process().children()) - of_before))
+            own.update(_needed(children() - of_before))
         ended = _ended_of(own)
         return ended and not_started(ended)
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager
@@ -63,6 +64,11 @@ def cluster(
         PlacementError: If the cluster to join refuses this process.
         KeyboardInterrupt: If interrupted; Ray's processes on this machine are killed first.
     """
+    if sys.platform == "linux" and not Path("/proc/self/stat").exists():
+        raise PlacementError(
+            "Ray needs /proc, which this system does not have; mount it, or train with --engine "
+            "inline"
+        )
     wait_for_ending()
     if is_elsewhere():
         _join(folder)

@@ -14,6 +14,7 @@ from mixup_core.numeric_settings import BEGAN_IN, differences
 from mixup_core.problem import Predicting, Process, StateError, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import StoreError
 from mixup_core.store.folder import Folder
 from mixup_core.store.manifests import EpochFacts, Stage
 from mixup_core.store.wanted import wanted_name
@@ -62,6 +63,8 @@ class Storing:
     ) -> None:
         self._assignment = assignment
         self._store = Store(assignment.store)
+        if isinstance(self._store.files, Folder) and self._store.files.is_new:
+            raise StoreError(f"{assignment.store} was moved or deleted")
         self._keys = stage_keys(assignment.config)
         self._run_key = run_key(assignment.config)
         share = {GPUS_PER_RUN: f"{assignment.gpus:g}"} if assignment.gpus else {}

@@ -15,7 +15,7 @@ from mixup_core.keys import stage_key
 from mixup_core.store.checkpoints import Store
 from tests.conftest import CommandLine
 from tests.faults.invariants import Facts, assert_nothing_was_lost
-from tests.faults.launches import TWO_LAWS, Launch, ray_workers, wait_for
+from tests.faults.launches import TWO_LAWS, Launch, lasting, ray_workers, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
@@ -43,6 +43,45 @@ def test_an_interrupted_launch_exits_130_and_the_next_launch_resumes(
     with Launch(mixsweep, TWO_LAWS) as launch:
         launch.end(0)
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
+
+
+def test_a_driver_whose_home_is_moved_ends_with_3_and_writes_nothing_at_the_old_path(
+    command_line: Callable[..., CommandLine], undisturbed: CommandLine
+) -> None:
+    mixsweep = command_line()
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        launch.any_worker(epochs=4)
+        moved = mixsweep.home.rename(mixsweep.home.with_name(f"{mixsweep.home.name}-moved"))
+        said = launch.end(3, timeout=60).stderr
+    assert "two-laws.lock was deleted or moved, so this driver has lost its lease" in said
+    assert "Traceback" not in said
+    assert lasting(ray_workers) == []
+    assert not mixsweep.home.exists()
+    acknowledged = TWO_LAWS.acknowledged(moved / "store")
+    there = command_line(moved)
+    with Launch(there, TWO_LAWS) as launch:
+        launch.end(0)
+    assert_nothing_was_lost(TWO_LAWS, there, undisturbed, acknowledged=acknowledged)
+
+
+@pytest.mark.parametrize("engine", ["ray", "inline"])
+def test_a_driver_whose_lease_is_deleted_leaves_the_study_to_the_next_driver(
+    command_line: Callable[..., CommandLine], engine: str
+) -> None:
+    mixsweep = command_line()
+    options, slots = ("--engine", engine), 2 if engine == "ray" else None
+    with Launch(mixsweep, TWO_LAWS, *options, slots=slots) as first:
+        wait_for(lambda: any(map(len, TWO_LAWS.acknowledged(first.store).values())))
+        shutil.rmtree(mixsweep.home / "store" / "leases")
+        with Launch(mixsweep, TWO_LAWS, *options, slots=slots) as second:
+            said = first.end(3, timeout=60).stderr
+            known = TWO_LAWS.acknowledged(first.store)
+            second.end(0)
+    assert "two-laws.lock was deleted or moved, so this driver has lost its lease" in said
+    facts = TWO_LAWS.acknowledged(first.store)
+    assert [len(found) for found in facts.values()] == [96] * 4
+    for run, before in known.items():
+        assert facts[run][: len(before)] == before, "trained twice"
 
 
 @pytest.fixture(scope="module")

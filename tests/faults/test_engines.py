@@ -2,7 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,3 +41,35 @@ def test_a_killed_inline_launch_without_ray_mlflow_and_optuna_gives_the_results_
         assert "when MLflow is installed" in launch.end(0).stderr
     mixsweep("sync", *TWO_LAWS.arguments)
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
+
+
+WITHOUT_PROC = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /proc; exec "$@"', "sh")
+HIDDEN = """
+import os, subprocess, sys
+from dataclasses import asdict, replace
+from sweeps.leasing.bucket_lease import _has_died_here, _namespace
+from sweeps.leasing.holders import Holder
+subprocess.run(["mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc"], check=True)
+with subprocess.Popen(["sleep", "100"]) as driver:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+    print(os.path.exists(f"/proc/{driver.pid}"), end=" ")
+    record = asdict(replace(Holder.here(1, "run"), pid=driver.pid)) | {"namespace": _namespace()}
+    print(_has_died_here(record), _has_died_here(record | {"pid": 4_000_000}), flush=True)
+    os._exit(0)
+"""
+
+
+def test_a_driver_of_another_user_lives_although_proc_hides_it() -> None:
+    asked = ["unshare", "--mount", "--pid", "--fork", "--kill-child", sys.executable, "-c", HIDDEN]
+    done = subprocess.run(asked, check=False, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "False False True\n", done.stderr
+
+
+def test_without_proc_runs_are_trained_inline_and_ray_is_refused(
+    command_line: Callable[..., CommandLine],
+) -> None:
+    mixsweep = replace(command_line(), prefix=WITHOUT_PROC)
+    short = ("digits", "--set", "base.epochs=1", "--set", "seeds=1")
+    mixsweep("run", *short, "--engine", "inline")
+    assert "Ray needs /proc" in mixsweep("run", "digits", code=2).stderr
+    assert "done" in mixsweep("status", *short).stdout

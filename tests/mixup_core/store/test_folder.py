@@ -5,10 +5,11 @@ import os
 import stat
 import time
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
-from mixup_core.store.errors import UnreadableError
+from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.folder import Folder
 from mixup_core.store.local_files import open_lock
 from tests.damages import DAMAGES, NO_FILES, bound_by_modes
@@ -96,6 +97,19 @@ def test_has_and_size_find_only_files_and_links_to_files(folder: Folder) -> None
         assert (folder.has(name), folder.size(name)) == (True, 5)
     for name in ("a/dangling", "a/folder", "a/nothing", "b/nothing"):
         assert (folder.has(name), folder.size(name)) == (False, None)
+
+
+@pytest.mark.parametrize("change", ["deleted", "moved"])
+def test_a_root_that_is_gone_is_not_created_again(folder: Folder, change: str) -> None:
+    folder.write("a/file", b"1")
+    (folder.root / "a" / "file").unlink()
+    other = Folder(folder.root)
+    folder.root.rename(folder.root.with_name("x")) if change == "moved" else rmtree(folder.root)
+    for known in (folder, other):
+        with pytest.raises(StoreError, match="was moved or deleted, so nothing is written there"):
+            known.write("a/file", b"2")
+    assert not folder.root.exists()
+    Folder(folder.root).write("a/file", b"3")
 
 
 def test_write_overwrites_a_file_and_create_does_not(folder: Folder) -> None:

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 import os
+import queue
 import re
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import pytest
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
+from sweeps.leasing import folder_lease
 from sweeps.leasing.folder_lease import FolderLease
-from sweeps.leasing.holders import RunningRun, StudyBusyError
+from sweeps.leasing.holders import BUSY, RunningRun, StudyBusyError, StudyLostError
 from sweeps.leasing.lease import Lease, read_progress
 from tests.damages import DAMAGES, NO_FILES, bound_by_modes
 
@@ -362,17 +364,6 @@ def test_a_released_lease_is_not_held(store: Store) -> None:
     assert FolderLease.latest(root_of(store), "table1") == lease.holder
 
 
-def test_a_lease_without_its_lock_file_is_held_until_a_successor_writes_a_record(
-    store: Store,
-) -> None:
-    lease = take(store)
-    lease_file(store, "table1.lock").unlink()
-    assert lease.is_held()
-    write_record(store, "table1.json", token=2)
-    assert not lease.is_held()
-    lease.release()
-
-
 def test_a_replaced_lock_file_does_not_count_as_the_lock_of_this_driver(store: Store) -> None:
     lease = take(store)
     lock = lease_file(store, "table1.lock")
@@ -398,10 +389,56 @@ def test_a_superseded_driver_does_not_write_the_record_of_its_successor(store: S
     second.release()
 
 
-def test_a_held_lease_has_no_successor(store: Store) -> None:
-    lease = take(store)
-    assert lease.successor is None
-    lease.release()
+@pytest.mark.parametrize("loss", ["deleted", "replaced", "moved"])
+def test_a_driver_whose_lock_file_is_gone_is_interrupted_and_stops(
+    store: Store, loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+    monkeypatch.setattr(folder_lease, "_LOOK_EVERY", 0.05)
+    monkeypatch.setattr(folder_lease, "interrupt_main_thread", told.put)
+    lock, root = lease_file(store, "table1.lock"), root_of(store)
+
+    def hold() -> None:
+        with Lease.acquire(store, "table1", "run") as lease:
+            time.sleep(0.5)
+            assert told.empty()
+            if loss == "moved":
+                root.rename(root.with_name("elsewhere"))
+            else:
+                lock.unlink()
+            if loss == "replaced":
+                lock.touch()
+            text, code = told.get(timeout=30)
+            assert code == BUSY
+            assert text.startswith(f"study 'table1': {lock} was deleted or moved")
+            assert not lease.is_held()
+            lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
+
+    with pytest.raises(StudyLostError, match="so this driver has lost its lease and stops"):
+        hold()
+    assert not (loss == "moved" and root.exists())
+
+
+def test_a_lock_file_that_is_replaced_while_it_is_opened_is_not_taken_for_the_lease(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, lock = take(store), lease_file(store, "table1.lock")
+    opened = folder_lease.open_lock
+
+    def late(path: Path) -> int:
+        descriptor = opened(path)
+        if not lock.with_suffix(".old").exists():
+            first.release()
+            lock.rename(lock.with_suffix(".old"))
+            lock.touch()
+        return descriptor
+
+    monkeypatch.setattr(folder_lease, "open_lock", late)
+    second = take(store)
+    assert second.is_held()
+    with pytest.raises(StudyBusyError):
+        take(store)
+    second.release()
 
 
 @pytest.mark.parametrize("name", ["../table1", "Table1", ""])

@@ -17,7 +17,6 @@ from sweeps.leasing.holders import (
     Holder,
     RunningRun,
     StudyBusyError,
-    StudyLostError,
     checked,
 )
 
@@ -156,15 +155,13 @@ def test_progress_with_a_value_of_the_wrong_type_is_read_as_unknown(
 
 
 @pytest.mark.parametrize(("holder", "by"), [(HOLDER, str(HOLDER)), (None, "another process")])
-def test_the_message_for_a_busy_or_lost_study_names_the_other_driver(
+def test_the_message_for_a_busy_study_names_the_other_driver(
     holder: Holder | None, by: str
 ) -> None:
     busy = StudyBusyError("table1", holder)
     advice = "wait until it ends, or run `mixsweep stop table1`"
     assert str(busy) == f"study 'table1' is already run by {by}; {advice}"
     assert busy.holder == holder
-    lost = StudyLostError("table1", holder)
-    assert str(lost) == f"study 'table1' was taken over by {by}; this driver stops"
 
 
 @pytest.mark.parametrize("study", ["a", "0", "table1-cifar10", "a" * 100])
