@@ -60,14 +60,14 @@ DOTS = Dataset(name="dots", info=DatasetInfo(
 
 HALVING = """
 from typing import ClassVar
-from mixsweep.plugins import EpochRecord, Positive, Problem
+from mixsweep.plugins import EpochRecord, Positive, Problem, Seed
 
 @value
 class HalvingConfig:
     problem: ClassVar = "halving"
     start: Positive = 1.0
     epochs: Count = 3
-    seed: int = 0
+    seed: Seed = 0
 
 class Halving:
     def __init__(self, config):

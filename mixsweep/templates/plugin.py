@@ -36,7 +36,8 @@ class Halves(Operation):
         import torch
 
         height = own.shape[2]
-        rows = (lam * height).round().clamp(self.least, height - self.least)
+        least = min(self.least, height // 2)
+        rows = (lam * height).round().clamp(least, height - least)
         stays = torch.arange(height, device=own.device)[:, None] < rows[:, None, None, None]
         return torch.where(stays, own, beside), rows / height
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mixup_core.contracts import ContractError, require_mixed
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.forward import HiddenMix
 from mixup_core.images.saliency import unmeasured
@@ -46,9 +47,10 @@ class Mixer:
         if self.layer:
             return torch.cat([own, beside]), lam, HiddenMix(layer=self.layer, lam=lam)
         if self.operation.needs_saliency:
-            salient = self.operation.mix_salient(own, beside, lam, self.drawn, saliency())
-            return *salient, None
-        images, weight = self.operation.mix(own, beside, lam, self.drawn)
+            images, weight = self.operation.mix_salient(own, beside, lam, self.drawn, saliency())
+        else:
+            images, weight = self.operation.mix(own, beside, lam, self.drawn)
+        require_mixed(self.operation, own, images, weight)
         return images, weight.expand(len(own)), None
 
 
@@ -134,4 +136,9 @@ def draw_mixing(
 def _rows(
     operation: Operation, lam: Tensor, size: tuple[int, int], rng: np.random.Generator
 ) -> Tensor:
-    return torch.from_numpy(operation.draw(lam.double().numpy(), size, rng))
+    rows = operation.draw(lam.double().numpy(), size, rng)
+    if len(rows) != len(lam):
+        raise ContractError(
+            operation, f"returned {len(rows)} rows from `draw` for {len(lam)} weights"
+        )
+    return torch.from_numpy(rows)

@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from mixup_core.archives import require_unpacked
+from mixup_core.contracts import ContractError, first_outside, is_of_plugin
 from mixup_core.faults import fault_of
 from mixup_core.images.batches import Draws, batches
+from mixup_core.images.choices.model import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
@@ -288,6 +290,8 @@ def fit_gradually(
                 for split, part in held_out.items():
                     for suffix, network in state.networks().items():
                         logits = logits_of(network, part, config.precision)
+                        shape = len(part.labels), data.info.num_classes
+                        _require_logits(config.model, logits, shape)
                         measured = evaluate(logits, part.labels)
                         metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
                         if split in PREDICTED_SPLITS:
@@ -343,6 +347,7 @@ def _train_epoch(  # noqa: PLR0913  no two arguments belong together
         After each step, the finished fraction of the steps.
 
     Raises:
+        ContractError: If an operation returned label weights or images that are not allowed.
         DivergedError: If a loss is not finite.
         ValueError: If the objective measures a value that its `metrics` do not declare.
     """
@@ -352,7 +357,9 @@ def _train_epoch(  # noqa: PLR0913  no two arguments belong together
     measured: dict[str, list[Tensor]] = defaultdict(list)
     num_steps = len(draws.sizes)
     saliency = partial(gradient_norms, state.network, loss, config.precision)
+    weights: list[Tensor] = []
     for step, batch in enumerate(batches(images, draws, how, saliency), epoch * num_steps):
+        weights.append(batch.lam)
         with arithmetic(config.precision):
             minimised = how.objective.on(batch, student, loss, teacher)
             state.optimizer.zero_grad(set_to_none=True)
@@ -364,7 +371,65 @@ def _train_epoch(  # noqa: PLR0913  no two arguments belong together
         for name, value in minimised.measured.items():
             measured[name].append(value)
         yield len(measured["loss"]) / num_steps
-    return _means(measured, draws.sizes, epoch, how.law, config.optimizer.lr)
+    _require_weights(weights, draws, how, epoch)
+    is_made_by_plugin = any(map(is_of_plugin, (images.augmentation, how.operation, how.second)))
+    try:
+        means = _means(measured, draws.sizes, epoch, how.law, config.optimizer.lr)
+    except DivergedError:
+        if is_made_by_plugin:
+            _require_finite(images, draws, how, epoch)
+        raise
+    if is_made_by_plugin and not batch.mixed.isfinite().all():
+        _require_finite(images, draws, how, epoch)
+    return means
+
+
+def _require_weights(weights: list[Tensor], draws: Draws, how: Epoch, epoch: int) -> None:
+    """Check the label weights of all batches of an epoch.
+
+    Raises:
+        ContractError: If an operation returned a weight outside [0, 1].
+    """
+    if (found := first_outside(weights)) is None:
+        return
+    batch, value = found
+    mixer = draws.mixers[batch]
+    operation = how.operation if mixer is None else mixer.operation
+    if not (operation.needs_saliency and math.isnan(value)):  # else the network has diverged
+        at = f"in epoch {epoch}, batch {batch}; it must be in [0, 1]"
+        raise ContractError(operation, f"returned the label weight {value:g} {at}")
+
+
+def _require_finite(images: TrainingImages, draws: Draws, how: Epoch, epoch: int) -> None:
+    """Mix the images of an epoch again, to find out if a plugin made images that are not finite.
+
+    Raises:
+        ContractError: If it did.
+    """
+
+    def even(images: Tensor, labels: Tensor) -> Tensor:  # that of a network without NaN
+        del labels
+        return images.new_ones(len(images), *images.shape[2:])
+
+    for number, batch in enumerate(batches(images, draws, how, even)):
+        if not batch.mixed.isfinite().all():
+            mixer = draws.mixers[number]
+            is_mixing = mixer is not None and bool(batch.images.isfinite().all())
+            part = mixer.operation if mixer is not None and is_mixing else images.augmentation
+            raise ContractError(
+                part, f"returned images that are not finite, in epoch {epoch}, batch {number}"
+            )
+
+
+def _require_logits(model: Model, logits: Tensor, expected: tuple[int, int]) -> None:
+    """Check the shape of the logits of an evaluation.
+
+    Raises:
+        ContractError: If they are not one row per image and one column per class.
+    """
+    if (got := tuple(logits.shape)) != expected:
+        what = f"returned logits of shape {got} in evaluation mode, expected {expected}"
+        raise ContractError(model, what)
 
 
 def _require_declared(objective: Objective, measured: Mapping[str, Tensor]) -> None:

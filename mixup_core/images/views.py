@@ -9,6 +9,7 @@ controls, views are added pixel by pixel, or the second view is one random image
 import torch
 from torch import Tensor
 
+from mixup_core.contracts import ContractError
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.data_config import DataConfig
@@ -292,7 +293,11 @@ class TrainingImages:
     def _seen(self, indices: Tensor, drawn: Tensor | None) -> Tensor:
         if drawn is None:
             return self.pixels[indices]
-        return self.pixels.augmented(indices, drawn, self.augmentation)
+        images = self.pixels.augmented(indices, drawn, self.augmentation)
+        if images.shape != (expected := (len(indices), *self.pixels.shape)):
+            got = f"returned images of shape {tuple(images.shape)}, expected {expected}"
+            raise ContractError(self.augmentation, got)
+        return images
 
 
 class EvaluationImages:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
+from mixup_core.contracts import is_of_plugin, require_quantiles
 from mixup_core.rules import require
 
 if TYPE_CHECKING:
@@ -50,6 +51,16 @@ class Law(Checked, ABC):
     """Name of the law in study files."""
     constant: ClassVar[float | None] = None
     """The value of lam if it is constant, else None."""
+
+    def __post_init__(self) -> None:
+        """Check the limits of the fields, and for a plugin's law the quantiles.
+
+        Raises:
+            RuleError: If a limit is broken, or quantiles are outside [0, 1] or decrease.
+        """
+        Checked.__post_init__(self)
+        if is_of_plugin(self):
+            require_quantiles(self)
 
     @abstractmethod
     def quantiles(self, levels: "Floats") -> "Floats":

@@ -12,11 +12,12 @@ from typing import Any, get_args, get_origin
 import torch
 
 from mixup_core.config.building import built, parsed, with_values
-from mixup_core.config.catalogue import kind_name
+from mixup_core.config.catalogue import catalogue_of, kind_name
 from mixup_core.config.parts import leaves, members, unmarked
 from mixup_core.config.possible_values import spellings, values
 from mixup_core.config.spelling_errors import SpellingError
 from mixup_core.config.written_forms import flatten
+from mixup_core.contracts import ContractError
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.objectives.guided import Guided
@@ -25,9 +26,10 @@ from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.dataset_checks import checks_of_dataset, pixels_of
+from mixup_core.plugins.extremes import extremes, require_ranges
 from mixup_core.plugins.findings import BaselessError, BrokenError, Checks, Finding, findings
 from mixup_core.plugins.loading import Plugin, loaded_again
-from mixup_core.plugins.member_contracts import MEMBER_CONTRACTS
+from mixup_core.plugins.member_contracts import AT_ENDS, MEMBER_CONTRACTS
 from mixup_core.plugins.own_draws import require_own_draws
 from mixup_core.plugins.problem_checks import checks_of_problem
 from mixup_core.plugins.trial_runs import (
@@ -54,7 +56,7 @@ def check_plugin(plugin: Plugin) -> Iterator[Finding]:
         name = f"{register.noun} {kind_name(entry)}"
         try:
             checks: Checks = list(_checks_of(register.noun, entry))
-        except BrokenError as error:
+        except (BrokenError, RuleError) as error:
             yield Finding(entry=name, contract="it can be checked", broken=str(error))
             is_whole = False
             continue
@@ -107,6 +109,7 @@ def checks_of_member(
         values: Values to set in the checked configuration because the class needs them, by dotted
             path: `{"data.label_noise": 0.5}` for a probe of wrong labels.
     """
+    yield "every field of numbers has a range", lambda: require_ranges(kind)
     config, path, member = _usual(kind, spelling)
     config = with_values(config, values)
     yield "it is unchanged after it is written and read back", lambda: _written(config)
@@ -120,9 +123,10 @@ def checks_of_member(
     if isinstance(member, Probe):
         yield "its values are finite numbers", lambda: _finite(config)
     yield "it trains", lambda: _batches(config, 16)
+    yield "it works at the ends of the ranges of its fields", lambda: _at_ends(config, path, member)
     yield "numbers do not depend on global random generators", lambda: _seeded(config)
     yield "a run resumed after any epoch ends with equal bits", lambda: _resumed(config)
-    yield "it trains with another batch size", lambda: _batches(config, 7)
+    yield "it trains with other batch sizes", lambda: _batches(config, 7, INFO.num_train)
     yield "no test image is seen in training", lambda: _blind(config)
     if isinstance(member, Probe):
         yield "measuring does not change the run", lambda: _harmless(config)
@@ -134,10 +138,22 @@ def checks_of_member(
 
 def _usual(kind: Any, spelling: Any = None) -> tuple[TrainConfig, str, Any]:
     """Return a configuration that uses a plugin's class, the path of its field, and its value."""
-    path, member = _place(kind), parsed(kind, spelling or spellings(kind)[0])
+    path, member = _place(kind), _first_valid(kind, [spelling] if spelling else spellings(kind))
     if isinstance(member, Guided):
         member = replace(member, teacher_key=stage_keys(made_up_teacher().config)[-1])
     return _with(built(TrainConfig, BASE), path, member), path, member
+
+
+def _first_valid(kind: Any, written: list[Any]) -> Any:
+    """Return an instance of a class from the first of some notations that breaks no rule.
+
+    Raises:
+        RuleError: If all break one.
+    """
+    for spelling in written[:-1]:
+        with suppress(RuleError, SpellingError):
+            return parsed(kind, spelling)
+    return parsed(kind, written[-1])
 
 
 def _place(kind: Any) -> str:
@@ -261,8 +277,46 @@ def _resumed(config: TrainConfig) -> None:
             )
 
 
-def _batches(config: TrainConfig, size: int) -> None:
-    trained(replace(config, epochs=1, batch_size=size))
+def _batches(config: TrainConfig, *sizes: int) -> None:
+    for size in sizes:
+        trained(replace(config, epochs=1, batch_size=size))
+
+
+def _at_ends(config: TrainConfig, path: str, member: Any) -> None:
+    """Check a law, operation, ... with each of its fields at the ends of its range.
+
+    Raises:
+        BrokenError: If a contract is broken there.
+    """
+    noun = _noun(member)
+    for field, value, is_bound in extremes(type(member)):
+        if noun == "model" and isinstance(value, int | float) and value > _LARGEST:
+            continue
+        try:
+            at_end = with_values(member, {field: value})
+            if noun in AT_ENDS:
+                AT_ENDS[noun](at_end)
+            trained(with_values(_with(config, path, at_end), {"epochs": 1, "eval_every": 1}))
+        except DivergedError:
+            pass
+        except (BrokenError, ContractError) as error:
+            raise BrokenError(f"with {field}={value!r}: {error}") from error
+        except RuleError as error:  # a rule between several fields, or a law's quantiles
+            if "`quantiles`" in error.rule:
+                raise BrokenError(str(error)) from error
+        except Exception:
+            if is_bound:
+                raise
+
+
+_LARGEST = 256
+"""Largest value of a field of a model that is tried: more could need much memory."""
+
+
+def _noun(member: Any) -> str:
+    return next(
+        owner.noun for owner in map(catalogue_of, type(member).__mro__) if owner is not None
+    )
 
 
 def _blind(config: TrainConfig) -> None:

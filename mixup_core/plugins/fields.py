@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from mixup_core.config.building import parsed
 from mixup_core.config.catalogue import Register, kind_name
-from mixup_core.config.parts import REQUIRED, members, parts, unmarked
+from mixup_core.config.parts import REQUIRED, limits, members, parts, unmarked
 from mixup_core.config.spelling_errors import SpellingError, expected
 from mixup_core.rules import RuleError
 
@@ -67,15 +67,27 @@ def _require_defaults(kind: Any, noun: str) -> None:
             ) from error
 
 
-def _hints(kind: Any) -> Iterator[tuple[str, Any]]:
+def _hints(kind: Any, *, bare: bool = False) -> Iterator[tuple[str, Any]]:
     """Yield (field name, type) for each type that occurs in the annotations of a class.
 
     Type arguments and dataclasses inside the class are included.
+
+    Args:
+        kind: The class.
+        bare: True: leave out types inside `Annotated` with a limit.
     """
     for holder in (kind, *_dataclasses_in(kind)):
         for name, hint in get_type_hints(holder, include_extras=True).items():
             if get_origin(hint) is not ClassVar:
-                yield from ((name, inner) for inner in _types_in(hint))
+                yield from ((name, inner) for inner in _types_in(hint, bare=bare))
+
+
+def unlimited(kind: Any) -> list[str]:
+    """Return the fields of a dataclass that accept every number, because no limit is in the type.
+
+    Fields of dataclasses inside it count.
+    """
+    return sorted({name for name, hint in _hints(kind, bare=True) if hint in {int, float}})
 
 
 def _ambiguous(hint: Any) -> str:
@@ -110,10 +122,10 @@ def _dataclasses_in(kind: Any, seen: frozenset[Any] = frozenset()) -> Iterator[A
                 yield from _dataclasses_in(inner, seen | {inner})
 
 
-def _types_in(hint: Any) -> Iterator[Any]:
+def _types_in(hint: Any, *, bare: bool = False) -> Iterator[Any]:
     yield hint
-    for argument in get_args(hint):
-        yield from _types_in(argument)
+    for argument in () if bare and limits(hint) else get_args(hint):
+        yield from _types_in(argument, bare=bare)
 
 
 def _untyped(kind: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from mixup_core.contracts import ContractError
 from mixup_core.plugins.loading import message_of
 
 Checks = Iterable[tuple[str, Callable[[], str | None]]]
@@ -43,8 +44,8 @@ def findings(entry: str, checks: Checks) -> Iterator[Finding]:
         contract, broken, goes_on = statement, "", True
         try:
             contract += check() or ""
-        except BrokenError as error:
-            broken, goes_on = str(error), not isinstance(error, BaselessError)
+        except (BrokenError, ContractError) as error:
+            broken, goes_on = str(error), type(error) is BrokenError
         except (Exception, SystemExit) as error:
             broken, goes_on = message_of(error) or f"{type(error).__name__}: {error}", False
         yield Finding(entry=entry, contract=contract, broken=broken)

@@ -12,6 +12,7 @@ from mixup_core.config.possible_values import spellings, values
 from mixup_core.config.spelling_errors import SpellingError
 from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key, stage_keys
+from mixup_core.plugins.extremes import require_ranges
 from mixup_core.plugins.findings import BrokenError, Checks
 from mixup_core.plugins.own_draws import require_own_draws
 from mixup_core.plugins.value_checks import require_possible
@@ -36,6 +37,10 @@ def checks_of_problem(problem: Problem) -> Checks:
         if missing := needs.missing(config):
             yield f"not checked: {missing}", lambda: None
             return
+    yield (
+        "every field of numbers has a range",
+        lambda: require_ranges(problem.config),
+    )
     yield (
         "its configuration is unchanged after it is written and read back",
         lambda: _written(config),

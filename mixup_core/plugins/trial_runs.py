@@ -24,7 +24,7 @@ from mixup_core.records import EpochRecord
 
 _EPOCHS = 3
 BASE: Mapping[str, Any] = {
-    "data.name": "digits", "model": {"name": "mlp", "hidden": [8]}, "mix.law": {"beta": 1.0},
+    "data.name": "digits", "model": {"name": "mlp", "hidden": [8, 8]}, "mix.law": {"beta": 1.0},
     "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": _EPOCHS, "batch_size": 16,
 }  # fmt: skip
 """Configuration of a trial run without a plugin: values, as in study files, by dotted path."""

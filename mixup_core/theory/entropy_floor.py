@@ -10,6 +10,7 @@ import numpy as np
 from mixup_core.arrays import Floats
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Range
+from mixup_core.contracts import weights_of
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import (
     Comparing,
@@ -71,7 +72,7 @@ def sampled_entropies(config: EntropyFloorConfig) -> Floats:
 
     rng = stream(config.seed, "mixing")
     labels = rng.integers(config.classes, size=(2, config.draws))
-    lam = config.law.draw(config.draws, rng)
+    lam = weights_of(config.law, config.draws, rng)
     return np.where(labels[0] != labels[1], entr(lam) + entr(1 - lam), 0.0)
 
 

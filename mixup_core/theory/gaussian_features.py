@@ -29,6 +29,7 @@ import numpy as np
 
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, Range
+from mixup_core.contracts import weights_of
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.seeding import stream
@@ -114,7 +115,7 @@ def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -
     rng = stream(config.seed, "training points")
     phi = rng.normal(size=(features, samples))
     points = rng.uniform(-1, 1, (2, samples, config.inputs))
-    lam = config.law.draw(samples, stream(config.seed, "mixing"))
+    lam = weights_of(config.law, samples, stream(config.seed, "mixing"))
     noise = lam * (1 - lam) * ((points[0] - points[1]) ** 2).sum(axis=1)
     truth = stream(config.seed, "initial weights").normal(size=features) / math.sqrt(features)
     basis, scales, inputs = np.linalg.svd(phi, full_matrices=False)

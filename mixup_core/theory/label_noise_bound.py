@@ -24,6 +24,7 @@ import numpy as np
 from mixup_core.arrays import Floats
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Positive, Range
+from mixup_core.contracts import weights_of
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Cost, Measuring, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.seeding import stream
@@ -97,7 +98,7 @@ def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) ->
         rng = stream(config.seed, "training points")
         first, second = rng.uniform(-EXTENT, EXTENT, size=(2, config.draws))
         chances = rng.random((4, config.draws))
-        lam = config.law.draw(config.draws, stream(config.seed, "mixing"))
+        lam = weights_of(config.law, config.draws, stream(config.seed, "mixing"))
         at_first, at_second = probability(first, steepness), probability(second, steepness)
         own = probability(lam * first + (1 - lam) * second, steepness)
         mixed = lam * at_first + (1 - lam) * at_second

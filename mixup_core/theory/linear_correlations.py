@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.contracts import weights_of
 from mixup_core.laws import Law
 
 BETA_RANGE = (0.1, 0.9)
@@ -241,7 +242,7 @@ def sampled_correlations(
     """
     labels = rng.integers(classes, size=(2, draws))
     own, partner = rng.uniform(*BETA_RANGE, size=(2, draws))
-    lam = law.draw(draws, rng)
+    lam = weights_of(law, draws, rng)
     is_same = labels[0] == labels[1]
     first, same = _pulls(delta, classes, own, partner, lam)
     second, _ = _pulls(delta, classes, partner, own, 1 - lam)

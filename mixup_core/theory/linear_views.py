@@ -19,6 +19,7 @@ import numpy as np
 
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import NonNegative, Positive, Range
+from mixup_core.contracts import weights_of
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import (
     Axis,
@@ -181,7 +182,7 @@ def _excess(config: LinearViewsConfig, model: Excess, gamma: float) -> dict[str,
 def _gap(config: LinearViewsConfig, gap: Gap, correlation: float) -> dict[str, float]:
     nodes = config.law.nodes(config.nodes)
     exact, best = least_gap(nodes, config.classes)
-    drawn = config.law.draw(gap.draws, stream(config.seed, "mixing"))
+    drawn = weights_of(config.law, gap.draws, stream(config.seed, "mixing"))
     measured = {
         "gap/minimum": exact,
         "gap/sampled": least_gap(drawn, config.classes)[0],

@@ -33,6 +33,7 @@ import numpy as np
 from mixup_core.arrays import Floats
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, Range
+from mixup_core.contracts import weights_of
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.seeding import stream
@@ -187,7 +188,7 @@ def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
     """
     shape = config.points, config.inputs
     points = stream(config.seed, "training points").uniform(-1, 1, size=shape)
-    lam = config.law.draw((config.points, config.points), stream(config.seed, "mixing"))
+    lam = weights_of(config.law, (config.points, config.points), stream(config.seed, "mixing"))
     inputs = lam[..., None] * points[:, None] + (1 - lam[..., None]) * points
     values = (points**2).sum(axis=1)
     labels = lam * values[:, None] + (1 - lam) * values

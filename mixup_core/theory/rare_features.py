@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from mixup_core.arrays import Floats
 from mixup_core.config.written_forms import spelled
+from mixup_core.contracts import weights_of
 from mixup_core.laws import Law
 from mixup_core.mixing.cells import draw_kept
 from mixup_core.problem import (
@@ -115,7 +116,7 @@ def draw_mixings(
     """
     shape = steps, config.points
     orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
-    lam = law.draw(shape, rng)
+    lam = weights_of(law, shape, rng)
     match config.operation:
         case PatchLinear():
             own = np.broadcast_to(lam[..., None], (*shape, config.patches))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.contracts import weights_of
 from mixup_core.laws import Law
 from mixup_core.theory.array_process import Arrays
 
@@ -134,7 +135,7 @@ class MixedSteps:
         """
         points = len(self.inputs)
         partners = rng.integers(points, size=(self.num, points))
-        lams = self.law.draw(self.num, rng)
+        lams = weights_of(self.law, self.num, rng)
         losses = np.empty(self.num)
         for step, (partner, lam) in enumerate(zip(partners, lams, strict=True)):
             losses[step], gradient = self.network.gradient(

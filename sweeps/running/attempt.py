@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.config.written_forms import plugins_of
+from mixup_core.contracts import ContractError
 from mixup_core.faults import fault_of
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
@@ -108,7 +109,7 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
 
 def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
     """Return the message of an error that ended a run, and True if it needs no traceback."""
-    if isinstance(error, PluginError):
+    if isinstance(error, PluginError | ContractError):
         return str(error), True
     is_explained = isinstance(error, _EXPLAINED)
     used = () if is_explained else plugins_of(assignment.config)

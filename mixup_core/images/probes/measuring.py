@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence, Set
 from numbers import Real
 
+import torch
 from torch import Tensor
 
+from mixup_core.contracts import ContractError, is_of_plugin
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.subject import Subject
 
@@ -18,14 +20,40 @@ def probed_values(subject: Subject, probes: Sequence[Probe], eval_every: int) ->
         eval_every: Number of epochs between measurements, for probes without their own.
 
     Raises:
+        ContractError: If a probe of a plugin changes what it is given.
         TypeError: If a probe returns anything but numbers by name.
         ValueError: If a probe returns a value that its `metrics` do not declare.
     """
     found: dict[str, float] = {}
     for probe in probes:
         if (subject.epoch + 1) % (probe.every or eval_every) == 0:
+            before = _given(subject) if is_of_plugin(probe) else {}
+            before = {name: tensor.detach().clone() for name, tensor in before.items()}
             found |= _numbers(probe.tag, probe.metrics.keys(), probe.measure(subject))
+            for name, tensor in _given(subject).items() if before else ():
+                if not torch.allclose(
+                    tensor.detach(), before[name], rtol=0, atol=0, equal_nan=True
+                ):
+                    raise ContractError(probe, f"changed {name}; `measure` must work on copies")
     return found
+
+
+def _given(subject: Subject) -> dict[str, Tensor]:
+    """Return what a probe could change for later epochs: weights, labels, logits, some pixels."""
+    network, images = subject.network, subject.images
+    flags = torch.tensor([part.requires_grad for part in network.parameters()])
+    kept = {"the network": flags, "the training labels": images.labels}
+    kept["the training images"] = images.pixels.values[:_SOME]
+    kept |= {f"the network ({name})": part for name, part in network.named_parameters()}
+    kept |= {f"the network ({name})": part for name, part in network.named_buffers()}
+    kept |= {f"the {split} labels": part.labels for split, part in subject.held_out.items()}
+    return kept | {
+        f"the {split}{of} logits": part for (split, of), part in subject.evaluated.items()
+    }
+
+
+_SOME = 32
+"""Number of training images that are compared before and after a probe."""
 
 
 def _numbers(tag: str, declared: Set[str], values: object) -> Mapping[str, float]:

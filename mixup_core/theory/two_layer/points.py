@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.arrays import Floats
+from mixup_core.contracts import weights_of
 from mixup_core.seeding import Purpose, stream
 from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask
 from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
@@ -202,7 +203,7 @@ def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
     if config.nodes:
         nodes = config.law.nodes(config.nodes)
         return mixed(points, np.repeat(pairs, len(nodes), axis=1), np.tile(nodes, num_pairs))
-    lam = config.law.draw(num_pairs, rng)
+    lam = weights_of(config.law, num_pairs, rng)
     match config.operation:
         case PatchLinear():
             return mixed(points, pairs, lam)

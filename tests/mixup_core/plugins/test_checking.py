@@ -124,7 +124,7 @@ class Counted(Optimizer):
 """
 
 
-NEVER_LEGAL = """    seed: int = 0
+NEVER_LEGAL = """    seed: Seed = 0
     def check(self):
         require(self.start == 0.7 and self.end == 0.9, "start and end fit", self, "start", "end")
 """
@@ -192,17 +192,18 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
         (FORGETFUL, "changing a field", "changing `times` does not change the last"),
         (HALF.format(images="own.mul_(0.5)", weight="0.5"), "label weights", "`mix` modifies"),
         (HALF.format(images="own", weight="1.5"), "label weights", "1.5"),
-        (TRIANGULAR.replace("** self.peak", "+ self.peak"), "quantiles increase", "got 1.0 to 2.0"),
-        (TRIANGULAR.replace("return np", "return 1 - np"), "quantiles", "one value per level"),
+        (TRIANGULAR.replace("** self.peak", "+ self.peak"), "it can be", "they are 1 at level 0"),
+        (TRIANGULAR.replace("return np", "return 1 - np"), "it can be", "must not decrease"),
+        (TRIANGULAR.replace("return np", "return 2; np"), "it can be", "one value per level"),
         (TRIANGULAR + DRAWN.format(shape="shape"), "quantiles increase", "different distributions"),
-        (TRIANGULAR + DRAWN.format(shape="3"), "quantiles increase", "returned the shape (3,)"),
+        (TRIANGULAR + DRAWN.format(shape="3"), "quantiles increase", "the shape (3,) from `draw`"),
         (
             PEEKING.replace("return {", 'return {"train/other": 2.0, '),
             "its values are finite numbers",
             "returns train/other, which its `metrics` do not declare",
         ),
         (
-            PEEKING,
+            PEEKING.replace("part.add_", "part.add"),
             "it records the metrics", "declared in `metrics`, but never recorded: train/never",
         ),
         (
@@ -239,7 +240,7 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
         (
             HALVING.replace("start: Positive = 1.0", "start: Positive\n    end: Positive").replace(
                 "class HalvingConfig:", "class HalvingConfig(Checked):"
-            ).replace("    seed: int = 0\n", NEVER_LEGAL)
+            ).replace("    seed: Seed = 0\n", NEVER_LEGAL)
             .replace("from typing", "from mixup_core.rules import require\n"
                      "from mixup_core.config.checked import Checked\nfrom typing", 1),
             "it can be checked", "no configuration of HalvingConfig is valid",
@@ -268,7 +269,7 @@ def test_a_broken_contract_is_reported(
 
 INNER = """
 from typing import Literal
-from mixsweep.plugins import Share
+from mixsweep.plugins import Share, Whole
 @value
 class First:
     tag = "first"
@@ -303,13 +304,96 @@ class Half(Operation):
         ("Deep = Deep()", "0.2 if self.f.first is None else self.f.first.x"),
         ("Deep | None = None", "0.2 if self.f is None or self.f.first is None else self.f.first.x"),
         ("Law | None = None", "0.2 if self.f is None else self.f.quantiles(np.full(1, 0.5))[0]"),
-        ("tuple[tuple[int, ...], ...] = ()", "1 / (1 + len(self.f))"),
+        ("tuple[tuple[Whole, ...], ...] = ()", "1 / (1 + len(self.f))"),
     ],
 )
 def test_plugins_with_fields_of_every_kind_meet_the_contracts(
     plugin: Write, field: str, weight: str
 ) -> None:
     assert not _broken(plugin(INNER.format(field=field, weight=weight)))
+
+
+HEAD_OF_LIMITS = """
+from typing import Annotated
+from mixsweep.plugins import NonNegative, Range, Share
+"""
+SCALED = f"""
+{HEAD_OF_LIMITS}
+@value
+class Scaled(Operation):
+    tag = "scaled"
+    scale: {{}}
+    def mix(self, own, beside, lam, drawn):
+        return own, {{}}
+"""
+ENDS = "it works at the ends of the ranges"
+AT_LAW = SCALED.replace("Operation", "Law").replace(
+    "mix(self, own, beside, lam, drawn)", "quantiles(self, levels)"
+).replace("own, {}", "0.5 + {} * (levels - 0.5)")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "contract", "message"),
+    [
+        (SCALED.format("float = 1.0", "lam * self.scale"), "every field", "scale of Scaled"),
+        (SCALED.format("int | None = 1", "lam"), "every field", "scale of Scaled accepts every"),
+        (SCALED.format("tuple[float, ...] = ()", "lam"), "every field", "scale of Scaled"),
+        (
+            SCALED.format("Annotated[float, Range(0, 3)] = 1.0", "lam * self.scale"),
+            ENDS, "with scale=3.0: `mix` returned the label weight",
+        ),
+        (
+            SCALED.format("NonNegative = 1.0", "lam * self.scale"),
+            ENDS, "with scale=1000.0: `mix` returned the label weight",
+        ),
+        (
+            SCALED.format("Annotated[float, Range(-1, 1, '()')] = 0.5", "lam * self.scale"),
+            ENDS, "with scale=-0.99: `mix` returned the label weight -",
+        ),
+        (
+            SCALED.format("tuple[Annotated[float, Range(0, 2)], ...] = ()", "lam+sum(self.scale)"),
+            ENDS, "with scale=[2.0]: `mix` returned the label weight",
+        ),
+        (
+            SCALED.format("Count = 1", "lam / (64 - self.scale)"),
+            ENDS, "with scale=64: `mix` returned the label weight inf",
+        ),
+        (
+            SCALED.format("Share = 1.0", "lam + 0.5 * (len(own) > 40)"),
+            "label weights", "label weight 1.",
+        ),
+        (
+            SCALED.format("Share = 1.0", "lam + len(own) % 2"), "label weights", "label weight 1.",
+        ),
+        (
+            AT_LAW.format("Annotated[float, Range(0, 1.4)] = 1.0", "self.scale"),
+            ENDS, "must be in [0, 1], got (scale=1.4); they are -0.2 at level 0 and 1.2 at level 1",
+        ),
+        (
+            TINY.replace("return nn.Seq", """class Cut(nn.Module):
+            def forward(self, logits):
+                return logits if self.training else logits[:, :3]
+        return nn.Seq""").replace("self.width, num_classes),", "self.width, num_classes), Cut(),"),
+            "the network returns", "of shape (3, 3) in evaluation mode",
+        ),
+        (
+            TINY.replace("width: Count = 8", "width: Annotated[int, Range(0, 9)] = 8").replace(
+                "self.width", "8 if self.width else None"
+            ).replace("@value", f"{HEAD_OF_LIMITS}@value"),
+            ENDS, "fails in line",
+        ),
+    ],
+)  # fmt: skip
+def test_faults_at_the_ends_of_ranges_and_for_some_sizes_are_reported(
+    plugin: Write, code: str, contract: str, message: str
+) -> None:
+    found = _broken(plugin(code))
+    assert any(message in broken for name, broken in found.items() if contract in name), found
+
+
+def test_an_error_above_every_bound_of_a_range_is_no_fault(plugin: Write) -> None:
+    refused = "lam if self.scale < 64 else 1 / 0"
+    assert not _broken(plugin(SCALED.format("Count = 1", refused)))
 
 
 def test_an_evaluation_probe_passes_only_when_it_works_without_test_images(plugin: Write) -> None:
@@ -345,20 +429,24 @@ def test_an_evaluation_probe_without_is_of_evaluation_is_reported(plugin: Write)
         ("torch.manual_seed(0)", "numbers do not depend", "generator of torch: draw"),
         (
             "[part.data.mul_(0.9) for part in subject.network.parameters()]",
-            "does not change the run", "other weights or another optimizer state after epoch 0",
+            "its values are finite", "changed the network (1.weight); `measure` must work on cop",
         ),
         (
             "[part.requires_grad_(False) for part in list(subject.network.parameters())[:1]]",
+            "its values are finite", "changed the network; `measure` must work on copies",
+        ),
+        ("subject.images.labels.zero_()", "its values are finite", "changed the training labels"),
+        (
+            "subject.images.pixels.values[-1:].zero_()",
             "does not change the run", "other weights or another optimizer state after epoch 1",
         ),
-        ("subject.images.labels.zero_()", "does not change the run", "other weights or another op"),
         (
             "subject.held_out['test'].labels.zero_() if 'test' in subject.held_out else None",
-            "does not change the run", "records other values after epoch 1 than without it (test/",
+            "its values are finite", "changed the test labels",
         ),
         (
             "[each.zero_() for each in subject.evaluated.values()]",
-            "does not change the run", "stores other predictions after epoch 2",
+            "its values are finite", "changed the test logits",
         ),
         (
             "return {'train/sharp': value, 'train/loss': 0.0}",
@@ -384,5 +472,5 @@ def test_a_failing_plugin_is_reported_once(plugin: Write) -> None:
 
 def test_a_probe_that_uses_test_images_to_change_weights_is_reported(plugin: Write) -> None:
     peek = PEEKING.replace('held_out["test"]', 'held_out.get("test", torch.zeros(9))')
-    broken = _broken(plugin(peek))["no test image is seen in training"]
-    assert broken == "other test images give other weights: training must not use test images"
+    (broken,) = _broken(plugin(peek)).values()
+    assert "the probe peek (every=None) changed the network" in broken

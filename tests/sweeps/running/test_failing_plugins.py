@@ -1,6 +1,7 @@
 """A plugin run that fails, or draws from a global generator, fails with one message."""
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from mixup_core.config.building import built
 from mixup_core.images.config import TrainConfig
 from mixup_core.plugins.loading import use
+from mixup_core.rules import RuleError
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt
 from tests.plugin_files import DOTS, TINY, Write
@@ -17,14 +19,18 @@ DRAW = TINY.replace("nn.GELU(),", "nn.GELU(), {},")
 RAISES = TINY.replace("from torch import nn", "from torch import nn; raise ValueError('boom')")
 
 
-def _failure(plugin: Path, store: Path) -> dict[str, Any]:
+def _last_report(plugin: Path, store: Path, **given: Any) -> dict[str, Any]:
     use(plugin)
-    values = {"data.name": "dots", "model.name": "tiny", "epochs": 2, "batch_size": 50}
+    values = {"data.name": "dots", "model.name": "tiny", "epochs": 2, "batch_size": 50, **given}
     assignment = Assignment(
         config=built(TrainConfig, values), keep=frozenset(), keep_final_state=False,
         store=str(store), teacher=None, data_root=str(store), on_gpu=False,
     )  # fmt: skip
-    last = attempt(assignment, Driver(lambda report: None), {"node": "", "gpus": ""})
+    return attempt(assignment, Driver(lambda report: None), {"node": "", "gpus": ""})
+
+
+def _failure(plugin: Path, store: Path, **given: Any) -> dict[str, Any]:
+    last = _last_report(plugin, store, **given)
     assert last["epochs"] == 0, "an epoch was reported"
     failure: dict[str, Any] = last["failure"]
     return failure
@@ -82,3 +88,195 @@ def test_the_message_names_the_plugin_and_no_traceback_is_logged(
 def test_results_that_cannot_be_repeated_are_not_stored(plugin: Write, tmp_path: Path) -> None:
     _failure(plugin(DRAW.format("nn.Dropout(0.5)"), DOTS), tmp_path / "store")
     assert not list((tmp_path / "store").rglob("*.json"))
+
+
+SCALED = """
+@value
+class Scaled(Operation):
+    tag = "scaled"
+    scale: float = 1.0
+    def mix(self, own, beside, lam, drawn):
+        import torch
+        weight = lam * self.scale
+        return own + beside, weight
+"""
+LARGE = SCALED.replace("weight = lam * self.scale", "weight = lam + 0.5 * (len(own) > 40)")
+WIDE = """
+@value
+class Wide(Law):
+    tag = "wide"
+    def quantiles(self, levels):
+        return levels
+    def draw(self, shape, rng):
+        return {}
+"""
+SHIFT = """
+from mixsweep.plugins import Augmentation
+@value
+class Shift(Augmentation):
+    tag = "shift"
+    def on_images(self, images, drawn):
+        return {}
+"""
+EVALUATED = TINY.replace(
+    "return nn.Sequential(",
+    """class Cut(nn.Module):
+            def forward(self, logits):
+                return logits if self.training else logits[:, :3]
+        return nn.Sequential(""",
+).replace("(self.width, num_classes),", "(self.width, num_classes), Cut(),")
+STEEP = """
+@value
+class Steep(Objective):
+    tag = "steep"
+    def on(self, batch, student, loss, teacher):
+        return Minimised(loss=batch.losses(student(batch.mixed), loss).mean() / 0)
+"""
+WRITING = """
+@value
+class Writing(Probe):
+    tag = "writing"
+    metrics = {{"train/writing": Metric(label="writing")}}
+    def measure(self, subject):
+        {}
+        return {{"train/writing": 1.0}}
+"""
+LABELS = DOTS.replace(
+    "return Images.of_arrays(pixels, labels)", "return Images.of_arrays(pixels, labels + 1)"
+)
+MIXED = {"mix.law": {"beta": 1.0}, "mix.operation": "scaled"}
+
+
+@pytest.mark.parametrize(
+    ("code", "given", "message"),
+    [
+        (
+            SCALED, MIXED | {"mix.operation": {"scaled": 3.0}},
+            "plugin tiny.py: the operation scaled (scale=3.0) returned the label weight ",
+        ),
+        (LARGE, MIXED, "plugin tiny.py: the operation scaled (scale=1.0) returned the label weig"),
+        (
+            SCALED.replace("weight = lam *", "weight = lam - 2 *"), MIXED,
+            "plugin tiny.py: the operation scaled (scale=1.0) returned the label weight -",
+        ),
+        (
+            SCALED.replace("weight = lam *", "weight = lam / 0 *"), MIXED,
+            "plugin tiny.py: the operation scaled (scale=1.0) returned the label weight inf in epo",
+        ),
+        (
+            SCALED.replace("own + beside", "(own / (lam[0] * 0))"), MIXED,
+            "plugin tiny.py: the operation scaled (scale=1.0) returned images that are not finite,",
+        ),
+        (
+            SCALED.replace("own + beside", "own[:, :, :4]"), MIXED,
+            "plugin tiny.py: the operation scaled (scale=1.0) returned images of shape (50, 1, 4, ",
+        ),
+        (
+            SCALED.replace("own + beside", "own.double()"), MIXED,
+            "plugin tiny.py: the operation scaled (scale=1.0) returned images of shape (50, 1, 8, ",
+        ),
+        (
+            SCALED.replace("weight = lam", "weight = lam[:7]"), MIXED,
+            "plugin tiny.py: the operation scaled (scale=1.0) returned label weights of shape (7,)",
+        ),
+        (
+            SCALED + "    def draw(self, lam, size, rng): return np.zeros((1, 0))\n", MIXED,
+            "plugin tiny.py: the operation scaled (scale=1.0) returned 1 rows from `draw` for 4 we",
+        ),
+        (
+            WIDE.format("rng.random(shape) * 3 - 1"), {"mix.law": "wide"},
+            "plugin tiny.py: the law wide returned weights outside [0, 1] from `draw`, such as ",
+        ),
+        (
+            WIDE.format("rng.random(3)"), {"mix.law": "wide"},
+            "plugin tiny.py: the law wide returned the shape (3,) from `draw`, expected (4,)",
+        ),
+        (
+            WIDE.format("np.full(shape, np.nan)"), {"mix.law": "wide"},
+            "plugin tiny.py: the law wide returned weights outside [0, 1] from `draw`, such as nan",
+        ),
+        (
+            SHIFT.format("images[:, :, :1]"), {"data.augment": "shift"},
+            "plugin tiny.py: the augmentation shift returned images of shape (50, 1, 1, 8), expect",
+        ),
+        (
+            SHIFT.format("images / 0"), {"data.augment": "shift"},
+            "plugin tiny.py: the augmentation shift returned images that are not finite, in epoch ",
+        ),
+        (
+            EVALUATED, {},
+            "plugin tiny.py: the model tiny (width=8) returned logits of shape (100, 3) in evaluat",
+        ),
+        (
+            WRITING.format("next(subject.network.parameters()).data.mul_(0.5)"),
+            {"probes": ["writing"]},
+            "plugin tiny.py: the probe writing (every=None) changed the network (1.weight)",
+        ),
+        (
+            WRITING.format("subject.evaluated['test', ''].zero_()"), {"probes": ["writing"]},
+            "plugin tiny.py: the probe writing (every=None) changed the test logits",
+        ),
+        (
+            WRITING.format("subject.images.labels.zero_()"), {"probes": ["writing"]},
+            "plugin tiny.py: the probe writing (every=None) changed the training labels",
+        ),
+        (
+            WRITING.format("subject.images.pixels.values.zero_()"), {"probes": ["writing"]},
+            "plugin tiny.py: the probe writing (every=None) changed the training images",
+        ),
+        (LABELS, {}, "DataError: dots train: labels must be in 0..3, got 4 at index 3"),
+    ],
+)  # fmt: skip
+def test_a_part_that_breaks_its_contract_ends_the_run_with_the_right_cause(
+    plugin: Write, tmp_path: Path, code: str, given: dict[str, Any], message: str
+) -> None:
+    parts = [code if name in code else usual for name, usual in (("Tiny(", TINY), ("DOTS =", DOTS))]
+    parts += [] if code in parts else [code]
+    failure = _failure(plugin(*parts), tmp_path / "store", **given)
+    assert failure["message"].startswith(message)
+    assert failure["kind"] == "failed", "a run that diverged is not tried again"
+    assert not list((tmp_path / "store").rglob("*.json"))
+
+
+def test_a_run_that_diverges_under_an_operation_of_a_plugin_has_diverged(
+    plugin: Write, tmp_path: Path
+) -> None:
+    file = plugin(TINY, DOTS, SCALED, STEEP)
+    failure = _failure(file, tmp_path / "store", **MIXED, objective="steep")
+    assert failure["kind"] == "diverged"
+    assert failure["message"].startswith("training loss must be finite")
+
+
+def test_a_run_is_trained_again_after_the_plugin_is_corrected(
+    plugin: Write, tmp_path: Path
+) -> None:
+    given = MIXED | {"mix.operation": {"scaled": 3.0}}
+    _failure(plugin(TINY, DOTS, SCALED), tmp_path / "store", **given)
+    file = plugin(TINY, DOTS, SCALED.replace("lam * self.scale", "lam ** self.scale"))
+    assert _last_report(file, tmp_path / "store", **given)["epochs"] == 2
+
+
+SLANTED = """
+@value
+class Slanted(Law):
+    tag = "slanted"
+    low: float = 0.0
+    def quantiles(self, levels):
+        return self.low + levels
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "low"), [("mix.law", -0.2), ("mix.law_after", 0.5), ("mix.label_law", float("nan"))]
+)
+def test_a_law_whose_quantiles_are_no_weights_is_refused_where_it_is_configured(
+    plugin: Write, place: str, low: float
+) -> None:
+    use(plugin(TINY, SLANTED))
+    values = {"data.name": "digits", "model.name": "tiny", "epochs": 1, "batch_size": 50}
+    rule = (
+        f"plugin tiny.py: `quantiles` of the law slanted must be in [0, 1], got (low={low!r}); th"
+    )
+    with pytest.raises(RuleError, match=re.escape(rule)) as caught:
+        built(TrainConfig, {**values, "mix.switch_epoch": 1, place: {"slanted": low}})
+    assert caught.value.fields[0].endswith("low")
