@@ -10,6 +10,7 @@ from mlflow import MlflowClient
 from mixup_core.records import EpochRecord
 from sweeps.machine.databases import database_file
 from sweeps.state.results import Outcome
+from sweeps.tracking.rows import SECONDS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +42,7 @@ def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
     found = []
     for run in client.search_runs([experiment.experiment_id], "tags.level = 'seed'"):
         metrics: dict[int, dict[str, float]] = {}
-        for name in run.data.metrics:
+        for name in run.data.metrics.keys() - {SECONDS}:
             for row in client.get_metric_history(run.info.run_id, name):
                 assert name not in metrics.get(row.step, {}), "two rows at one step"
                 metrics.setdefault(row.step, {})[name] = row.value

@@ -2,12 +2,10 @@
 
     reports/.STUDY.conclusion.json      beside the study's report
 
-The file contains a sha256 over everything that `mixsweep run` would read or write for a finished
-study: the code, the resolved study, every result in the store, the records of its claims, the
-study's part of MLflow's database and artifacts, and the files of the report. A second sha256 covers
-the file itself. If any byte has changed, the conclusion is ignored. Two kinds of studies have no
-conclusion: searches, because their storage may have new points, and studies whose MLflow is a
-server, because its content cannot be checked from here.
+The file contains a sha256 over the code, the resolved study, every result in the store, the records
+of its claims, and the files of the report. A second sha256 covers the file itself. If any byte has
+changed, or MLflow's database is gone, the conclusion is ignored. Two kinds of studies have none:
+searches, because their storage may have new points, and studies whose MLflow is a server.
 """
 
 import hashlib
@@ -79,7 +77,7 @@ def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
         results: Results of all runs of the study, as they are in the store now.
 
     Returns:
-        None if no report was recorded, or code, study, results, MLflow or the report have changed.
+        None if no report was recorded, or code, study, results or the report have changed.
     """
     try:
         content = unseal(read_regular(_file(request), LARGEST))

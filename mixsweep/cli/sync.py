@@ -1,5 +1,6 @@
 """sync: copy the stored results of a study to MLflow again, for example after a server's outage."""
 
+import getpass
 import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -124,6 +125,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
                 "command": command_line(),
                 "mlflow.source.name": f"mixsweep run {request.reference}",
                 "mlflow.source.type": "LOCAL",
+                "mlflow.user": getpass.getuser(),
             },
             data_checksums=request.data_checksums(),
             owner=HOME if request.home.is_self_contained else identity_of(request.store),

@@ -10,6 +10,9 @@ from mixup_core.store.manifests import EpochFacts
 from sweeps.state.results import Outcome, RunResult
 from sweeps.study.study import Run
 
+SECONDS = "time/seconds"
+"""Metric in MLflow of the time that an epoch took."""
+
 LoggedEpoch = tuple[EpochRecord, EpochFacts]
 
 
@@ -83,7 +86,7 @@ def rows_of(epochs: Iterable[LoggedEpoch]) -> list[Row]:
     return [
         Row(name, record.epoch + 1, facts.stored_at_ms, value)
         for record, facts in epochs
-        for name, value in record.metrics.items()
+        for name, value in {**record.metrics, SECONDS: facts.seconds}.items()
     ]
 
 

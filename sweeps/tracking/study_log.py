@@ -50,6 +50,10 @@ _STATUSES: Mapping[Outcome, Status] = {
 _MAX_DIFFERENCES = 3
 _LONGEST_SOURCE = 65_535
 """Largest number of characters that MLflow accepts in the source of a dataset."""
+_COLOURS = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#f0e442",
+)  # fmt: skip
+"""Colours of the arms' curves in MLflow: those that Okabe and Ito chose for all kinds of sight."""
 
 _logger = logging.getLogger(__name__)
 
@@ -272,6 +276,7 @@ class StudyLog:
                 **self._grouping_tags(run.arm),
                 **environment,
                 NAME_TAG: f"{parent.tags[NAME_TAG]} seed={run.seed}",
+                "mlflow.runColor": _COLOURS[list(self.study.arms).index(run.arm) % len(_COLOURS)],
                 NOTE_TAG: progress.failure,
                 PARENT_TAG: parent.run_id,
                 "seed": str(run.seed),
