@@ -1,7 +1,7 @@
 """TrainConfig: the configuration of one run of image training."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count
@@ -11,9 +11,8 @@ from mixup_core.images.choices.optimizers import Adam, Optimizer
 from mixup_core.images.choices.rates import Constant, LrSchedule
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.losses.class_weights import ClassWeights
 from mixup_core.images.losses.cross_entropy import CrossEntropy
-from mixup_core.images.losses.loss import Loss, LossChoice
+from mixup_core.images.losses.loss import LossChoice
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
@@ -23,9 +22,6 @@ from mixup_core.mixing.linear import Linear
 from mixup_core.problem import Seed
 from mixup_core.rules import RuleError, require
 from mixup_core.seeding import Purpose, Seeds
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 VariationSource = Literal[
     "subset",
@@ -105,10 +101,6 @@ class TrainConfig(Checked):
     """Function that a training step minimises on a mixed batch."""
     loss: LossChoice = field(default_factory=CrossEntropy)
     """Loss of an image with a mixed label."""
-    class_weights: ClassWeights | None = None
-    """Weights of the classes in the cross entropy; each part of a mixed label has the weight of its
-    class. Metrics are not weighted. None: all weights are 1.
-    """
     epochs: Count
     """Number of passes over the training images."""
     batch_size: Count
@@ -182,9 +174,6 @@ class TrainConfig(Checked):
             values = {"data.folds": self.data.folds, "vary": self.vary, "redraw": self.redraw}
             raise RuleError(rule, values)
         self._check_probes()
-        has_any = self.class_weights is None or isinstance(self.loss, CrossEntropy)
-        rule = "class_weights needs `loss: cross-entropy`"
-        require(has_any, rule, self, "class_weights", "loss")
         mix, switch_epoch = self.mix, self.mix.switch_epoch
         if switch_epoch is not None and switch_epoch > self.epochs:
             raise RuleError(
@@ -252,30 +241,6 @@ class TrainConfig(Checked):
             if probe.every is not None and self.epochs % probe.every:
                 every = {f"probes.{index}.every": probe.every, "epochs": self.epochs}
                 raise RuleError("`every` of a probe must divide epochs", every)
-
-    def loss_on(self, labels: "Tensor", num_classes: int) -> Loss:
-        """Return the loss function of the run, with its class weights if it sets any.
-
-        Args:
-            labels: Labels of all training images, (images,), int64.
-            num_classes: Number of classes of the data.
-
-        Example:
-            >>> import torch
-            >>> from mixup_core.images.config import TrainConfig
-            >>> TrainConfig(epochs=1, batch_size=8).loss_on(torch.tensor([0, 1, 1]), num_classes=2)
-            CrossEntropy(smoothing=0.0)
-        """
-        if self.class_weights is None or not isinstance(self.loss, CrossEntropy):
-            return self.loss
-        import torch
-
-        from mixup_core.images.losses.weighted import Weighted
-
-        weights = self.class_weights.of(labels.bincount(minlength=num_classes).tolist())
-        return Weighted(
-            weights=torch.tensor(weights, device=labels.device), smoothing=self.loss.smoothing
-        )
 
     def law_at(self, epoch: int) -> Law:
         """Return the law of the mixing weight that `mix` sets for a 0-based epoch.

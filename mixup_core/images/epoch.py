@@ -57,24 +57,44 @@ class Epoch:
         """True if images of this epoch are mixed with partners."""
         return self.law.mixes
 
-    def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
-        """Return the infimum over all classifiers of the mean loss on mixed images, or None.
+    def lacks_floor(self, loss: Loss) -> str | None:
+        """Return why the infimum of the mean loss on mixed images is unknown; None if it is known.
 
-        The infimum is unknown (None) for operations that are not linear, for a second operation,
-        for labels with a law of their own (`mix.label_law`), for partners that depend on the
-        images, and for losses with smoothed labels or class weights.
+        The text says what to set. It is asked when a study is read, and again after each epoch.
+        """
+        known = "no lower bound of the mixed loss is known"
+        if not self.operation.has_linear_floor:
+            return f"{known} for the operation {self.operation.tag}; set mix.operation: linear"
+        if self.second is not None:
+            return f"{known} for two operations; leave mix.second out"
+        if self.label_law is not None:
+            return f"{known} for labels with a law of their own; leave mix.label_law out"
+        if self.partner.pairing is None:
+            return f"{known} for partners drawn as `{self.partner.tag}`; set mix.partner: dataset"
+        return None if loss.lacks_floor is None else f"{known} {loss.lacks_floor}"
+
+    def lacks_excess(self, loss: Loss) -> str | None:
+        """Return why the infimum of the mean objective is unknown; None if it is known."""
+        if (reason := self.lacks_floor(loss)) is not None:
+            return reason
+        if self.objective.floor(0.0) is not None:
+            return None
+        return f"no lower bound of the objective {self.objective.tag} is known"
+
+    def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
+        """Return the infimum over all classifiers of the mean loss on mixed images.
+
+        The result is None if the infimum is unknown (`lacks_floor`).
 
         Args:
             loss: Loss function of single images, such as cross entropy.
             labels: Labels of all training images, (images,), int64.
             batch_size: Images per batch.
         """
-        is_known = self.operation.has_linear_floor and self.second is None
         pairing = self.partner.pairing
-        if not is_known or self.label_law is not None or pairing is None:
+        if pairing is None or self.lacks_floor(loss) is not None:
             return None
-        least = loss.floor(self.law, labels, pairing, batch_size)
-        return None if least is None else self.probability * least
+        return self.probability * loss.floor(self.law, labels, pairing, batch_size)
 
     @property
     def key(self) -> Any:

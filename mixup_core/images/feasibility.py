@@ -5,24 +5,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.data_config import SPLIT, DataConfig
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.pictures import BACKGROUNDS
-from mixup_core.images.losses.class_weights import Given
-from mixup_core.images.needs import described, facts_of, num_available
+from mixup_core.images.needs import described, facts_of
 from mixup_core.rules import RuleError, printable
 
 MAX_EPOCHS = 10_000
 """Maximum number of epochs; planning computes a stage key for each."""
-
-_SPLIT = (
-    "data.num_train",
-    "data.train_fraction",
-    "data.val_size",
-    "data.folds",
-    "data.folder",
-    "data.name",
-)
 
 
 def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
@@ -36,67 +26,44 @@ def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
 
 
 def infeasible(config: TrainConfig) -> Iterator[RuleError]:
-    """Yield each reason why a run would fail on its data, such as too few images for a batch."""
+    """Yield each reason why a run would fail on its data, such as too few images for a batch.
+
+    Each rule stands with the part of the configuration that it belongs to (`unfit`).
+    """
     data, batch_size, info = config.data, config.batch_size, described(config.data)
     if config.epochs > MAX_EPOCHS:
         yield RuleError(f"epochs <= {MAX_EPOCHS}", {"epochs": config.epochs})
-    if info.image_size % data.pool:
-        yield RuleError(
-            "pool must divide the image size",
-            {"pool": data.pool, "image_size": info.image_size},
-            fields=("data.pool", "data.image_size", "data.name"),
-        )
     yield from transparent(data)
-    yield from _unfit_images(data, info)
-    yield from _unfit_weights(config, info)
-    if data.pairs_classes and info.num_classes % 2:
-        yield RuleError(
-            "class pairing needs an even number of classes",
-            {"classes": info.num_classes},
-            fields=("data.views", "data.folder", "data.name"),
-        )
-    available = num_available(data, info)
-    if available < 1:
-        yield RuleError(
-            "val_size < training images",
-            {"val_size": data.num_held_out(info.num_train), "training images": info.num_train},
-            fields=("data.val_size", "data.folds", "data.folder", "data.name"),
-        )
+    faults = list(data.unfit(info))
+    yield from faults
+    if faults:
         return
-    num_train = data.size_of_subset(available)
-    if num_train > available:
-        yield RuleError(
-            "num_train must be at most the number of training images that are not held out",
-            {"num_train": num_train, "images not held out": available},
-            fields=_SPLIT,
-        )
-    elif batch_size > num_train:
+    yield from _unfit_operations(config, info.image_size // data.pool)
+    num_train = data.num_images(info)
+    if batch_size > num_train:
         yield RuleError(
             "batch_size <= training images",
             {"batch_size": batch_size, "training images": num_train},
-            fields=("batch_size", *_SPLIT),
-        )
-    elif data.pairs_classes and num_train < info.num_classes:
-        yield RuleError(
-            "two views need a training image of each class",
-            {"training images": num_train, "classes": info.num_classes},
-            fields=("data.num_train", "data.train_fraction", "data.val_size", "data.views"),
-        )
-    elif data.balanced and not data.oracle and num_train // info.num_classes > info.smallest_class:
-        yield RuleError(
-            "a balanced subset needs enough images of each class",
-            {
-                "images wanted of each class": num_train // info.num_classes,
-                "images in the smallest class": info.smallest_class,
-            },
-            fields=("data.balanced", *_SPLIT),
+            fields=("batch_size", *SPLIT),
         )
     elif config.model.has_batch_norm and (batch_size == 1 or num_train % batch_size == 1):
         yield RuleError(
             "BatchNorm needs two images or more in every batch, including the last",
             {"batch_size": batch_size, "training images": num_train},
-            fields=("batch_size", *_SPLIT, "model.name"),
+            fields=("batch_size", *SPLIT, "model.name"),
         )
+
+
+def _unfit_operations(config: TrainConfig, side: int) -> Iterator[RuleError]:
+    """Yield the reasons why operations that the run uses cannot mix images of `side` pixels."""
+    for path, operation in (("operation", config.mix.operation), ("second", config.mix.second)):
+        reason = None if operation is None else operation.unfit((side, side))
+        if reason and any(config.in_epoch(epoch).is_mixed for epoch in range(config.epochs)):
+            yield RuleError(
+                reason,
+                {"image size": side},
+                fields=(f"mix.{path}", "data.image_size", "data.pool", "data.name"),
+            )
 
 
 def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleError]:
@@ -118,7 +85,7 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
                 yield RuleError(
                     "two views need a training image of each class",
                     {"seed": seed, "classes without images": _spell_classes(data, before)},
-                    fields=("data.views", *_SPLIT),
+                    fields=("data.views", *SPLIT),
                     hint="no training image of these classes is drawn at that seed",
                 )
                 return
@@ -126,7 +93,7 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
         yield RuleError(
             "a balanced subset needs enough images of each class",
             {"num_train": data.num_train, "val_size": data.val_size},
-            fields=("data.balanced", *_SPLIT),
+            fields=("data.balanced", *SPLIT),
             hint=str(error),
         )
 
@@ -195,32 +162,6 @@ def _spell_classes(data: DataConfig, labels: Sequence[int]) -> str:
     names = [printable(name) for name in names]
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _unfit_images(data: DataConfig, info: DatasetInfo) -> Iterator[RuleError]:
-    if info.num_classes < 2:
-        yield RuleError(
-            "training needs two classes or more",
-            {"classes": info.num_classes},
-            fields=("data.folder", "data.name"),
-        )
-    for path, given in (("pixel_mean", data.pixel_mean), ("pixel_std", data.pixel_std)):
-        if given is not None and len(given) != info.channels:
-            yield RuleError(
-                f"{path} needs one value per channel",
-                {path: given, "channels": info.channels},
-                fields=(f"data.{path}", "data.name"),
-            )
-
-
-def _unfit_weights(config: TrainConfig, info: DatasetInfo) -> Iterator[RuleError]:
-    weights = config.class_weights
-    if isinstance(weights, Given) and len(weights.values) != info.num_classes:
-        yield RuleError(
-            "len(class_weights.values) == classes",
-            {"len(values)": len(weights.values), "classes": info.num_classes},
-            fields=("class_weights", "data.folder", "data.name"),
-        )
 
 
 def transparent(data: DataConfig) -> Iterator[RuleError]:

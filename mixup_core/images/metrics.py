@@ -54,6 +54,9 @@ PREDICTED = {
 `scaled_` use a temperature fitted on the validation images.
 """
 
+EXCESS = "train/excess_loss"
+"""Training loss minus its infimum over all classifiers, where the infimum is known."""
+
 _MEASURED = {
     **{
         f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit, least=0.0)
@@ -71,7 +74,7 @@ _MEASURED = {
         )
     },
     "train/loss": Metric(label="training loss", unit="nats", least=0.0),
-    "train/excess_loss": Metric(
+    EXCESS: Metric(
         label="excess training loss",
         unit="nats",
         note="Excess: training loss minus its lower bound, the entropy of the mixed labels.",

@@ -136,6 +136,8 @@ def draw_mixing(
 def _rows(
     operation: Operation, lam: Tensor, size: tuple[int, int], rng: np.random.Generator
 ) -> Tensor:
+    if reason := operation.unfit(size):
+        raise ValueError(f"{reason}, got ({size=}).")
     rows = operation.draw(lam.double().numpy(), size, rng)
     if len(rows) != len(lam):
         raise ContractError(

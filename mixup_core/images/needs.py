@@ -341,16 +341,6 @@ def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
     return None
 
 
-def num_available(data: DataConfig, info: DatasetInfo) -> int:
-    """Return the number of images from which a run's training subset is drawn.
-
-    Test images count if the run trains on them (`data.oracle`). The result can be 0, or negative if
-    `data.val_size` is greater than the number of training images.
-    """
-    held_out = data.num_held_out(info.num_train)
-    return info.num_train - held_out + (info.num_test if data.oracle else 0)
-
-
 def memory(config: TrainConfig) -> dict[str, int]:
     """Return the size in bytes of the decoded images that runs of a machine share, by dataset."""
     return {config.data.name: described(config.data).num_bytes}

@@ -14,7 +14,6 @@ _CALLED = {
     "loss": "criterion",
     "loss.smoothing": "label_smoothing smoothing",
     "averaging": "ema swa",
-    "class_weights": "balanced_loss class_weight",
     "precision": "amp bf16 fp16 half mixed_precision",
     "model.name": "arch architecture backbone net network",
     "model.weights": "checkpoint pretrained",

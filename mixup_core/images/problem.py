@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from mixup_core.config.parts import members
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.sets.corrupted import NUM_SEVERITIES
 from mixup_core.images.data_remarks import data_remarks
 from mixup_core.images.feasibility import at_seed, infeasible, infeasible_at, lacking_classes
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.memory import most_bytes, peak_bytes
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.mix_config import MixConfig
-from mixup_core.images.needs import ImageData, described, facts_of, memory, num_available
+from mixup_core.images.needs import ImageData, described, facts_of, memory
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.other_names import OTHER_NAMES
-from mixup_core.images.probes.probe import Probe
 from mixup_core.images.recording import lacks, observed
 from mixup_core.images.teaching import apart, oracles, tags, taught, teacher_arm, unfit
 from mixup_core.laws import Erm
@@ -68,20 +68,6 @@ def revealed(config: TrainConfig) -> TrainConfig:
     return replace(config, data=replace(config.data, val_size=0, folds=None, test=True))
 
 
-def measures(config: TrainConfig, metric: str) -> bool:
-    """Return whether each evaluation of a run measures a metric.
-
-    For `test/*` the run needs test images, for `val/*` held-out images. For the metric of a probe,
-    the configuration must name this probe, measured at each evaluation.
-    """
-    if any(metric in kind.metrics for kind in members(Probe)):
-        probes = [probe for probe in config.probes if metric in type(probe).metrics]
-        if not any(probe.every in {None, config.eval_every} for probe in probes):
-            return False
-    split = metric.partition("/")[0]
-    return {"test": config.data.test, "val": config.data.holds_out}.get(split, True)
-
-
 def setting(config: TrainConfig, metric: str) -> str:
     """Describe the dataset and split of a metric for captions: `Fashion-MNIST, 10 000 test images`.
 
@@ -98,13 +84,24 @@ def setting(config: TrainConfig, metric: str) -> str:
             "approximate"
         )
     if split in {"train", "filter"}:
-        count, kind = num_images(config), "training"
+        count, kind = data.num_images(info), "training"
     elif split == "val":
         count, kind = data.val_size, "validation"
     else:
         count, kind = info.num_test, "test"
     spelled = f"{count:,}".replace(",", " ")
-    return f"{title}, {spelled} {kind} images"
+    return f"{title}, {spelled} {kind} images{_corrupted(data, split)}"
+
+
+def _corrupted(data: DataConfig, split: str) -> str:
+    """Return how many times a metric of corrupted test images sees each image; empty for others."""
+    if not split.startswith("test_"):
+        return ""
+    severity = data.severity
+    which = f"all {NUM_SEVERITIES} severities" if severity is None else f"severity {severity}"
+    if split == "test_corrupted":
+        return f" at {which}, mean of {len(data.corruptions)} corruptions"
+    return f" under {split.removeprefix('test_').replace('_', ' ')} at {which}"
 
 
 def sample_size(config: TrainConfig, metric: str) -> int | None:
@@ -117,9 +114,11 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
     split, _, name = metric.partition("/")
     is_share = metric == "filter/low_fraction" or (split == "train" and name.endswith("error"))
     if is_share and METRICS[metric].unit == "%":
-        return num_images(config)
+        return config.data.num_images(described(config.data))
     if name.removesuffix("_averaged") not in {"error", "accuracy"}:
         return None
+    if split.startswith("test_") and (split == "test_corrupted" or config.data.severity is None):
+        return None  # an image counts once for each corruption and severity
     info = described(config.data)
     if split != "val":
         return info.num_test
@@ -187,12 +186,6 @@ def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
     yield from lacking_classes(config, seeds)
 
 
-def num_images(config: TrainConfig) -> int:
-    """Return the number of training images in one epoch."""
-    data = config.data
-    return data.size_of_subset(num_available(data, described(data)))
-
-
 IMAGES = Problem(
     name="images",
     title="image classification with mixup",
@@ -203,7 +196,6 @@ IMAGES = Problem(
     headline=("test/error", "val/error"),
     measuring=Measuring(
         predicted=PREDICTED,
-        measures=measures,
         observed=observed,
         lacks=lacks,
         sample_size=sample_size,
@@ -337,7 +329,7 @@ IMAGES = Problem(
         method=method,
     ),
     cost=Cost(
-        work=num_images,
+        work=lambda config: config.data.num_images(described(config.data)),
         work_unit="images",
         memory=memory,
         most_bytes=most_bytes,

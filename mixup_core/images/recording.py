@@ -4,27 +4,30 @@ from dataclasses import replace
 
 from mixup_core.config.parts import members
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.metrics import METRICS, PREDICTED
+from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.metrics import EXCESS, METRICS, PREDICTED
+from mixup_core.images.needs import described
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
+from mixup_core.images.run_settings import Planned
 
 _AVERAGED = "_averaged"
 
 
 def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
-    """Return a message if a run records a metric fewer than `records` times; else None.
+    """Return a message unless the last `records` records that can have a metric have it; else None.
 
     The message gives the reason and the field to set. It is shown when a claim or a headline of a
-    study file needs the metric.
+    study file needs the metric. Objectives, losses and probes are asked what they record, by the
+    same functions that training asks.
     """
     if metric in PREDICTED:
         return _lacks_predictions(config, metric)
     if metric not in METRICS:
         return "no run records this metric"
-    name = metric.removesuffix(_AVERAGED)
-    if name != metric and config.averaging is None:
+    if metric.endswith(_AVERAGED) and config.averaging is None:
         return "the run averages no weights; set averaging"
-    return _lacks_images(config, name) or _lacks_part(config, metric, records)
+    return _lacks_images(config.data, metric) or _lacks_part(config, metric, records)
 
 
 def observed(config: TrainConfig, metric: str) -> TrainConfig:
@@ -49,35 +52,50 @@ def _lacks_predictions(config: TrainConfig, metric: str) -> str | None:
     return None
 
 
-def _lacks_images(config: TrainConfig, name: str) -> str | None:
-    split, data = name.partition("/")[0], config.data
+def _lacks_images(data: DataConfig, metric: str) -> str | None:
+    split = metric.partition("/")[0]
     corruption = split.removeprefix("test_")
-    if split.startswith("test") and not data.test:
-        return "the run has no test images; set data.test: true"
-    if split == "val" and not data.holds_out:
+    if (split not in {"val", "test"} and corruption == split) or split in data.splits:
+        return None
+    if split == "val":
         return "the run has no validation images; set data.val_size"
-    if corruption not in {split, "corrupted", *data.corruptions}:
-        return f"the run has no {corruption} images; add {corruption} to data.corruptions"
-    if corruption == "corrupted" and not data.corruptions:
+    if not data.test:
+        return "the run has no test images; set data.test: true"
+    if corruption == "corrupted":
         return "the run has no corrupted test images; set data.corruptions"
-    return None
+    return f"the run has no {corruption} images; add {corruption} to data.corruptions"
 
 
 def _lacks_part(config: TrainConfig, metric: str, records: int) -> str | None:
-    """Return a message if a probe or objective is missing, or a metric is recorded too rarely."""
-    probes = [kind for kind in members(Probe) if metric in kind.metrics]
-    objectives = [kind for kind in members(Objective) if metric in kind.metrics]
+    """Return a message if training or a probe does not record a metric, or too rarely."""
+    kinds = [kind for kind in members(Probe) if metric in kind.metrics]
+    probes = [probe for probe in config.probes if metric in type(probe).metrics]
+    if kinds and not probes:
+        return f"add the probe {' or '.join(kind.tag for kind in kinds)} to probes"
     every = 1 if metric.startswith("train/") else config.eval_every
     if probes:
-        own = [probe for probe in config.probes if type(probe) in probes]
-        if not own:
-            return f"add the probe {' or '.join(kind.tag for kind in probes)} to probes"
-        if all(probe.lacks(config, metric) for probe in own):
-            return own[0].lacks(config, metric)
-        every = min(probe.every or config.eval_every for probe in own)
-    elif objectives and not isinstance(config.objective, tuple(objectives)):
-        return f"set objective to {' or '.join(kind.tag for kind in objectives)}"
+        every = min(probe.every or config.eval_every for probe in probes)
     number = config.epochs // every
-    if number >= records:
+    if number < records:
+        return f"{records} records of the metric are needed, but the run makes {number}"
+    info = described(config.data)
+    for epoch in range(config.epochs - 1, config.epochs - 1 - every * records, -every):
+        planned = Planned(config=config, epoch=epoch, info=info)
+        reasons = [probe.lacks(planned, metric) for probe in probes]
+        reasons = reasons or [_lacks_in_training(planned, metric)]
+        if None not in reasons:
+            return reasons[0]
+    return None
+
+
+def _lacks_in_training(planned: Planned, metric: str) -> str | None:
+    """Return a message if training does not record a metric in an epoch, without probes."""
+    if metric == EXCESS:
+        return planned.how.lacks_excess(planned.config.loss)
+    kinds = [kind for kind in members(Objective) if metric in kind.metrics]
+    if not kinds or metric in planned.how.objective.metrics:
         return None
-    return f"{records} records of the metric are needed, but the run makes {number}"
+    tags = " or ".join(kind.tag for kind in kinds)
+    if isinstance(planned.config.objective, tuple(kinds)):
+        return f"the objective {tags} is not used in epoch {planned.epoch}"
+    return f"set objective to {tags}"

@@ -17,6 +17,7 @@ from mixup_core.problem import (
     Comparing,
     Cost,
     Keying,
+    Measuring,
     Metric,
     OneRecord,
     Presentation,
@@ -71,15 +72,15 @@ class SufficiencyConfig(Checked):
 
 def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
     """Yield the reasons why the distances between images and mixed images cannot be measured."""
-    data, info = config.data, described(config.data)
-    if data.size_of_subset(info.num_train) > info.num_train:
-        values = {"num_train": data.num_train, "images": info.num_train}
-        rule = "num_train must be at most the number of training images"
-        yield RuleError(rule, values, fields=("data.num_train",))
-    if info.image_size % data.pool:
-        values = {"pool": data.pool, "image_size": info.image_size}
-        yield RuleError("pool must divide the image size", values, fields=("data.pool",))
-    yield from transparent(data)
+    yield from config.data.unfit(described(config.data))
+    yield from transparent(config.data)
+
+
+def lacks(config: SufficiencyConfig, metric: str, records: int) -> str | None:
+    """Return a message if a run measures no distances of the images that a metric names."""
+    del records
+    has_images = config.data.test or not metric.startswith("distance/test")
+    return None if has_images else "the run has no test images; set data.test: true"
 
 
 def setting(config: SufficiencyConfig, metric: str) -> str:
@@ -110,6 +111,7 @@ SUFFICIENCY = Problem(
         ),
     },
     headline=("distance/train_smallest",),
+    measuring=Measuring(lacks=lacks),
     reading=Reading(
         feasibility=infeasible,
         reserved={"data.digest": "cannot be set in a study file; it is computed from the folder"},

@@ -269,7 +269,7 @@ def fit_gradually(
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
     images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seeds, device)
-    loss = config.loss_on(images.labels, data.info.num_classes)
+    loss: Loss = config.loss
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
         for split, part in data.held_out(config.data).items()
@@ -281,10 +281,10 @@ def fit_gradually(
         means = yield from repeatable(steps, deterministic=config.deterministic)
         with kernels(deterministic=config.deterministic):
             metrics = {f"train/{name}": value for name, value in means.items()}
-            least = how.floor(loss, images.labels, config.batch_size)
-            lowest = None if least is None else how.objective.floor(least)
-            if lowest is not None:
-                metrics["train/excess_loss"] = means["loss"] - lowest
+            if how.lacks_excess(loss) is None:
+                least = how.floor(loss, images.labels, config.batch_size) or 0.0
+                lowest = how.objective.floor(least)
+                metrics["train/excess_loss"] = means["loss"] - (lowest or 0.0)
             evaluated: dict[tuple[str, str], Tensor] = {}
             if (epoch + 1) % config.eval_every == 0:
                 for split, part in held_out.items():
@@ -302,6 +302,7 @@ def fit_gradually(
             subject = Subject(
                 config=config,
                 epoch=epoch,
+                info=data.info,
                 network=state.network.eval(),
                 loss=loss,
                 images=images,

@@ -29,12 +29,7 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
     Returns:
         Class that each class is paired with, (classes,), int64. If class a is paired with b, then b
         is paired with a.
-
-    Raises:
-        ValueError: If the number of classes is odd.
     """
-    if num_classes % 2:
-        raise ValueError(f"class pairing needs an even number of classes, got ({num_classes=}).")
     shuffled = torch.from_numpy(stream(seed, "class pairing").permutation(num_classes))
     paired = torch.empty_like(shuffled)
     paired[shuffled[0::2]] = shuffled[1::2]
@@ -81,15 +76,8 @@ def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> 
 
     Returns:
         (classes, channels, height, width), float32.
-
-    Raises:
-        ValueError: If there are more classes than pixels.
     """
     pixels = shape.numel()
-    if num_classes > pixels:
-        raise ValueError(
-            f"orthogonal views need at least one pixel per class, got ({num_classes=}, {pixels=})"
-        )
     drawn = torch.from_numpy(stream(seed, "view partners").normal(size=(pixels, num_classes)))
     basis, _ = torch.linalg.qr(drawn)
     views: Tensor = (basis.T * pixels**0.5).float().reshape(num_classes, *shape)
@@ -185,9 +173,11 @@ class TrainingImages:
         """Draw the run's subset of the images, the label noise and the second views.
 
         Raises:
-            ValueError: If the subset is larger than the available images, or classes cannot be
-                paired.
+            ValueError: If the subset is larger than the available images, or the views do not fit
+                the classes and pixels.
         """
+        for reason in data.unfit_views(info):
+            raise reason
         drawn = draw_subset(images.labels.numpy(), info.num_classes, data, seed)
         chosen = None if drawn is None else torch.from_numpy(drawn)
         labels = images.labels if chosen is None else images.labels[chosen]

@@ -5,13 +5,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 
-def mixed_cross_entropies(  # noqa: PLR0913  each is a thing of its own
-    logits: Tensor,
-    labels: Tensor,
-    partner_labels: Tensor,
-    lam: Tensor,
-    smoothing: float = 0.0,
-    class_weights: Tensor | None = None,
+def mixed_cross_entropies(
+    logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor, smoothing: float = 0.0
 ) -> Tensor:
     """Return the cross entropy of each image of a mixed batch: nats, (batch,).
 
@@ -28,10 +23,9 @@ def mixed_cross_entropies(  # noqa: PLR0913  each is a thing of its own
         partner_labels: Labels of the partners, (batch,), as `labels`.
         lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
         smoothing: Label smoothing: fraction of each target that is spread evenly over all classes.
-        class_weights: Weight of each class, (classes,); None means 1 for all.
     """
     own, partner = (
-        cross_entropy(logits, target, class_weights, reduction="none", label_smoothing=smoothing)
+        cross_entropy(logits, target, reduction="none", label_smoothing=smoothing)
         for target in (labels, partner_labels)
     )
     return torch.lerp(partner, own, lam.expand_as(own))

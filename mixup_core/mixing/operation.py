@@ -57,6 +57,24 @@ class Operation(Checked, ABC):
     needs_saliency: ClassVar[bool] = False
     """True if training computes the saliency of each pixel and calls `mix_salient`, not `mix`."""
 
+    def unfit(self, size: tuple[int, int]) -> str | None:
+        """Return why images of a size cannot be mixed, such as `it needs even sides`; else None.
+
+        It is called when a study is read, and again before `draw`. By default any size is possible.
+
+        Args:
+            size: Height and width of the images.
+
+        Example:
+            >>> from mixup_core.mixing.puzzlemix import PuzzleMix
+            >>> PuzzleMix().unfit((8, 8)) is None
+            True
+            >>> PuzzleMix().unfit((9, 9))
+            'puzzlemix needs images with an even height and an even width'
+        """
+        del size
+        return None
+
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":

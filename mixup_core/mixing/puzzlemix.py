@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from mixup_core.config.limits import Count, NonNegative, Range
 from mixup_core.mixing.operation import Operation
-from mixup_core.rules import require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,21 +77,22 @@ class PuzzleMix(Operation):
     the mask's blocks are moved.
     """
 
+    def unfit(self, size: tuple[int, int]) -> str | None:
+        has_grid = bool(_grids(size))
+        return (
+            None if has_grid else f"{self.tag} needs images with an even height and an even width"
+        )
+
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
         """Draw the number of blocks along a side of the image for each mixing weight, (weights, 1).
 
         It is one of those of 2, 4, 8 and 16 that divide both the height and the width.
-
-        Raises:
-            RuleError: If the height or the width of the images is odd.
         """
         import numpy as np
 
-        known = [count for count in GRIDS if all(side % count == 0 for side in size)]
-        rule = "`puzzlemix` needs images with an even height and an even width"
-        require(bool(known), rule, _Size(size), "size")
+        known = _grids(size)
         return np.asarray(known)[rng.integers(len(known), size=(len(lam), 1))]
 
     def mix(
@@ -230,9 +230,8 @@ class PuzzleMix(Operation):
         return 1 - least_cost_labels(each, below, beside) / last
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    size: tuple[int, int]
+def _grids(size: tuple[int, int]) -> list[int]:
+    return [count for count in GRIDS if all(side % count == 0 for side in size)]
 
 
 def _on_host(*parts: "Tensor") -> "list[NDArray[np.float64]]":

@@ -32,6 +32,9 @@ class SaliencyMix(Operation):
 
     tag: ClassVar = "saliencymix"
 
+    def unfit(self, size: tuple[int, int]) -> str | None:
+        return None if min(size) >= 2 else f"{self.tag} needs images of at least 2 x 2 pixels"
+
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":

@@ -23,6 +23,7 @@ from mixup_core.images.data.facts import Dataset
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
+from mixup_core.images.run_settings import Planned
 from mixup_core.images.training import TrainingState
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.dataset_checks import checks_of_dataset, pixels_of
@@ -338,7 +339,8 @@ def _declared(config: TrainConfig, member: Any) -> str:
     names = {name for _, records in trained(config)[-1:] for r in records for name in r.metrics}
     absent = sorted(set(getattr(member, "metrics", ())) - names)
     if isinstance(member, Probe):
-        absent = [name for name in absent if not member.lacks(config, name)]
+        last = Planned(config=config, epoch=config.epochs - 1, info=INFO)
+        absent = [name for name in absent if not member.lacks(last, name)]
     # The run of these checks has neither validation images nor averaged weights.
     if lost := [name for name in absent if not _is_of_more(name)]:
         raise BrokenError(f"declared in `metrics`, but never recorded: {', '.join(lost)}")

@@ -14,8 +14,10 @@ class Measuring:
     Example:
         >>> from types import SimpleNamespace
         >>> from mixsweep.plugins import Measuring
-        >>> measuring = Measuring(measures=lambda config, metric: metric == config.quantity)
-        >>> measuring.measures(SimpleNamespace(quantity="gap"), "gap")
+        >>> measuring = Measuring(
+        ...     lacks=lambda config, metric, _: None if config.kind == metric else "set kind"
+        ... )
+        >>> measuring.lacks(SimpleNamespace(kind="gap"), "gap", 1) is None
         True
     """
 
@@ -23,19 +25,15 @@ class Measuring:
     """Metrics that `reports.numbers.predicted` computes from the predictions of the last epoch, by
     name. Claims can use them; records do not contain them.
     """
-    measures: Callable[[Any, str], bool] = lambda config, metric: True
-    """Takes a configuration and the name of a headline metric; returns True if a run of the
-    configuration measures the metric.
-    """
     observed: Callable[[Any, str], Any] = lambda config, metric: config
     """Takes a configuration and the name of a metric; returns a copy in which fields that only
     decide which other metrics are measured, and when, are set to fixed values. If the copies of two
     runs are equal, both runs end with the same value of the metric.
     """
     lacks: Callable[[Any, str, int], str | None] = lambda config, metric, records: None
-    """Takes a configuration, the name of a metric that a claim needs, and a number n. Returns a
-    phrase such as `set quantity to gap`: the setting with which at least n records of the run
-    contain the metric. Returns None if n records contain the metric already.
+    """Takes a configuration, the name of a metric that a claim or headline needs, and a number n.
+    Returns None if the last n records that can contain the metric contain it. Otherwise returns a
+    phrase that says what to set: `set quantity to gap`.
     """
     sample_size: Callable[[Any, str], int | None] = lambda config, metric: None
     """Takes a configuration and the name of a metric. Returns N if the metric is a fraction p of N

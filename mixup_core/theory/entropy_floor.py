@@ -15,6 +15,7 @@ from mixup_core.laws import Erm, Law
 from mixup_core.problem import (
     Comparing,
     Cost,
+    Measuring,
     Metric,
     OneRecord,
     Presentation,
@@ -120,6 +121,11 @@ ENTROPY_FLOOR = Problem(
         ),
     },
     headline=("floor/estimate",),
+    measuring=Measuring(
+        lacks=lambda config, metric, _: (
+            "set target" if metric == "floor/distance" and config.target is None else None
+        )
+    ),
     searching=Searching(
         objectives=("floor/distance", "floor/estimate"),
         unsearchable=("classes", "target"),

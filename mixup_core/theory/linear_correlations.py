@@ -115,6 +115,11 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
     return (classes - 1) / classes * apart + same / classes
 
 
+def has_root(lam: Floats) -> bool:
+    """Return whether the mean excess has its minimum at a finite correlation (see `least_gap`)."""
+    return not bool(np.isin(lam, [0.0, 0.5, 1.0]).all())
+
+
 def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
     """Return the smallest mean excess of the loss over its infimum, and the correlation C there.
 
@@ -131,7 +136,7 @@ def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
     """
     slopes = np.stack([lam, 1 - lam])
     target = float((lam**2 + (1 - lam) ** 2).mean())
-    if np.isin(lam, [0.0, 0.5, 1.0]).all():
+    if not has_root(lam):
         return 0.0, math.inf
 
     from scipy.optimize import brentq

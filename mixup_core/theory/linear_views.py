@@ -38,6 +38,7 @@ from mixup_core.theory.linear_correlations import (
     equal_excess,
     equal_gap,
     gradient_correlations,
+    has_root,
     least_gap,
     pair_excess,
     sampled_correlations,
@@ -63,6 +64,11 @@ class Excess(Checked):
     """Factor by which both correlations of class 0 are multiplied."""
     points: Annotated[int, Range(2, 1000)] = 200
     """Number of training points; the loss is the mean over all their ordered pairs."""
+
+    @property
+    def is_equal(self) -> bool:
+        """True if all correlations are equal, so that the excess has a closed form."""
+        return self.first == self.second and self.first_class == 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,7 +179,7 @@ def _excess(config: LinearViewsConfig, model: Excess, gamma: float) -> dict[str,
     logits[np.arange(model.points), labels] = own_logit
     nodes = config.law.nodes(config.nodes)
     mean = float(np.mean([pair_excess(logits, labels, lam).mean() for lam in nodes]))
-    if model.first == model.second and model.first_class == 1:
+    if model.is_equal:
         exact = equal_excess(gamma * model.first, config.law, config.classes, config.nodes)
         return {"excess/measured": mean, "excess/exact": exact}
     return {"excess/measured": mean}
@@ -188,7 +194,7 @@ def _gap(config: LinearViewsConfig, gap: Gap, correlation: float) -> dict[str, f
         "gap/sampled": least_gap(drawn, config.classes)[0],
         "gap/at_scale": float(equal_gap(correlation, nodes, config.classes).mean()),
     }
-    return measured | ({"gap/best_scale": best} if math.isfinite(best) else {})
+    return measured | ({"gap/best_scale": best} if has_root(nodes) else {})
 
 
 def _gradients(config: LinearViewsConfig, quantity: Gradients, c: float) -> dict[str, float]:
@@ -206,17 +212,20 @@ def _gradients(config: LinearViewsConfig, quantity: Gradients, c: float) -> dict
     }
 
 
-def measures(config: LinearViewsConfig, metric: str) -> bool:
-    """Return whether a run measures a metric: whether the metric belongs to `config.quantity`."""
-    heads = {Excess: "excess", Gap: "gap", Gradients: "gradient"}
-    return metric.partition("/")[0] == heads[type(config.quantity)]
-
-
 def lacks(config: LinearViewsConfig, metric: str, records: int) -> str | None:
     """Return None if a run measures a metric, else how to measure it: `set quantity to gap`."""
     del records
-    quantity = {"excess": "excess", "gap": "gap"}.get(metric.partition("/")[0], "gradients")
-    return None if measures(config, metric) else f"set quantity to {quantity}"
+    heads: dict[str, type[Excess | Gap | Gradients]] = {
+        "excess": Excess, "gap": Gap, "gradient": Gradients
+    }  # fmt: skip
+    kind = heads.get(metric.partition("/")[0])
+    if kind is not None and not isinstance(config.quantity, kind):
+        return f"set quantity to {kind.tag}"
+    if metric == "excess/exact" and isinstance(config.quantity, Excess):
+        return None if config.quantity.is_equal else "set first equal to second and first_class: 1"
+    if metric == "gap/best_scale" and not has_root(config.law.nodes(config.nodes)):
+        return "under this law, the gap falls without end; set another law"
+    return None
 
 
 LINEAR_VIEWS = Problem(
@@ -257,10 +266,7 @@ LINEAR_VIEWS = Problem(
     },
     headline=("excess/measured", "gap/minimum", "gradient/second"),
     axis=Axis(label="scale of the model", unit="doubling", scale="log", metric="scale"),
-    measuring=Measuring(
-        measures=measures,
-        lacks=lacks,
-    ),
+    measuring=Measuring(lacks=lacks),
     searching=Searching(
         objectives=("excess/measured", "gap/minimum"),
         unsearchable=("classes", "quantity"),

@@ -35,6 +35,7 @@ from mixup_core.problem import (
     Axis,
     Comparing,
     Keying,
+    Measuring,
     Metric,
     Presentation,
     Problem,
@@ -209,6 +210,13 @@ MIXUP_EXPANSION = Problem(
         "points": Metric(label="training points", least=0.0),
     },
     headline=("loss/test",),
+    measuring=Measuring(
+        lacks=lambda config, metric, _: (
+            "set a law that mixes"
+            if metric.startswith("expansion/") and not config.law.mixes
+            else None
+        )
+    ),
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
     keying=Keying(corrected=corrections_of),
     searching=Searching(

@@ -355,6 +355,9 @@ MOONS = Problem(
     headline=("margin/least",),
     axis=Axis(label="training steps", unit="record", metric="step"),
     measuring=Measuring(
+        lacks=lambda config, metric, _: (
+            "set compared" if metric.startswith("optimum/") and config.compared is None else None
+        ),
         sample_size=lambda config, metric: (
             config.points if metric in {"train/error", "optimum/own"} else None
         ),

@@ -197,24 +197,25 @@ class ClaimsReader:
         is_averaged = isinstance(that.readout, Averaged)
         metric = f"{that.metric}_averaged" if is_averaged else that.metric
         is_lead = that.metric in problem.headline
-        number = 1 if that.readout is None or is_lead else that.readout.evaluations
         for arm in that.arms:
             config = (self._arms or {}).get(arm)
             if config is None:
                 continue
             if self._is_confirmed and problem.searching.held_out is not None:
                 config = problem.searching.held_out.revealed(config)
+            number = 1 if is_lead else self._num_records(config, that.readout)
             if lacks := problem.measuring.lacks(config, metric, number):
                 text = f"arm {arm} records no {metric}, so the claim can never be decided"
                 self._read.report(at, f"{text}: {lacks}")
                 return
 
-    def check_headline(self, at: At, metric: str) -> None:
-        """Report a fault if some arm does not record the headline metric at each evaluation.
+    def check_headline(self, at: At, metric: str, readout: ClaimReadout) -> None:
+        """Report a fault if some arm does not record the headline metric where it is read out.
 
         Args:
             at: Place of the metric in the study file.
             metric: Name of the metric by which arms are compared.
+            readout: Rule by which one number stands for a run.
         """
         if metric in self._problem.measuring.predicted:
             text = f"{metric} is computed from predictions, and is not recorded at each evaluation"
@@ -224,12 +225,16 @@ class ClaimsReader:
             self._check_metric(at, metric)
             return
         for name, config in (self._arms or {}).items():
-            if not self._problem.measuring.measures(config, metric):
-                text = f"arm {name} does not record {metric} at each evaluation"
-                evaluations = self._problem.cost.evaluations(config)
-                lacks = self._problem.measuring.lacks(config, metric, evaluations)
-                self._read.report(at, f"{text}: {lacks}" if lacks else text)
+            number = self._num_records(config, readout)
+            if lacks := self._problem.measuring.lacks(config, metric, number):
+                self._read.report(at, f"arm {name} does not record {metric}: {lacks}")
                 return
+
+    def _num_records(self, config: Config, readout: ClaimReadout | None) -> int:
+        """Return how many of the last records of a run must have a metric that is read out."""
+        if isinstance(readout, ByValidation):  # the validation error can select any of them
+            return self._problem.cost.evaluations(config)
+        return 1 if readout is None else readout.evaluations
 
     def check_readout(
         self, at: At, readout: ClaimReadout, of: Collection[str] | None = None
@@ -249,9 +254,8 @@ class ClaimsReader:
                 continue
             if isinstance(readout, ByValidation):
                 for metric, images in ((VALIDATION, "validation"), ("test/error", "test")):
-                    if metric not in self._problem.metrics or not self._problem.measuring.measures(
-                        config, metric
-                    ):
+                    known = metric in self._problem.metrics
+                    if not known or self._problem.measuring.lacks(config, metric, 1):
                         text = f"{readout} needs {images} images, and arm {name} has none"
                         hint = "; set data.val_size or data.folds" if images == "validation" else ""
                         self._read.report(at, f"{text}{hint}")

@@ -119,7 +119,7 @@ class StudyReader:
         references = said.references(self._written.get("references", REFUSED))
         untrained = said.untrained(self._written.get("untrained", REFUSED))
         if keys.headline is not None:
-            said.check_headline(("headline",), keys.headline)
+            said.check_headline(("headline",), keys.headline, keys.readout)
         said.check_readout(("readout",), keys.readout)
         claims = said.claims(self._written.get("claims", REFUSED))
         if self._read.faults:

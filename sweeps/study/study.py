@@ -120,7 +120,7 @@ class Study:
         if self.lead is not None:
             return self.lead
         for metric in problem.headline:
-            if any(problem.measuring.measures(config, metric) for config in self.arms.values()):
+            if any(problem.measuring.lacks(c, metric, 1) is None for c in self.arms.values()):
                 return metric
         return problem.headline[-1]
 

@@ -333,7 +333,6 @@ def test_a_field_that_is_not_listed_is_refused_by_the_reader_and_by_the_schema(p
 
 
 EXAMPLES: dict[str, dict[str, Any]] = {
-    "class_weights.values": {"class_weights": {"given": [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]}},
     "model.weights": {
         "model.name": "timm",
         "model.architecture": "resnet18",

@@ -28,7 +28,6 @@ from mixup_core.config.parts import members
 from mixup_core.images.choices.averaging import Averaging
 from mixup_core.images.choices.rates import LrSchedule
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.losses.class_weights import ClassWeights
 from mixup_core.images.losses.loss import LossChoice
 from mixup_core.images.training import fit
 from mixup_core.laws.schedules import Schedule
@@ -37,7 +36,7 @@ from mixup_core.plugins.registers import REGISTERS
 
 PACKAGES = ("mixsweep", "mixup_core")
 METHODS = (FunctionType, classmethod, staticmethod, property, cached_property)
-UNIONS = (Schedule, LrSchedule, Averaging, Partner, LossChoice, ClassWeights)
+UNIONS = (Schedule, LrSchedule, Averaging, Partner, LossChoice)
 CHOICES = {
     f"{kind.__module__}.{kind.__qualname__}": kind
     for kinds in (

@@ -1,6 +1,7 @@
 """DataConfig: the dataset of a run and how its images are prepared."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -8,9 +9,19 @@ from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Among, Count, Distinct, Range, Share, Whole
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.unchanged import Unchanged
-from mixup_core.images.data.catalog import DATA_NAMES
+from mixup_core.images.data.catalog import DATA_NAMES, DatasetInfo
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS, NUM_SEVERITIES
-from mixup_core.rules import require
+from mixup_core.rules import RuleError, require
+
+SPLIT = (
+    "data.num_train",
+    "data.train_fraction",
+    "data.val_size",
+    "data.folds",
+    "data.folder",
+    "data.name",
+)
+"""Paths of the fields that determine the number of training images."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -217,6 +228,16 @@ class DataConfig(Checked):
         """
         return self.views in {"concat", "added"}
 
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the held-out images, `val`, `test` and `test_<corruption>`, before the slash."""
+        named = (*(f"test_{name}" for name in self.corruptions), "test_corrupted")
+        corrupted = named if self.corruptions else ()
+        return (
+            *(("val",) if self.holds_out else ()),
+            *(("test", *corrupted) if self.test else ()),
+        )
+
     def num_held_out(self, available: int) -> int:
         """Return the number of training images held out for validation (metrics `val/*`).
 
@@ -239,6 +260,92 @@ class DataConfig(Checked):
         if self.train_fraction is not None:
             return max(1, math.floor(self.train_fraction * available + 0.5))
         return available if self.num_train is None else self.num_train
+
+    def num_available(self, info: DatasetInfo) -> int:
+        """Return the number of images from which the training subset is drawn.
+
+        Test images count if the run trains on them (`oracle`). The result is at most 0 if
+        `val_size` is too large.
+        """
+        held_out = self.num_held_out(info.num_train)
+        return info.num_train - held_out + (info.num_test if self.oracle else 0)
+
+    def num_images(self, info: DatasetInfo) -> int:
+        """Return the number of training images in one epoch."""
+        return self.size_of_subset(self.num_available(info))
+
+    def unfit(self, info: DatasetInfo) -> Iterator[RuleError]:
+        """Yield the reasons why these settings do not fit the dataset that `info` describes."""
+        if info.num_classes < 2:
+            yield RuleError(
+                "training needs two classes or more",
+                {"classes": info.num_classes},
+                fields=("data.folder", "data.name"),
+            )
+        if info.image_size % self.pool:
+            yield RuleError(
+                "pool must divide the image size",
+                {"pool": self.pool, "image_size": info.image_size},
+                fields=("data.pool", "data.image_size", "data.name"),
+            )
+        for path, given in (("pixel_mean", self.pixel_mean), ("pixel_std", self.pixel_std)):
+            if given is not None and len(given) != info.channels:
+                yield RuleError(
+                    f"{path} needs one value per channel",
+                    {path: given, "channels": info.channels},
+                    fields=(f"data.{path}", "data.name"),
+                )
+        yield from self.unfit_views(info)
+        available = self.num_available(info)
+        if available < 1:
+            yield RuleError(
+                "val_size < training images",
+                {
+                    "val_size": self.num_held_out(info.num_train),
+                    "training images": info.num_train,
+                },
+                fields=("data.val_size", "data.folds", "data.folder", "data.name"),
+            )
+            return
+        num_train = self.size_of_subset(available)
+        each = num_train // max(info.num_classes, 1)
+        if num_train > available:
+            yield RuleError(
+                "num_train must be at most the number of training images that are not held out",
+                {"num_train": num_train, "images not held out": available},
+                fields=SPLIT,
+            )
+        elif self.pairs_classes and num_train < info.num_classes:
+            yield RuleError(
+                "two views need a training image of each class",
+                {"training images": num_train, "classes": info.num_classes},
+                fields=("data.num_train", "data.train_fraction", "data.val_size", "data.views"),
+            )
+        elif self.balanced and not self.oracle and each > info.smallest_class:
+            yield RuleError(
+                "a balanced subset needs enough images of each class",
+                {
+                    "images wanted of each class": each,
+                    "images in the smallest class": info.smallest_class,
+                },
+                fields=("data.balanced", *SPLIT),
+            )
+
+    def unfit_views(self, info: DatasetInfo) -> Iterator[RuleError]:
+        """Yield the reasons why the dataset has not the classes or pixels that `views` needs."""
+        if self.pairs_classes and info.num_classes % 2:
+            yield RuleError(
+                "class pairing needs an even number of classes",
+                {"classes": info.num_classes},
+                fields=("data.views", "data.folder", "data.name"),
+            )
+        values = info.channels * (info.image_size // self.pool) ** 2
+        if self.views == "orthogonal" and info.num_classes > values:
+            yield RuleError(
+                "orthogonal views need at least as many pixel values in an image as classes",
+                {"pixel values": values, "classes": info.num_classes},
+                fields=("data.views", "data.pool", "data.image_size", "data.name"),
+            )
 
     def as_loaded(self) -> "DataConfig":
         """Return a copy of this configuration, with defaults in fields that do not affect loading.

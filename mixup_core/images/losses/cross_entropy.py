@@ -44,20 +44,23 @@ class CrossEntropy(Checked):
 
         return mixed_cross_entropies(logits, labels, partner_labels, lam, self.smoothing)
 
+    @property
+    def lacks_floor(self) -> str | None:
+        """Why the infimum of the mean loss is unknown: smoothed labels; else None."""
+        return "with label smoothing; set loss.smoothing: 0" if self.smoothing > 0 else None
+
     def floor(
         self,
         law: Law,
         labels: "Tensor",
         partner: Literal["dataset", "permutation"],
         batch_size: int,
-    ) -> float | None:
-        """Return the infimum of the mean loss over all classifiers; None with label smoothing.
+    ) -> float:
+        """Return the infimum of the mean loss over all classifiers, without label smoothing.
 
         `mixup_core.mixing.loss_floor` computes it from the law of lam, the labels of all training
         images, and the way in which partners are drawn.
         """
         from mixup_core.mixing.loss_floor import loss_floor
 
-        if self.smoothing > 0:
-            return None
         return loss_floor(law, labels, partner, batch_size)

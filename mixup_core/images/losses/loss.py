@@ -29,14 +29,18 @@ class Loss(Protocol):
             lam: Weight of `labels`, in [0, 1], () or (batch,).
         """
 
+    @property
+    def lacks_floor(self) -> str | None:
+        """Why the infimum of the mean loss is unknown, and what to set; None if it is known."""
+
     def floor(
         self,
         law: Law,
         labels: "Tensor",
         partner: Literal["dataset", "permutation"],
         batch_size: int,
-    ) -> float | None:
-        """Return the infimum of the mean loss over all classifiers; None if it is unknown.
+    ) -> float:
+        """Return the infimum of the mean loss over all classifiers; `lacks_floor` must be None.
 
         Args:
             law: Law of the mixing weight.

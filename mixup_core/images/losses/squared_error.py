@@ -24,6 +24,7 @@ class SquaredError:
     """
 
     tag: ClassVar = "squared-error"
+    lacks_floor: ClassVar[str | None] = None
 
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"

@@ -2,15 +2,21 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from mixup_core.images.epoch import Epoch
     from mixup_core.images.probes.subject import Subject
+    from mixup_core.images.run_settings import Planned
+
+_REACH = 0.25
+"""Largest distance of lam from 1/2 in the middle of its range."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,23 +63,25 @@ class FilterScores(Probe):
         ),
     }
 
-    def lacks(self, config: Any, metric: str) -> str | None:
-        """Return a message if the run has no teacher, which this probe needs; else None."""
-        del metric
-        has_teacher = getattr(config.objective, "teacher", None) is not None
-        return None if has_teacher else "the run has no teacher; set objective to filter"
+    def lacks(self, planned: "Planned", metric: str) -> str | None:
+        how = planned.how
+        if not isinstance(planned.config.objective, Guided):
+            return "the run has no teacher; set objective to filter"
+        if not how.is_mixed:
+            return f"nothing is mixed in epoch {planned.epoch}; set mix.law to a law that mixes"
+        if metric == "filter/middle_ratio" and not 1e-9 < _share_in_the_middle(how) < 1 - 1e-9:
+            return "it needs values of lam above and below a distance of 1/4 from 1/2; set mix.law"
+        return None
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return the statistics of r after an epoch, by metric name.
 
-        r is the teacher's loss minus the student's loss of a mixed image. Without a teacher, or in
-        an epoch that does not mix, there are no values.
+        r is the teacher's loss minus the student's loss of a mixed image.
         """
         import torch
         from torch.nn.functional import one_hot
 
-        if subject.teacher is None or not subject.how.is_mixed:
-            return {}
+        assert subject.teacher is not None, "`lacks` needs an objective with a teacher"
         scores, distances, weights = [], [], []
         with torch.no_grad():
             for batch in subject.mixed():
@@ -86,7 +94,7 @@ class FilterScores(Probe):
                 distances.append((logits.double().softmax(1) - target).norm(dim=1))
                 weights.append(lam.squeeze(1))
             found = self._measured(torch.cat(scores), torch.cat(distances), torch.cat(weights))
-        return {name: value for name, value in found.items() if not math.isnan(value)}
+        return {name: value for name, value in found.items() if math.isfinite(value)}
 
     def _measured(self, scores: "Tensor", distances: "Tensor", lam: "Tensor") -> dict[str, float]:
         """Return the metrics, NaN if one is not defined. Values are copied from the device once.
@@ -99,7 +107,7 @@ class FilterScores(Probe):
         import torch
 
         size = scores.abs()
-        is_middle = ((lam - 0.5).abs() < 0.25).double()
+        is_middle = ((lam - 0.5).abs() < _REACH).double()
         middle = (size * is_middle).sum() / is_middle.sum()
         ends = (size * (1 - is_middle)).sum() / (1 - is_middle).sum()
         ranks = torch.stack([part.argsort().argsort().double() for part in (scores, distances)])
@@ -113,3 +121,12 @@ class FilterScores(Probe):
             ]
         ).tolist()
         return dict(zip(self.metrics, values, strict=True))
+
+
+def _share_in_the_middle(how: "Epoch") -> float:
+    """Return the probability that lam of a mixed image is near 1/2, if it is the label's weight."""
+    low, high = math.nextafter(0.5 - _REACH, 1), math.nextafter(0.5 + _REACH, 0)
+    first = how.label_law or how.law
+    second = first if how.second is None else how.label_law or how.second_law or how.law
+    shares = [law.moments_within(low, high)[0] for law in (first, second)]
+    return how.probability * (shares[0] + how.second_probability * (shares[1] - shares[0]))

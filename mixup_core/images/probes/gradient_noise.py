@@ -9,6 +9,7 @@ from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
     from mixup_core.images.probes.subject import Subject
+    from mixup_core.images.run_settings import Planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,11 +35,13 @@ class GradientNoise(Probe):
         "train/gradient_noise": Metric(label="standard deviation of the batch gradient", least=0.0)
     }
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the spread of the batches' gradients after an epoch, by metric name.
+    def lacks(self, planned: "Planned", metric: str) -> str | None:
+        del metric
+        has_more = planned.num_images > planned.config.batch_size
+        return None if has_more else "an epoch has a single batch; set a smaller batch_size"
 
-        An epoch with a single batch gives no value.
-        """
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return the spread of the batches' gradients after an epoch, by metric name."""
         import torch
 
         objective = subject.how.objective
@@ -53,7 +56,5 @@ class GradientNoise(Probe):
                 total.to(gradient) + gradient,
             )
             count += 1
-        if count < 2:
-            return {}
         spread = float(squares - total @ total / count) / (count - 1)
         return {"train/gradient_noise": math.sqrt(max(0.0, spread))}

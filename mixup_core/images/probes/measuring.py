@@ -27,9 +27,13 @@ def probed_values(subject: Subject, probes: Sequence[Probe], eval_every: int) ->
     found: dict[str, float] = {}
     for probe in probes:
         if (subject.epoch + 1) % (probe.every or eval_every) == 0:
+            names = {name for name in probe.metrics if probe.lacks(subject, name) is None}
+            if not names:
+                continue
             before = _given(subject) if is_of_plugin(probe) else {}
             before = {name: tensor.detach().clone() for name, tensor in before.items()}
-            found |= _numbers(probe.tag, probe.metrics.keys(), probe.measure(subject))
+            values = _numbers(probe.tag, probe.metrics.keys(), probe.measure(subject))
+            found |= {name: value for name, value in values.items() if name in names}
             for name, tensor in _given(subject).items() if before else ():
                 if not torch.allclose(
                     tensor.detach(), before[name], rtol=0, atol=0, equal_nan=True

@@ -8,6 +8,7 @@ from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
     from mixup_core.images.probes.subject import Subject
+    from mixup_core.images.run_settings import Planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +32,11 @@ class MixupLoss(Probe):
         "train/mixup_floor": Metric(label="lower bound of the mixup loss", unit="nats", least=0.0),
         "train/mixup_excess": Metric(label="mixup loss minus its lower bound", unit="nats"),
     }
+
+    def lacks(self, planned: "Planned", metric: str) -> str | None:
+        if metric == "train/mixup_loss":
+            return None
+        return planned.how.lacks_floor(planned.config.loss)
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return the mean loss on mixed images after an epoch, by metric name.

@@ -62,7 +62,10 @@ class NeuralCollapse(Probe):
         import torch
         from torch import nn
 
-        layer = [part for part in subject.network.modules() if isinstance(part, nn.Linear)][-1]
+        layers = [part for part in subject.network.modules() if isinstance(part, nn.Linear)]
+        if not layers:
+            raise ValueError(f"the probe {self.tag} needs a network that has a linear layer")
+        layer = layers[-1]
         features: list[Tensor] = []
         hook = layer.register_forward_pre_hook(
             lambda _, inputs: features.append(inputs[0].double())

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
@@ -12,6 +12,7 @@ from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
     from mixup_core.images.probes.subject import Subject
+    from mixup_core.images.run_settings import Planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,24 +54,29 @@ class Probe(Checked, ABC):
     every: Count | None = None
     """Number of epochs between measurements; must divide `epochs`. None: `eval_every`."""
 
-    def lacks(self, config: Any, metric: str) -> str | None:
-        """Return a message that says what to set if a metric is not recorded; None if it is.
+    def lacks(self, planned: "Planned", metric: str) -> str | None:
+        """Return a message that says what to set if an epoch does not record a metric; else None.
 
-        This method is called when a study is read, if a claim or headline needs the metric. By
-        default it returns None.
+        This method is called when a study is read, if a claim or headline needs the metric, and
+        after each epoch in which the probe is due: `measure` is not called if no metric is
+        recorded. Missing images (`test/*`, `val/*`) need no message. By default it returns None.
 
         Args:
-            config: Configuration of a run, which has this probe.
+            planned: The epoch as it is known before training: `planned.config`, with this probe;
+                `planned.how`, the settings of the epoch; `planned.info`, sizes of the dataset.
             metric: A name in `metrics`.
 
         Example:
             >>> from mixup_core.images.config import TrainConfig
             >>> from mixup_core.images.probes.filter_scores import FilterScores
+            >>> from mixup_core.images.data.sets.digits import DATASET
+            >>> from mixup_core.images.run_settings import Planned
             >>> config = TrainConfig(epochs=1, batch_size=8)
-            >>> FilterScores().lacks(config, "filter/low_fraction")
+            >>> planned = Planned(config=config, epoch=0, info=DATASET.info)
+            >>> FilterScores().lacks(planned, "filter/low_fraction")
             'the run has no teacher; set objective to filter'
         """
-        del config, metric
+        del planned, metric
         return None
 
     @abstractmethod

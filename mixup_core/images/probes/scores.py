@@ -8,6 +8,7 @@ from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
     from mixup_core.images.probes.subject import Subject
+    from mixup_core.images.run_settings import Planned
 
 _LABELS = {
     "accuracy": ("accuracy", "%"),
@@ -46,6 +47,13 @@ class Scores(Probe):
         for split, title in (("test", "test"), ("val", "validation"))
         for name, (label, unit) in _LABELS.items()
     }
+
+    def lacks(self, planned: "Planned", metric: str) -> str | None:
+        split, data, info = metric.partition("/")[0], planned.config.data, planned.info
+        count = info.num_test if split == "test" else data.num_held_out(info.num_train)
+        if "auroc" not in metric or count >= info.num_classes:
+            return None
+        return f"{count} images have not all {info.num_classes} classes; set a larger data.val_size"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return accuracy, balanced accuracy and AUROC after an epoch, by metric name."""

@@ -9,22 +9,18 @@ from torch import Tensor, nn
 
 from mixup_core.images.batch import Batch
 from mixup_core.images.batches import Draws, batches
-from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation_size import images_per_batch
 from mixup_core.images.forward import Forward, HiddenMix, forward
 from mixup_core.images.losses.loss import Loss
-from mixup_core.images.run_settings import RunSettings
+from mixup_core.images.run_settings import Planned
 from mixup_core.images.saliency import gradient_norms
 from mixup_core.images.views import EvaluationImages, TrainingImages
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Subject:
+class Subject(Planned):
     """Network and images after an epoch, given to probes, which must not modify them."""
 
-    config: RunSettings
-    epoch: int
-    """The finished epoch, 0-based."""
     network: nn.Module
     """The network in evaluation mode."""
     loss: Loss
@@ -41,11 +37,6 @@ class Subject:
         default_factory=dict, init=False, repr=False
     )
     """Cache of results of `outputs`, by gamma, because several probes use them."""
-
-    @property
-    def how(self) -> Epoch:
-        """Training settings of the finished epoch: mixing law, operation, objective."""
-        return self.config.in_epoch(self.epoch)
 
     def logits(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
         """Return the network's logits of some images, (images, classes), float32.

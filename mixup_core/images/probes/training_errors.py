@@ -1,7 +1,7 @@
 """Training errors: errors on training images, by view, and by right and wrong labels."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from mixup_core.images.probes.subject import Subject
+    from mixup_core.images.run_settings import Planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,11 +158,13 @@ class LabelErrors(Probe):
         ),
     }
 
-    def lacks(self, config: Any, metric: str) -> str | None:
-        """Return a message if a metric needs label noise and the run has none; else None."""
-        if metric == "train/clean_error" or config.data.label_noise:
-            return None
-        return "the run has no label noise; set data.label_noise"
+    def lacks(self, planned: "Planned", metric: str) -> str | None:
+        noise = planned.config.data.label_noise
+        if noise == 0 and metric != "train/clean_error":
+            return "the run has no label noise; set data.label_noise"
+        if noise == 1 and metric in {"train/clean_error", "train/clean_lead"}:
+            return "all labels of the run are wrong; set data.label_noise below 1"
+        return None
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return errors on images with right and wrong labels after an epoch, by metric name."""

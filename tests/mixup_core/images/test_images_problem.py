@@ -3,7 +3,7 @@ import pytest
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.problem import IMAGES, num_images, setting
+from mixup_core.images.problem import IMAGES, sample_size, setting
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from mixup_core.images.problem import IMAGES, num_images, setting
 def test_num_images_is_the_number_of_training_images_of_an_epoch(
     data: DataConfig, size: int
 ) -> None:
-    assert num_images(TrainConfig(data=data, epochs=1, batch_size=7)) == size
+    assert IMAGES.cost.work(TrainConfig(data=data, epochs=1, batch_size=7)) == size
 
 
 def test_the_setting_names_the_image_size_when_images_are_resized() -> None:
@@ -43,3 +43,25 @@ def test_the_setting_names_training_images_for_metrics_of_training(
 ) -> None:
     config = TrainConfig(data=DataConfig(name="digits", val_size=37), epochs=1, batch_size=7)
     assert setting(config, metric) == f"digits, {images} images"
+
+
+@pytest.mark.parametrize(
+    ("metric", "severity", "images", "size"),
+    [
+        ("test_fog/error", 3, "10 000 test images under fog at severity 3", 10_000),
+        ("test_fog/error", None, "10 000 test images under fog at all 5 severities", None),
+        (
+            "test_corrupted/error",
+            1,
+            "10 000 test images at severity 1, mean of 2 corruptions",
+            None,
+        ),
+    ],
+)
+def test_corrupted_images_are_counted_once_for_each_corruption_and_severity(
+    metric: str, severity: int | None, images: str, size: int | None
+) -> None:
+    data = DataConfig(name="cifar10", corruptions=("fog", "glass_blur"), severity=severity)
+    config = TrainConfig(data=data, epochs=1, batch_size=7)
+    assert setting(config, metric) == f"CIFAR-10, {images}"
+    assert sample_size(config, metric) == size

@@ -14,7 +14,7 @@ from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data_remarks import shared_images
-from mixup_core.images.needs import ImageData, described, memory, num_available
+from mixup_core.images.needs import ImageData, described, memory
 from tests.mixup_core.small_files import (
     NUM_TEST,
     NUM_TRAIN,
@@ -208,7 +208,7 @@ def test_memory_is_the_pixel_bytes_of_all_images_at_their_size(fashion: FashionM
 def test_num_available_leaves_out_held_out_images_and_includes_oracle_test_images(
     data: DataConfig, available: int
 ) -> None:
-    assert num_available(data, CATALOG["digits"]) == available
+    assert data.num_available(CATALOG["digits"]) == available
 
 
 def test_test_images_equal_to_training_images_give_a_warning(pets: Path, root: Path) -> None:

@@ -20,6 +20,7 @@ from mixup_core.images.evaluation import logits_of
 from mixup_core.images.probes.changed_images import CHANGES, CONTRAST, NOISE_SD, changed
 from mixup_core.images.probes.gradient_norm import gradient_of
 from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm, norm_and_error
+from mixup_core.images.probes.measuring import probed_values
 from mixup_core.images.probes.outside_images import OUTSIDE, area_above
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.subject import Subject
@@ -56,6 +57,7 @@ def _subject(config: TrainConfig, splits: Splits, network: nn.Module | None = No
     return Subject(
         config=config,
         epoch=0,
+        info=splits.info,
         network=network.eval(),
         loss=config.loss,
         images=images,
@@ -65,7 +67,7 @@ def _subject(config: TrainConfig, splits: Splits, network: nn.Module | None = No
 
 
 def _measured(probe: str, subject: Subject) -> dict[str, float]:
-    return dict(PROBES[probe]().measure(subject))
+    return probed_values(subject, [PROBES[probe]()], eval_every=1)
 
 
 def _all(subject: Subject) -> tuple[Tensor, Tensor]:
@@ -408,8 +410,10 @@ def test_label_errors_separate_clean_and_wrong_labels(linear: TrainConfig, split
 def test_filter_scores_compare_the_teacher_with_the_student(
     linear: TrainConfig, splits: Splits
 ) -> None:
-    subject = _subject(with_values(linear, {"mix.law": {"beta": 1.0}}), splits)
-    assert _measured("filter-scores", subject) == {}
+    values = {"mix.law": {"beta": 1.0}, "objective": {"filter": {"teacher": "erm"}}}
+    subject = _subject(with_values(linear, values), splits)
+    alone = _subject(with_values(linear, {"mix.law": {"beta": 1.0}}), splits)
+    assert _measured("filter-scores", alone) == {}
 
     def worst(images: Tensor, hidden: object = None) -> Tensor:
         return 100 * torch.randn(len(images), 4, generator=torch.Generator().manual_seed(0))

@@ -147,11 +147,10 @@ def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(
 
 _STEP: dict[str, Any] = {
     "optimizer": {"name": "adamw", "clip_norm": 0.1, "decayed": "weights", "weight_decay": 0.01},
-    "class_weights": "balanced",
 }
 
 
-def test_a_run_with_class_weights_clipping_and_groups_resumes_with_the_same_bits(
+def test_a_run_with_clipping_and_groups_resumes_with_the_same_bits(
     config: TrainConfig, splits: Splits
 ) -> None:
     config = with_values(config, {**_STEP, "mix.law": {"beta": 1.0}})
@@ -164,13 +163,8 @@ def test_a_run_with_class_weights_clipping_and_groups_resumes_with_the_same_bits
     assert resumed.to_bytes() == end
 
 
-def test_class_weights_of_1_change_no_bit_and_other_class_weights_change_the_state(
-    config: TrainConfig, splits: Splits
-) -> None:
+def test_clipping_above_every_gradient_changes_no_bit(config: TrainConfig, splits: Splits) -> None:
     _, end = _trained(config, splits)
-    for values, is_equal in (((1, 1, 1, 1), True), ((1, 1, 1, 2), False)):
-        weighted = with_values(config, {"class_weights": {"given": values}})
-        assert (_trained(weighted, splits)[1] == end) is is_equal
     unclipped = with_values(config, {"optimizer.clip_norm": 1e6})
     assert _trained(unclipped, splits)[1] == end
 

@@ -365,12 +365,12 @@ def test_a_study_can_set_its_headline_metric(tmp_path: Path) -> None:
         ("test/acuracy", "names no metric of the problem, got 'test/acuracy'"),
         (
             "val/error",
-            "arm erm does not record val/error at each evaluation: the run has no validation "
-            "images; set data.val_size",
+            "arm erm does not record val/error: the run has no validation images; set "
+            "data.val_size",
         ),
         (
             "test/auroc",
-            "arm erm does not record test/auroc at each evaluation: add the probe scores to probes",
+            "arm erm does not record test/auroc: add the probe scores to probes",
         ),
         ("predicted/auroc", "predicted/auroc is computed from predictions, and is not recorded"),
     ],
@@ -383,14 +383,16 @@ def test_a_headline_that_some_arm_does_not_record_is_refused(
     assert message in line
 
 
-def test_a_headline_probe_must_be_recorded_at_each_evaluation(tmp_path: Path) -> None:
+def test_a_headline_probe_must_be_recorded_where_it_is_read_out(tmp_path: Path) -> None:
     (metric,) = Probe.catalogue["weight-norm"].metrics
-    for every, is_refused in ((1, False), (2, True)):
+    for every, readout, is_refused in ((1, 2, False), (2, 1, False), (4, 2, True)):
         text = ARMS.replace("base: {", f"base: {{probes: [{{weight-norm: {every}}}], ", 1)
-        text += f"headline: {metric}\n"
+        text += f"headline: {metric}\n" + (
+            f"readout: {{mean_of_last: {readout}}}\n" if readout > 1 else ""
+        )
         if is_refused:
             (line,) = refusals(tmp_path, text)
-            assert f"arm erm does not record {metric} at each evaluation" in line
+            assert f"arm erm does not record {metric}: 2 records of the metric" in line
         else:
             assert read(tmp_path, text).headline == metric
 
