@@ -41,7 +41,12 @@ KEPT = 0
 """Seed at which the final states were kept."""
 
 
-@pytest.fixture(params=HOMES, ids=lambda home: home.name)
+@pytest.fixture(
+    params=[
+        pytest.param(home, id=home.name, marks=[] if home == NEWEST else pytest.mark.long)
+        for home in HOMES
+    ]
+)
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a home that an earlier commit wrote."""
     return copied(request.param, tmp_path / "home")
@@ -87,9 +92,11 @@ def rewrite(store: Store, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("added", [{}, {"cluster": ["a field of a later version"]}])
+@pytest.mark.parametrize("stored", HOMES, ids=lambda home: home.name)
 def test_runs_stored_by_another_version_are_not_trained_again(
-    home: Path, added: Mapping[str, Any]
+    stored: Path, added: Mapping[str, Any], tmp_path: Path
 ) -> None:
+    home = copied(stored, tmp_path / "home")
     study, store = load_study(str(home / "old.yaml")), Store(str(home / "store"))
     if added:
         rewrite(store, **added)

@@ -64,6 +64,7 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.long
 def test_the_documentation_builds_without_a_warning_and_its_links_lead_somewhere(
     html: Path,
 ) -> None:
@@ -76,6 +77,7 @@ def test_the_documentation_builds_without_a_warning_and_its_links_lead_somewhere
     assert not missing
 
 
+@pytest.mark.long
 def test_pages_can_be_read_without_a_network(html: Path) -> None:
     for page in html.rglob("*.html"):
         text = page.read_text()
@@ -86,6 +88,7 @@ def test_pages_can_be_read_without_a_network(html: Path) -> None:
     assert not re.search(r"\\(?:lambda|mathrm|frac|\(|\[)", science)
 
 
+@pytest.mark.long
 def test_the_pages_for_machines_are_in_the_documentation(html: Path) -> None:
     page = (html / "how-to" / "cluster-files.html").read_text()
     for anchor in ("aws-yaml", "rayjob-yaml", "slurm-sbatch"):

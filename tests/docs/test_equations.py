@@ -4,13 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-import pytest
-
-from sweeps.reading.study_file import bundled_names, load_study
-from sweeps.study.claims import Claim
+from sweeps.reading.study_file import bundled_names
+from tests.bundled import bundled
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "equations.md"
 PARTS = ("Question", "Equation", "Source", "Verdict")
@@ -53,42 +50,29 @@ def _entries() -> Iterator[Entry]:
 ENTRIES = list(_entries())
 
 
-@cache
-def _claims(name: str) -> tuple[Claim, ...]:
-    return load_study(name).claims
-
-
 def test_every_bundled_study_has_exactly_one_entry() -> None:
     counts = Counter(name for entry in ENTRIES for name in entry.studies)
     assert counts == Counter(bundled_names())
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.heading)
-def test_an_entry_has_a_question_a_formula_a_source_and_a_verdict(entry: Entry) -> None:
-    assert all(entry.part(name).strip() for name in PARTS)
-    assert re.search(r"^\$\$.+?\$\$$", entry.part("Equation"), re.DOTALL | re.MULTILINE)
-    assert NAMED.search(entry.part("Source")), "no paper, no slides, and not asked by this project"
+def test_an_entry_has_a_question_a_formula_a_source_and_a_verdict() -> None:
+    for entry in ENTRIES:
+        assert all(entry.part(name).strip() for name in PARTS), entry.heading
+        assert re.search(r"^\$\$.+?\$\$$", entry.part("Equation"), re.DOTALL | re.MULTILINE), entry
+        assert NAMED.search(entry.part("Source")), "no paper, no slides, not asked by this project"
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.heading)
-def test_an_entry_names_every_paper_that_a_claim_of_its_studies_names(entry: Entry) -> None:
-    claims = [claim for name in entry.studies for claim in _claims(name)]
-    named = {paper for claim in claims for paper in PAPER.findall(claim.source)}
-    assert named <= set(PAPER.findall(entry.part("Source")))
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.heading)
-def test_an_entry_states_that_a_claim_has_no_other_source(entry: Entry) -> None:
-    claims = [claim for name in entry.studies for claim in _claims(name)]
-    own = [claim for claim in claims if re.match(r"no source\b|open question\b", claim.source)]
-    if own:
-        assert re.search(r"\bthis\s+project\b|\bno\s+other\s+source\b", entry.part("Source"))
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.heading)
-def test_an_entry_names_its_studies_without_claims(entry: Entry) -> None:
-    if not all(_claims(name) for name in entry.studies):
-        assert re.search(r"makes?\s+no\s+claim", entry.text)
+def test_an_entry_names_the_sources_of_all_claims_of_its_studies() -> None:
+    for entry in ENTRIES:
+        source = entry.part("Source")
+        claims = [claim for name in entry.studies for claim in bundled(name).claims]
+        named = {paper for claim in claims for paper in PAPER.findall(claim.source)}
+        assert named <= set(PAPER.findall(source)), entry.heading
+        if any(re.match(r"no source\b|open question\b", claim.source) for claim in claims):
+            own = r"\bthis\s+project\b|\bno\s+other\s+source\b"
+            assert re.search(own, source), entry.heading
+        if not all(bundled(name).claims for name in entry.studies):
+            assert re.search(r"makes?\s+no\s+claim", entry.text), entry.heading
 
 
 def test_every_paper_is_a_link() -> None:

@@ -151,6 +151,7 @@ def _masked(text: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_printed_output_of_commands_equals_the_output_of_the_code(
     command_line: Callable[..., CommandLine],
 ) -> None:

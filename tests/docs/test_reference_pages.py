@@ -404,7 +404,10 @@ def _is_settable(problem: str, path: str) -> bool:
 
 
 @pytest.mark.usefixtures("folders")
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.long if n == "images" else []) for n in PROBLEMS],
+)
 def test_the_reader_accepts_another_value_than_the_default_of_every_field_with_several(
     name: str,
 ) -> None:
