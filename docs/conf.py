@@ -8,6 +8,8 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from reference_pages import write_pages  # noqa: E402  found by the line above
 
+from docs.pages.tables import all_tables  # noqa: E402
+
 project = "mixsweep"
 author = "the mixsweep authors"
 extensions = [
@@ -42,3 +44,4 @@ copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 
 write_pages(HERE / "reference" / "_generated")
+(HERE / "reference" / "_generated" / "study-tables.md").write_text(all_tables(), encoding="utf-8")

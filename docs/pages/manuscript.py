@@ -277,10 +277,7 @@ class Manuscript:
         source, title = self._report(study) / "figures", _study(study).name
         caption = escape_markdown((source / f"{name}.txt").read_text(encoding="utf-8"))
         picture = Path(os.path.relpath(source / name, self.out)).as_posix()
-        return (
-            f"![{title}: {name}]({picture}.png)\n\n"
-            f"Figure of `{title}`. {caption.strip()} Numbers: [{name}.csv]({picture}.csv)."
-        )
+        return f"![{title}: {name}]({picture}.png)\n\nFigure of `{title}`. {caption.strip()}"
 
     def _measured(self, study: str, arm: str, column: MeasuredColumn) -> Summary | None:
         part = _study(study)

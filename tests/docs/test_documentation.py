@@ -36,7 +36,7 @@ SET_UP = {"make quickstart", "make test", "make .venv/.ready"}
 
 
 def _pages() -> list[Path]:
-    return [page for page in PAGES if "_generated" not in page.parts and "_build" not in page.parts]
+    return [page for page in PAGES if not {"_generated", "_build", "manuscripts"} & set(page.parts)]
 
 
 def _blocks(page: Path) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,7 @@
-"""Published tables and verdicts, computed again from runs.csv with SciPy and statsmodels.
+"""Tables and verdicts of the published runs, computed again with SciPy and statsmodels.
 
-From the project only facts are used: the bounds of a metric, and the number of items of which it is
+Tables are made with the present code from `runs.csv`; verdicts are the published ones. From the
+project only facts are used: the bounds of a metric, and the number of items of which it is
 a fraction.
 """
 
@@ -8,7 +9,7 @@ import csv
 import gc
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,14 +24,21 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
+from docs.pages.tables import published_studies, results_of
+from reports.pages import build
+from reports.pages.build import draft_report
 from sweeps.study.added_arm import name_of_confirmation
 from sweeps.study.study import Study
 from tests.bundled import bundled
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
-FOLDERS = sorted(
-    file.parent for file in PUBLISHED.glob("*/runs.csv") if file.with_name("table.csv").exists()
-)
+FOLDERS = sorted(file.parent for file in PUBLISHED.glob("*/runs.csv"))
+FEW = {
+    "equal-budget", "label-noise-bound", "linear-views-gap", "quickstart", "quickstart-precision",
+    "quickstart-until-decided", "readouts", "two-layer-linear",
+}  # fmt: skip
+"""Studies that `make test` computes again; `make long` does all."""
+TABLES = [PUBLISHED / name for name in published_studies()]
 Rows = Sequence[Mapping[str, str]]
 Values = NDArray[np.float64]
 
@@ -53,6 +61,14 @@ class Stated:
     low: float
     high: float
     is_strict: bool
+
+
+def selected(folders: Sequence[Path]) -> list[Any]:
+    """Return folders as parameters; all but a few are marked `long`."""
+    return [
+        pytest.param(f, id=f.name, marks=[] if f.name in FEW else [pytest.mark.long])
+        for f in folders
+    ]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -300,13 +316,29 @@ def source_of(folder: Path) -> Mapping[str, Any]:
     return source
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: str(f.relative_to(PUBLISHED)))
-def test_every_mean_sd_and_interval_of_a_published_table_follows_from_its_runs(
-    folder: Path,
-) -> None:
-    runs, arms = rows_of(folder / "runs.csv"), rows_of(folder / "table.csv")
-    study = study_of(source_of(folder))
-    is_older = "p_unadjusted" not in arms[0]
+@pytest.fixture
+def made(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """Return a folder with the tables of a published study, made by the present code."""
+    monkeypatch.setattr(build, "_drawn", lambda *_: ())
+    monkeypatch.setattr(build, "render_page", lambda *_, **__: "")
+    study = bundled(request.param.name)
+    draft = draft_report(study, results_of(study), data_checksums={}, command="")
+    draft.write(tmp_path)
+    yield tmp_path
+    for read in (rows_of, source_of):
+        read.cache_clear()
+
+
+def each_table(test: Any) -> Any:
+    return pytest.mark.parametrize("made", selected(TABLES), indirect=True)(test)
+
+
+@each_table
+def test_every_mean_sd_and_interval_of_a_table_follows_from_its_runs(made: Path) -> None:
+    runs, arms = rows_of(made / "runs.csv"), rows_of(made / "table.csv")
+    study = study_of(source_of(made))
     checked = 0
     for row in arms:
         for name in row:
@@ -323,19 +355,16 @@ def test_every_mean_sd_and_interval_of_a_published_table_follows_from_its_runs(
             )
             printed = tuple(float(row[f"{metric}_ci_{end}"] or "nan") for end in ("low", "high"))
             facts = facts_of(study, metric, row["arm"])
-            assert is_interval(printed, values, facts, is_older=is_older), (row["arm"], metric)
+            assert is_interval(printed, values, facts), (row["arm"], metric)
             checked += 1
     assert checked or all(int(row["n"]) < 2 for row in arms)
 
 
-def is_interval(
-    printed: tuple[float, ...], values: Values, facts: Facts, *, is_older: bool
-) -> bool:
-    """Check an interval. Before 2026-11-25 all were Student's, without width if all seeds agree."""
+def is_interval(printed: tuple[float, ...], values: Values, facts: Facts) -> bool:
     has_spread = values.std(ddof=1) > 1e-12 * np.abs(values).max()
     usual = t_interval(values, 0.95) if np.ptp(values) else (values[0], values[0])
     is_inside = facts.least <= usual[0] and usual[1] <= facts.most
-    if is_older or (has_spread and is_inside):
+    if has_spread and is_inside:
         return printed == pytest.approx(usual, rel=1e-6, abs=1e-12)
     if math.isfinite(facts.least) and math.isfinite(facts.most):
         return printed == pytest.approx(exact_interval(values, facts, 0.95), rel=1e-6, abs=1e-9)
@@ -345,10 +374,10 @@ def is_interval(
     return printed == pytest.approx(clipped, rel=1e-6, abs=1e-12)
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: str(f.relative_to(PUBLISHED)))
-def test_every_difference_of_a_published_table_follows_from_its_runs(folder: Path) -> None:
-    runs, arms = rows_of(folder / "runs.csv"), rows_of(folder / "table.csv")
-    study = study_of(source_of(folder))
+@each_table
+def test_every_difference_of_a_table_follows_from_its_runs(made: Path) -> None:
+    runs, arms = rows_of(made / "runs.csv"), rows_of(made / "table.csv")
+    study = study_of(source_of(made))
     metric = "test/error" if study.problem.name == "images" else study.headline
     for row in arms:
         if row["arm"] == row["baseline"] or not row["difference"]:
@@ -359,27 +388,19 @@ def test_every_difference_of_a_published_table_follows_from_its_runs(folder: Pat
         values, terms = {"a": first, "b": second}, {"a": 1.0, "b": -1.0}
         difference = float((first - second).mean())
         assert float(row["difference"]) == pytest.approx(difference, rel=1e-9, abs=1e-12)
-        if not row["p"] or "difference_ci_low" not in row:
+        if not row["p"]:
             continue
         facts = {
             "a": facts_of(study, metric, row["arm"]),
             "b": facts_of(study, metric, row["baseline"]),
         }
-        is_older = "p_unadjusted" not in row
-        tests = 1 if is_older else int(row["comparisons"])
+        tests = int(row["comparisons"])
         interval = interval_of(values, terms, facts, 1 - 0.05 / tests)
-        if is_older and np.ptp(first - second) <= 1e-12 * np.abs(first).max():
-            continue  # scipy knows nothing of equal differences
-        if is_older:
-            test = stats.ttest_rel(first, second)
-            assert float(row["p"]) == pytest.approx(test.pvalue, abs=1e-9)
-            interval = tuple(test.confidence_interval(0.95))
         printed = tuple(float(row[f"difference_ci_{end}"]) for end in ("low", "high"))
         assert printed == pytest.approx(interval, rel=1e-6, abs=1e-9)
-        if not is_older:
-            strict = Stated(metric=metric, terms=terms, low=-math.inf, high=0.0, is_strict=True)
-            p = min(1.0, tests * level_of(strict, values, facts))
-            assert float(row["p"]) == pytest.approx(p, rel=1e-4, abs=1e-9)
+        strict = Stated(metric=metric, terms=terms, low=-math.inf, high=0.0, is_strict=True)
+        p = min(1.0, tests * level_of(strict, values, facts))
+        assert float(row["p"]) == pytest.approx(p, rel=1e-4, abs=1e-9)
 
 
 JUDGED = [
@@ -389,7 +410,7 @@ JUDGED = [
 ]
 
 
-@pytest.mark.parametrize("folder", JUDGED, ids=lambda f: str(f.relative_to(PUBLISHED)))
+@pytest.mark.parametrize("folder", selected(JUDGED))
 def test_every_published_verdict_follows_from_its_runs(folder: Path) -> None:
     runs, rows = rows_of(folder / "runs.csv"), rows_of(folder / "verdicts.csv")
     source = source_of(folder)
@@ -418,7 +439,7 @@ def test_every_published_verdict_follows_from_its_runs(folder: Path) -> None:
 LOOKED = [folder for folder in FOLDERS if (folder / "looks.csv").exists()]
 
 
-@pytest.mark.parametrize("folder", LOOKED, ids=lambda f: str(f.relative_to(PUBLISHED)))
+@pytest.mark.parametrize("folder", selected(LOOKED))
 def test_every_published_look_follows_from_its_runs(folder: Path) -> None:
     """The levels of the looks have their own tests; here they are read from the file."""
     runs, rows = rows_of(folder / "runs.csv"), rows_of(folder / "looks.csv")
@@ -483,3 +504,172 @@ def test_every_verdict_in_the_claims_index_follows_from_the_published_runs() -> 
             assert (cells[2], int(cells[4])) == (found.verdict, found.n), line
             checked += 1
     assert checked > 100
+
+
+def headline_of(folder: Path) -> str:
+    study = study_of(source_of(folder))
+    if study.problem.name != "images":
+        return study.headline
+    return "test/error" if "test/error" in runs_of(folder)[0] else "val/error"
+
+
+def is_of_last(folder: Path) -> bool:
+    """Return True if runs.csv has values of the last epoch, like predictions and curves."""
+    return study_of(source_of(folder)).readout.tag == "last"
+
+
+def runs_of(folder: Path) -> Rows:
+    return rows_of(folder / "runs.csv")
+
+
+def values_of(runs: Rows, arm: str, metric: str) -> Values:
+    return np.array(list(by_seed(runs, arm, metric).values()))
+
+
+def number(row: Mapping[str, str], name: str) -> float:
+    return float(row[name]) if row.get(name) else math.nan
+
+
+def close(value: float) -> object:
+    return pytest.approx(value, rel=1e-6, abs=1e-9, nan_ok=True)
+
+
+def crossed(folder: Path, rows: Rows) -> None:
+    runs, metric = runs_of(folder), headline_of(folder)
+    for row in rows:
+        law = {"erm": "erm", "uniform": "beta(1.0)"}[row["setting"]]
+        a, b, m = (
+            values_of(runs, f"law={law} redraw={level}", metric)
+            for level in ("nothing", "all", row["source"])
+        )
+        n = len(a)
+        assert int(row["n"]) == n >= 20
+        assert number(row, "sd") == close(np.std([*a, *b], ddof=1))
+        spread = number(row, "sd") * np.sqrt(
+            (2 * n - 1) / stats.chi2.ppf([0.975, 0.025], 2 * n - 1)
+        )
+        assert (number(row, "sd_low"), number(row, "sd_high")) == (
+            close(spread[0]),
+            close(spread[1]),
+        )
+
+        def parts(keep: Values, a: Values = a, b: Values = b, m: Values = m) -> Values:
+            x, y, z = a[keep], b[keep], m[keep]
+            variance = (x.var(ddof=1) + y.var(ddof=1)) / 2
+            first = ((y - np.mean([*x, *y])) * (z - x)).mean() / variance
+            return np.array([first, ((x - z) ** 2).mean() / 2 / variance])
+
+        whole = parts(np.arange(n))
+        without = np.array([parts(np.delete(np.arange(n), place)) for place in range(n)])
+        error = np.sqrt((n - 1) / n * ((without - without.mean(0)) ** 2).sum(0))
+        for name, estimate, half in zip(
+            ("first", "total"), whole, stats.t.ppf(0.975, n - 1) * error, strict=True
+        ):
+            shown = min(1.0, max(0.0, estimate))
+            assert number(row, f"{name}_estimate") == close(estimate)
+            assert number(row, name) == close(shown)
+            ends = (max(0.0, shown - half), min(1.0, shown + half)) if half else (math.nan,) * 2
+            assert (number(row, f"{name}_low"), number(row, f"{name}_high")) == (
+                close(ends[0]), close(ends[1]),
+            )  # fmt: skip
+
+
+def variation(folder: Path, rows: Rows) -> None:
+    runs = runs_of(folder)
+    laws = {"erm": "erm", "midpoint": "midpoint", "uniform": "beta(1.0)"}
+    for row in rows:
+        metric = "test/error_averaged" if row["readout"].startswith("averaged") else "test/error"
+        own, whole = (
+            values_of(runs, f"law={laws[row['setting']]} vary={source}", metric)
+            for source in (row["source"], "all")
+        )
+        n, sd = len(own), own.std(ddof=1)
+        assert (int(row["n"]), number(row, "mean")) == (n, close(own.mean()))
+        assert number(row, "sd") == close(sd)
+        spread = sd * np.sqrt((n - 1) / stats.chi2.ppf([0.975, 0.025], n - 1))
+        assert (number(row, "sd_low"), number(row, "sd_high")) == (
+            close(spread[0]),
+            close(spread[1]),
+        )
+        if row["source"] != "all":
+            share = (sd / whole.std(ddof=1)) ** 2
+            ends = share / stats.f.ppf([0.975, 0.025], n - 1, len(whole) - 1)
+            assert number(row, "share") == close(share)
+            assert (number(row, "share_low"), number(row, "share_high")) == (
+                close(ends[0]), close(ends[1]),
+            )  # fmt: skip
+
+
+def seeds(folder: Path, rows: Rows) -> None:
+    runs, metric = runs_of(folder), headline_of(folder)
+    study = study_of(source_of(folder))
+    baseline = by_seed(runs, study.baseline, metric)
+    for row in rows:
+        own, seed = by_seed(runs, row["arm"], metric), int(row["seed"])
+        assert number(row, "value") == close(own.get(seed, math.nan))
+        if row["difference"]:
+            assert number(row, "difference") == close(own[seed] - baseline[seed])
+
+
+def equivalence(folder: Path, rows: Rows) -> None:
+    runs, metric = runs_of(folder), headline_of(folder)
+    for row in rows:
+        own, other = (by_seed(runs, row[side], metric) for side in ("arm", "baseline"))
+        shared = sorted(own.keys() & other.keys())
+        differences = np.array([own[seed] - other[seed] for seed in shared])
+        n, margin = len(shared), number(row, "margin")
+        scale = differences.std(ddof=1) / math.sqrt(n)
+        t = stats.t(n - 1, loc=differences.mean(), scale=scale)
+        assert int(row["n"]) == n
+        better, worse = t.cdf(-margin), t.sf(margin)
+        if number(row, "p_better") == close(better):
+            assert number(row, "p_worse") == close(worse)
+            assert number(row, "p_equivalent") == close(1 - better - worse)
+        else:  # counting noise makes the posterior wider
+            assert number(row, "p_equivalent") <= 1 - better - worse
+
+
+def references(folder: Path, rows: Rows) -> None:
+    runs, study = runs_of(folder), study_of(source_of(folder))
+    for row in rows:
+        values = values_of(runs, row["arm"], row["metric"])
+        assert (int(row["n"]), number(row, "mean")) == (len(values), close(values.mean()))
+        printed = (number(row, "ci_low"), number(row, "ci_high"))
+        facts = facts_of(study, row["metric"], row["arm"])
+        assert is_interval(printed, values, facts), row
+        assert number(row, "difference") == close(values.mean() - number(row, "paper"))
+
+
+def points(folder: Path, rows: Rows) -> None:
+    runs = runs_of(folder)
+    objective = next(name for name in rows[0] if name.endswith("_mean")).removesuffix("_mean")
+    for row in rows:
+        found = {
+            int(run["seed"]): float(run[objective])
+            for run in runs
+            if run["arm"] == row["arm"] and run[objective]
+        }
+        if found and row["state"] == "complete" and is_of_last(folder):
+            values = np.array(list(found.values()))
+            assert number(row, f"{objective}_mean") == close(values.mean())
+            assert number(row, f"{objective}_sd") == close(values.std(ddof=1))
+            assert int(row["n"]) == len(values)
+    ranked = [number(row, f"{objective}_mean") for row in rows if row["rank"]]
+    assert ranked == sorted(ranked)
+
+
+CHECKS: Mapping[str, Callable[[Path, Rows], None]] = {
+    check.__name__: check for check in (crossed, variation, seeds, equivalence, references)
+}
+
+
+@each_table
+def test_other_tables_follow_from_their_runs(made: Path) -> None:
+    for name, check in CHECKS.items():
+        if (file := made / f"{name}.csv").exists():
+            check(made, rows_of(file))
+
+
+@pytest.mark.parametrize("file", sorted(PUBLISHED.glob("*/points.csv")), ids=str)
+def test_points_of_published_searches_follow_from_their_runs(file: Path) -> None:
+    points(file.parent, rows_of(file))

@@ -250,7 +250,7 @@ def test_numbers_costs_and_figures_in_a_manuscript_come_from_the_runs(
     assert "| 10 " in page
     assert "6 (6 to 6)" in page
     links = re.findall(r"\]\(([^)]+)\)", page)
-    assert [Path(link).name for link in links] == ["final_values.png", "final_values.csv"]
+    assert [Path(link).name for link in links] == ["final_values.png"]
     report = home.report_of("small-views")
     assert {(tmp_path / "page" / link).resolve().parent for link in links} == {report / "figures"}
 
