@@ -151,6 +151,7 @@ print(*(value.hex() for _, value in sorted(last.metrics.items())))
 """
 
 
+@pytest.mark.long
 def test_training_gives_the_same_bits_on_one_core_and_on_several() -> None:
     given = {name: value for name, value in os.environ.items() if "_THREADS" not in name}
     one, several = (

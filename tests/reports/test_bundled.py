@@ -16,7 +16,7 @@ from reports.tables.frames import epochs_frame, runs_frame
 from sweeps.reading.study_file import bundled_names
 from sweeps.state.results import RunResult
 from sweeps.study.study import Run, Study
-from tests.bundled import bundled
+from tests.bundled import bundled, few
 
 RECORDS = 4
 
@@ -42,7 +42,7 @@ def told(study: Study, run: Run, place: int) -> RunResult:
     return RunResult(run=run, stage=stage, failure=None)
 
 
-@pytest.mark.parametrize("name", bundled_names())
+@pytest.mark.parametrize("name", few(bundled_names()))
 def test_arms_are_drawn_at_the_values_of_their_settings(name: str) -> None:
     study = bundled(name)
     flats = {arm: flatten(config) for arm, config in study.arms.items()}
@@ -56,7 +56,7 @@ def test_arms_are_drawn_at_the_values_of_their_settings(name: str) -> None:
             assert (flats[arm][plane.across], flats[arm][plane.up]) == place
 
 
-@pytest.mark.parametrize("name", bundled_names())
+@pytest.mark.parametrize("name", few(bundled_names()))
 def test_frames_survive_a_round_trip_through_parquet(name: str, tmp_path: Path) -> None:
     study = bundled(name)
     study = replace(study, seeds=study.seeds[:1])  # columns are those of the arms

@@ -41,6 +41,7 @@ def _rehearsed(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_the_command_writes_every_part_and_marks_cpu_figures_as_a_rehearsal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

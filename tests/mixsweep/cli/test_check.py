@@ -16,7 +16,12 @@ Line = Callable[..., CommandLine]
     [
         ((TINY,), 0, "the plugin keeps every rule"),
         ((TINY.replace("nn.GELU(),", "nn.Dropout(0.5),"),), 1, "1 broken rule"),
-        ((TINY, "import torch\n"), 0, "advice  import torch inside functions"),
+        pytest.param(
+            (TINY, "import torch\n"),
+            0,
+            "advice  import torch inside functions",
+            marks=pytest.mark.long,
+        ),
         (("1 / 0",), 2, ""),
     ],
 )

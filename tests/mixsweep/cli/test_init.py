@@ -14,6 +14,7 @@ Line = Callable[..., CommandLine]
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_files_written_by_init_pass_check_and_plan_unchanged(
     command_line: Line, tmp_path: Path
 ) -> None:

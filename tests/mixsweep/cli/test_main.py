@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from mixsweep.cli.main import BAD_INPUT, commands, main
 from reports.numbers import code_origin
@@ -115,23 +116,9 @@ def test_other_users_cannot_write_files_of_a_command(
 
 
 def test_every_command_prints_its_usage_for_help() -> None:
-    for command in (
-        "run",
-        "submit",
-        "plan",
-        "status",
-        "report",
-        "sync",
-        "ui",
-        "data",
-        "doctor",
-        "schema",
-    ):
-        ran = subprocess.run(
-            [sys.executable, "-m", "mixsweep", command, "--help"],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        assert ran.stdout.startswith("Usage:")
+    for command in _commands(commands):
+        ran = CliRunner().invoke(command, ["--help"])
+        assert (ran.exit_code, ran.output.startswith("Usage:")) == (0, True), command.name
 
 
 def test_the_version_is_shown_with_the_commit(

@@ -162,8 +162,8 @@ def test_a_truncated_archive_is_refused(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("launch.json", "more than 268,435,456"),
-        ("SHA256SUMS", "unpacks to"),
+        pytest.param("launch.json", "more than 268,435,456", marks=pytest.mark.long),
+        pytest.param("SHA256SUMS", "unpacks to", marks=pytest.mark.long),
         ("store/bomb", "unpacks to"),
     ],
 )

@@ -19,7 +19,7 @@ COUNT = "SELECT count(*) FROM runs"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", ["sync", "run"])
+@pytest.mark.parametrize("verb", ["sync", pytest.param("run", marks=pytest.mark.long)])
 def test_an_interrupt_during_an_mlflow_update_leaves_no_run_marked_running(
     command_line: Callable[..., CommandLine], verb: str
 ) -> None:

@@ -7,7 +7,7 @@ from reports.numbers.runs import measures_of
 from reports.numbers.shares import Measure
 from sweeps.reading.study_file import bundled_names
 from sweeps.study.claims import StatedComparison
-from tests.bundled import bundled
+from tests.bundled import bundled, few
 
 BOTH = {"holds", "fails"}
 FEW = Measure(least=0.0, most=1.0, size=6)
@@ -43,7 +43,7 @@ def test_verdicts_out_of_reach_of_exact_limits_are_not_reachable(
     assert reachable(that, dict.fromkeys(that.arms, measure), n) == verdicts
 
 
-@pytest.mark.parametrize("name", bundled_names())
+@pytest.mark.parametrize("name", few(bundled_names()))
 def test_each_bundled_claim_can_both_hold_and_fail_at_its_seeds(name: str) -> None:
     study = bundled(name)
     for claim in study.claims:
