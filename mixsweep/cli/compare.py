@@ -145,7 +145,7 @@ def _side_by_side(
     requests: Sequence[Request], metric: str | None, out: Path | None, *, as_json: bool
 ) -> int:
     from reports.pages.files import replace_files
-    from reports.tables.joined import join
+    from reports.tables.joined import holds_joined, join
     from reports.tables.joined_columns import JoinedColumn
 
     if metric is not None:
@@ -176,7 +176,7 @@ def _side_by_side(
     except ValueError as error:
         raise RefusedError(str(error)) from error
     if out is not None:
-        replace_files(out, joined.files())
+        replace_files(out, joined.files(), is_own=holds_joined(out))
         click.echo(f"tables    {out / 'joined.md'}", err=True)
     if as_json:
         told = {listing.name: list(listing.records) for listing in joined.listings()}

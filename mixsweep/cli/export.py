@@ -5,12 +5,14 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mixsweep.cli.options import LocalPath
+from mixsweep.cli.options import LocalPath, force_option
 from mixsweep.cli.request import DONE, SOME_FAILED, RefusedError, Request, on_study
+from mixup_core.outputs import output_file
+from mixup_core.store.local_files import read_regular
 from mixup_core.temporary import temporary_folder
 from sweeps.state.results import read_predictions
 
@@ -39,7 +41,10 @@ _KINDS = {".csv", ".parquet"}
     type=click.Choice(["tensorboard", "wandb"]),
     help="Write files for this program into the folder --out; default: exports/STUDY-PROGRAM.",
 )
-def export(request: Request, out: Path | None, predictions: bool, program: str | None) -> int:
+@force_option
+def export(
+    request: Request, out: Path | None, predictions: bool, program: str | None, force: bool
+) -> int:
     """Write one row per run and epoch to a file: arm, seed, varying fields, and all metrics.
 
     Errors are fractions in [0, 1]. Of unfinished runs, the stored epochs are written. Exit code 1
@@ -50,10 +55,10 @@ def export(request: Request, out: Path | None, predictions: bool, program: str |
         return _write_curves(request, out, program, predictions=predictions)
     name = f"{request.study.name}-predictions" if predictions else request.study.name
     path = out or request.home.folder / "exports" / f"{name}.parquet"
-    if path.suffix not in _KINDS or path.is_dir():
+    if path.suffix not in _KINDS:
         raise RefusedError(f"--out must end in .parquet or .csv, got (out='{path}')")
     frames = _predictions(request) if predictions else _epochs(request)
-    runs, rows, columns = _write(frames, path)
+    runs, rows, columns = _write(frames, path, force=force, makes_folder=out is None)
     if not rows:
         what = "prediction" if predictions else "epoch"
         click.echo(f"{request.study.name}: no {what} is stored yet", err=True)
@@ -83,7 +88,8 @@ def _write_curves(request: Request, out: Path | None, program: str, *, predictio
         click.echo(f"{request.study.name}: no epoch is stored yet", err=True)
         request.say_elsewhere()
         return SOME_FAILED
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    if out is None:
+        folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder.parent, f".{folder.name}.") as place:
         unfinished = place / folder.name
         unfinished.mkdir()
@@ -112,7 +118,9 @@ def _predictions(request: Request) -> "Iterator[pd.DataFrame]":
     )
 
 
-def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]:
+def _write(
+    frames: "Iterator[pd.DataFrame]", path: Path, *, force: bool, makes_folder: bool
+) -> tuple[int, int, int]:
     """Write frames with equal columns to one file; return the number of runs, rows and columns.
 
     The file appears only when it is complete. If there are no rows, no file is written.
@@ -121,18 +129,32 @@ def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]
     first = next(filled, None)
     if first is None:
         return 0, 0, 0
-    path.parent.mkdir(parents=True, exist_ok=True)
     runs: set[str] = set()
     rows = 0
-    with temporary_folder(path.parent, f".{path.name}.") as folder:
-        unfinished = folder / path.name
-        with _writing(unfinished, first) as write:
-            for frame in chain([first], filled):
-                write(frame)
-                runs |= set(frame["run_key"])
-                rows += len(frame)
-        unfinished.replace(path)
+    with (
+        output_file(
+            path, "an export of mixsweep", _is_export, force=force, makes_folder=makes_folder
+        ) as unfinished,
+        _writing(unfinished, first) as write,
+    ):
+        for frame in chain([first], filled):
+            write(frame)
+            runs |= set(frame["run_key"])
+            rows += len(frame)
     return len(runs), rows, len(first.columns)
+
+
+def _is_export(path: Path) -> bool:
+    """Return whether a regular file is a CSV or Parquet file with the columns of an export."""
+    if path.suffix == ".csv":
+        return read_regular(path, 64).startswith(b"study,arm,seed,run_key,")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return bool(parquet.read_schema(path).names[:4] == ["study", "arm", "seed", "run_key"])
+    except (pa.ArrowException, OSError):
+        return False
 
 
 @contextmanager
@@ -145,7 +167,7 @@ def _writing(path: Path, first: "pd.DataFrame") -> "Iterator[Callable[[pd.DataFr
     """
     if path.suffix == ".csv":
         with path.open("w", newline="", encoding="utf-8") as file:
-            first.head(0).to_csv(file, index=False)
+            _with_texts(first.head(0)).to_csv(file, index=False)
             yield lambda frame: _with_texts(frame).to_csv(file, index=False, header=False)
         return
     import pyarrow as pa
@@ -159,7 +181,16 @@ def _writing(path: Path, first: "pd.DataFrame") -> "Iterator[Callable[[pd.DataFr
 
 
 def _with_texts(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Return a copy of a frame with its logits as JSON lists, in the shortest exact digits."""
-    if "logits" not in frame:
-        return frame
-    return frame.assign(logits=[f"[{', '.join(map(str, row))}]" for row in frame["logits"]])
+    """Return a copy of a frame for a CSV file: a spreadsheet reads no text as a formula.
+
+    Logits are JSON lists, in the shortest exact digits.
+    """
+    from reports.numbers.spelling import csv_cell
+
+    texts: dict[str, Any] = {
+        str(name): [csv_cell(value) if isinstance(value, str) else value for value in frame[name]]
+        for name in frame.select_dtypes(exclude="number")
+    }
+    if "logits" in frame:
+        texts["logits"] = [f"[{', '.join(map(str, row))}]" for row in frame["logits"]]
+    return frame.assign(**texts).rename(columns=csv_cell)

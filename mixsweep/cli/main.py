@@ -41,6 +41,7 @@ from mixsweep.cli.submission import submit
 from mixsweep.cli.sync import sync
 from mixsweep.cli.ui import ui
 from mixsweep.cli.why import why
+from mixup_core.outputs import OutputError
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
 from mixup_core.store.errors import StoreError, StoreFullError
@@ -62,7 +63,7 @@ from sweeps.study.search import SearchError
 
 _REFUSALS = (
     StudyError, DataError, StoreError, DatabaseError, PlaceError, PlacementError, PluginError,
-    RefusedError, SearchError,
+    RefusedError, SearchError, OutputError,
 )  # fmt: skip
 
 _PATIENCE = 15.0

@@ -121,6 +121,11 @@ loading_option = click.option(
 )
 
 
+force_option = click.option(
+    "--force", is_flag=True, help="Replace the file given by --out, whatever it contains."
+)
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
-from mixsweep.cli.options import LocalPath, home_option, loading_option, store_option
+from mixsweep.cli.options import LocalPath, force_option, home_option, loading_option, store_option
 from mixsweep.cli.recorded_line import command_line, program
 from mixsweep.cli.request import DONE, SOME_FAILED, RefusedError, Request, on_study
 from mixup_core.addresses import without_secrets
+from mixup_core.outputs import output_file
 from mixup_core.store.checkpoints import Store
 from mixup_core.temporary import temporary_folder
 from sweeps.leasing.lease import Lease
@@ -21,6 +22,7 @@ from sweeps.state.archives import (
     StudyArchiveError,
     add_content,
     content_of,
+    is_archive,
     unpack,
     write_archive,
 )
@@ -34,7 +36,8 @@ from sweeps.state.ledger import Launch, known_data, launches, note
     type=LocalPath(dir_okay=False),
     help="File to write; default: exports/STUDY.mixsweep.zip in the home.",
 )
-def share(request: Request, out: Path | None) -> int:
+@force_option
+def share(request: Request, out: Path | None, force: bool) -> int:
     """Write the records and predictions of a study to one file, for another home.
 
     `mixsweep add FILE` adds the file to the other home, which makes the report from it. Weights are
@@ -54,14 +57,14 @@ def share(request: Request, out: Path | None) -> int:
     file = out or request.home.folder / "exports" / f"{study.name}.mixsweep.zip"
     packed = Launch.of(request.grown, launch.command, launch.at_ms)
     _require_no_secrets(packed)
-    runs, size = write_archive(
-        file,
-        dataclasses.replace(packed, source=without_secrets(packed.source)),
-        known_data(request.store, study.name),
-        results,
-        request.store,
-    )
-    click.echo(f"{file}: {runs} of {len(results)} runs, {size / 1e6:,.1f} MB")
+    packed = dataclasses.replace(packed, source=without_secrets(packed.source))
+    known = known_data(request.store, study.name)
+    with output_file(
+        file, "an archive of a study", is_archive, force=force, makes_folder=out is None
+    ) as place:
+        runs = write_archive(place, packed, known, results, request.store)
+    size = file.stat().st_size / 1e6
+    click.echo(f"{file}: {runs} of {len(results)} runs, {size:,.1f} MB")
     _say_plugins(launch)
     return DONE if runs == len(results) else SOME_FAILED
 

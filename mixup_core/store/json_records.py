@@ -7,6 +7,7 @@ numbers of 64 bits, finite numbers, printable text of bounded length; `Time`, `N
 """
 
 import json
+import logging
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -29,6 +30,8 @@ LATEST_MS = 250_000_000_000_000
 time, which no calendar formats."""
 _LONGEST = 2**20
 """Largest number of characters of a text."""
+
+_logger = logging.getLogger(__name__)
 
 _Kind = TypeVar("_Kind")
 _Read = Callable[[Any], Any]
@@ -70,6 +73,34 @@ def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return note if isinstance(note, dict) else None
+
+
+def record_in_note(
+    kind: type[_Kind], name: str | Path, content: bytes | UnreadableError
+) -> _Kind | None:
+    """Return the record in a JSON file that others may write; None if it is invalid.
+
+    An invalid one is named in the log, once in a process.
+
+    Args:
+        kind: Type of the record, as for `record_of`.
+        name: Name of the file, for the log.
+        content: Content of the file, or the error that reading it raised.
+    """
+    note = parse_note(content)
+    try:
+        if note is None:
+            raise RecordError("is not a JSON mapping")  # noqa: TRY301  as an invalid field
+        return record_of(kind, note)
+    except RecordError as error:
+        name_once(str(name), str(error))
+        return None
+
+
+@lru_cache(maxsize=1000)
+def name_once(name: str, fault: str) -> None:
+    """Log that a file is not the record that it should be and is ignored; once for each fault."""
+    _logger.warning("%s: %s; the file is ignored", name, fault)
 
 
 def filled(kind: type[_Kind], plain: object) -> _Kind | None:

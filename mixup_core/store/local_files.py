@@ -136,7 +136,7 @@ def make_private_folder(path: Path, top: Path | None = None) -> None:
         path.mkdir(mode=0o700, exist_ok=True)
     except FileExistsError as error:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
-    _sync_folder(path.parent)
+    sync(path.parent)
 
 
 def _opened(path: Path, flags: int) -> int:
@@ -180,7 +180,7 @@ def _write_once(path: Path, data: bytes, top: Path | None, *, overwrite: bool) -
     finally:
         os.close(descriptor)
         Path(temporary).unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync(path.parent)
     return True
 
 
@@ -213,7 +213,8 @@ def _link(source: Path, path: Path) -> bool:
     return True
 
 
-def _sync_folder(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Write a file or folder through to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

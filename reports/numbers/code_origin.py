@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
@@ -62,7 +63,14 @@ def describe_repository(folder: Path) -> dict[str, Any] | None:
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None
-    tracked = ("--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)reports/published")
+    tracked = (
+        "--porcelain",
+        "--untracked-files=no",
+        "--ignore-submodules=all",
+        "--",
+        ":/",
+        ":(top,exclude)reports/published",
+    )
     return {
         "commit": commit,
         "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
@@ -103,10 +111,34 @@ def spell_code(code: Mapping[str, Any]) -> str:
     return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
 
 
+_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+_RUN_PROGRAMS = re.compile(r"filter\..*\.(clean|smudge|process|required)", re.DOTALL)
+
+
 def _git(folder: Path, *arguments: str) -> str | None:
+    """Return the output of git in a folder; None if it fails. No program of the folder is run.
+
+    The configuration of a repository, which may be another's, names programs: a monitor of files,
+    hooks, and filters of content. They are set to nothing.
+    """
+    off = {"core.fsmonitor": "false", "core.hooksPath": os.devnull}
+    listed = _output(folder, off, "config", "--null", "--name-only", "--list")
+    if listed is None:
+        return None
+    off |= {name: "" for name in listed.split("\0") if _RUN_PROGRAMS.fullmatch(name)}
+    found = _output(folder, off, *arguments)
+    return None if found is None else found.strip()
+
+
+def _output(folder: Path, settings: Mapping[str, str], *arguments: str) -> str | None:
+    environment = {**os.environ, **_QUIET, "GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (name, value) in enumerate(settings.items()):
+        environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
     command = ["git", "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    except (OSError, subprocess.SubprocessError):
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, timeout=30
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return done.stdout

@@ -124,8 +124,8 @@ def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     for line, record in enumerate(records):
         if line == 0:
-            writer.writerow([_csv_cell(name) for name in record])
-        writer.writerow([_csv_cell(value) for value in record.values()])
+            writer.writerow([csv_cell(name) for name in record])
+        writer.writerow([csv_cell(value) for value in record.values()])
     return text.getvalue()
 
 
@@ -200,7 +200,7 @@ def _latex_heading(heading: str) -> str:
     return f"\\shortstack[l]{{{lines}}}"
 
 
-def _csv_cell(value: Any) -> str:
+def csv_cell(value: Any) -> str:
     match value:
         case None:
             return ""

@@ -100,7 +100,7 @@ class Draft:
             OSError: If the folder cannot be written.
         """
         was_report = holds_report(out)
-        replace_files(out, self.contents)
+        replace_files(out, self.contents, is_own=was_report)
         former = (
             [
                 *(
@@ -207,12 +207,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         files=texts,
         pages=pages,
     )
-    contents: dict[str, Content] = {
-        # First, so that an interrupted writer leaves no report without its provenance.
-        "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
-        **texts,
-        "report.html": page,
-    }
+    contents: dict[str, Content] = {**texts, "report.html": page}
     for figure in figures:
         contents |= {
             f"figures/{figure.name}.svg": figure.svg,
@@ -220,6 +215,11 @@ def draft_report(  # noqa: PLR0913  what a report is made from
             f"figures/{figure.name}.csv": figure.numbers,
             f"figures/{figure.name}.txt": figure.caption + "\n",
         }
+    listed = provenance | {"files": sorted(["provenance.json", *contents])}
+    # First, so that an interrupted writer leaves no report without its provenance.
+    contents = {
+        "provenance.json": json.dumps(listed, indent=2, ensure_ascii=False) + "\n", **contents,
+    }  # fmt: skip
     return Draft(
         table=table,
         markdown="\n".join(

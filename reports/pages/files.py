@@ -1,30 +1,29 @@
 """Files: writes the files of a report; each replaces its earlier version atomically."""
 
-import errno
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from mixup_core.outputs import require_places
+from mixup_core.store.local_files import sync
 from mixup_core.temporary import temporary_folder
 
 Content = str | bytes | Iterable[str]
 """Content of a file: all of it, or pieces of text that are written one after the other."""
 
 
-def replace_files(folder: Path, contents: Mapping[str, Content]) -> None:
+def replace_files(folder: Path, contents: Mapping[str, Content], *, is_own: bool) -> None:
     """Write all files to a temporary folder, then move each into place; other files stay.
 
     Args:
         folder: Target folder; created if missing.
         contents: Content of each file, by its path below the folder.
+        is_own: Whether the folder has earlier files of the same kind, which are replaced.
 
     Raises:
-        IsADirectoryError: If a folder has the name of a file.
+        OutputError: If a file would replace anything else.
         OSError: If the folder cannot be written.
     """
-    for path in map(folder.joinpath, contents):
-        if path.is_dir() and not path.is_symlink():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    require_places(folder, contents, is_own=is_own)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder.parent, f".{folder.name}.") as own:
         staged = own / folder.name
@@ -36,7 +35,10 @@ def replace_files(folder: Path, contents: Mapping[str, Content]) -> None:
             with path.open("wb") as file:
                 for piece in pieces:
                     file.write(piece.encode() if isinstance(piece, str) else piece)
+            sync(path)
         folder.mkdir(exist_ok=True)
         for name in contents:
             (folder / name).parent.mkdir(exist_ok=True)
             (staged / name).replace(folder / name)
+        for place in {(folder / name).parent for name in contents}:
+            sync(place)

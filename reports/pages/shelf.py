@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from mixup_core.addresses import has_secret
 from mixup_core.store.errors import UnreadableError
-from mixup_core.store.json_records import LARGEST, filled, read_note
+from mixup_core.store.json_records import LARGEST, filled, matching, read_note
 from mixup_core.store.local_files import read_regular
 from reports.numbers.provenance import SETTLED
 from sweeps.state.ledger import plugin_settings, spell_differences
@@ -201,8 +201,23 @@ def standing(folder: Path, study: str) -> Standing | None:
 
 
 def holds_report(folder: Path) -> bool:
-    """Return whether a folder contains the provenance of a report of any study."""
-    return filled(_Provenance, read_note(folder / _PROVENANCE)) is not None
+    """Return whether a folder contains the provenance, or the list of runs, of a report."""
+    is_known = filled(_Provenance, read_note(folder / _PROVENANCE)) is not None
+    return is_known or bool(_listed(folder / _RUNS))
+
+
+def files_of(folder: Path) -> tuple[str, ...]:
+    """Return the paths of a report's files below its folder, as its provenance lists them.
+
+    Raises:
+        UnreadableError: If the provenance is damaged, or of an earlier version.
+    """
+    found = filled(_Provenance, read_note(folder / _PROVENANCE))
+    if found is None or not found.files:
+        raise UnreadableError(
+            f"{folder}: {_PROVENANCE} does not list the files of the report; write the report again"
+        )
+    return found.files
 
 
 def require_no_secret(folder: Path) -> None:
@@ -314,6 +329,12 @@ class _Plugin:
     """The arms that use it; None, in reports of earlier versions, if this is unknown."""
 
 
+_FileName = Annotated[
+    str, matching(r"([a-zA-Z0-9_-][a-zA-Z0-9._-]{0,200}/){0,2}[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,200}",
+                  "the name of a file of a report")
+]  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Provenance:
     """The entries of `provenance.json` that this module uses.
@@ -327,6 +348,7 @@ class _Provenance:
     runs: tuple[_Run, ...]
     settings: str = ""
     finished: bool | None = None
+    files: tuple[_FileName, ...] = ()
     plugins: tuple[_Plugin, ...] = ()
 
     def plugins_of(self, arm: str) -> dict[str, str]:

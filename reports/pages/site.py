@@ -20,7 +20,7 @@ from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular
 from reports.pages.files import replace_files
 from reports.pages.page import coded
-from reports.pages.shelf import holds_report, require_no_secret
+from reports.pages.shelf import files_of, holds_report, require_no_secret
 
 _TEMPLATE = Path(__file__).with_name("site.html")
 _LARGEST = 2**30
@@ -75,8 +75,9 @@ def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
         require_no_secret(folder)
     _require_own(out, [folder.name for folder in folders])
     for folder in folders:
-        replace_files(out / folder.name, dict(_contents(folder)))
-    replace_files(out, {"index.html": _index(entries), ".nojekyll": ""})
+        place = out / folder.name
+        replace_files(place, dict(_contents(folder)), is_own=holds_report(place))
+    replace_files(out, {"index.html": _index(entries), ".nojekyll": ""}, is_own=True)
     return entries
 
 
@@ -101,9 +102,11 @@ def _require_own(out: Path, names: Sequence[str]) -> None:
 
 
 def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            yield path.relative_to(folder).as_posix(), read_regular(path, _LARGEST)
+    for name in files_of(folder):
+        path = folder / name
+        if any(each.is_symlink() for each in (path, *path.parents[: name.count("/") + 1])):
+            raise UnreadableError(f"{path}: is a link or below one; write the report again")
+        yield name, read_regular(path, _LARGEST)
 
 
 def _entry(folder: Path) -> SiteEntry:

@@ -12,8 +12,10 @@ In the CSV files, the field `column` has the heading of the study's column.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from mixup_core.store.json_records import read_note
 from reports.numbers.comparison import Comparison
 from reports.numbers.families import Member, changed_decisions, record_of
 from reports.numbers.provenance import describe
@@ -386,3 +388,8 @@ def _spell_member(member: Member | None, table: Table, expected: int) -> str:
 def _numbers(member: Member | None) -> dict[str, Any]:
     """Return all numbers of a comparison as columns; all are None if there is no comparison."""
     return {"n": member and member.comparison.n, **record_of(member)}
+
+
+def holds_joined(folder: Path) -> bool:
+    """Return whether a folder contains a table of several studies that this module wrote."""
+    return isinstance((read_note(folder / "provenance.json") or {}).get("columns"), list)

@@ -33,11 +33,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 from mixup_core.store.folder import Folder
-from mixup_core.store.json_records import parse_note
+from mixup_core.store.json_records import parse_note, record_in_note
 from mixup_core.store.local_files import open_lock, read_regular, write_durably
 from mixup_core.store.sealed_files import put_aside
 from sweeps.leasing.holders import (
@@ -127,8 +127,7 @@ class FolderLease:
         progress yet.
         """
         holder = FolderLease.current(store, study)
-        record = None if holder is None else _read_record(_LeaseFiles.of(store, study).progress)
-        progress = None if record is None else Heartbeat.from_plain(record)
+        progress = None if holder is None else _read_progress(_LeaseFiles.of(store, study))
         if holder is None or progress is None or progress.token != holder.token:
             return None
         return progress
@@ -141,7 +140,7 @@ class FolderLease:
         """
         files = _LeaseFiles.of(store, study)
         holder = _read_holder(files)
-        progress = Heartbeat.from_plain(_read_record(files.progress) or {})
+        progress = _read_progress(files)
         if holder is None or progress is None or progress.token != holder.token:
             return None
         return progress if progress.running and not _is_locked(files) else None
@@ -308,12 +307,13 @@ def _write_token(files: _LeaseFiles, lock: int, token: int) -> None:
 
 
 def _read_holder(files: _LeaseFiles) -> Holder | None:
-    record = _read_record(files.holder)
+    record = parse_note(_read(files.holder) or b"")
     return None if record is None else Holder.from_plain(record)
 
 
-def _read_record(path: Path) -> dict[str, Any] | None:
-    return parse_note(_read(path) or b"")
+def _read_progress(files: _LeaseFiles) -> Heartbeat | None:
+    content = _read(files.progress)
+    return None if content is None else record_in_note(Heartbeat, files.progress, content)
 
 
 def _read(path: Path) -> bytes | None:

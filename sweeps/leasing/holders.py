@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from mixup_core.store.json_records import LATEST_MS, filled
+from mixup_core.store.json_records import Line, Natural, Time, filled
 
 BUSY = 3
 """Exit code of a command whose study another driver trains, or took over."""
@@ -22,15 +22,15 @@ BUSY = 3
 class Holder:
     """The driver of a study, as recorded in the store: the process that trains or trained it."""
 
-    token: int
+    token: Natural
     """Number of the lease: 1 for the first driver of the study, larger for each later driver."""
-    host: str
-    boot_id: str | None
+    host: Line
+    boot_id: Line | None
     """Linux boot id of the host, which changes at every boot; None if the system has none."""
-    pid: int
-    started_at_ms: int
+    pid: Natural
+    started_at_ms: Time
     """Unix time in ms at which the driver acquired the lease."""
-    command: str
+    command: Line
 
     @classmethod
     def here(cls, token: int, command: str) -> Self:
@@ -56,9 +56,7 @@ class Holder:
         Unknown fields are ignored.
         """
         found = filled(cls, plain)
-        if found is None or found.token < 1 or not 0 <= found.started_at_ms <= LATEST_MS:
-            return None
-        return found
+        return None if found is None or found.token < 1 else found
 
     def __str__(self) -> str:
         since = _clock_time(self.started_at_ms)
@@ -69,9 +67,9 @@ class Holder:
 class RunningRun:
     """A run in training, and the epoch that it has reached."""
 
-    arm: str
-    seed: int
-    epoch: int
+    arm: Line
+    seed: Natural
+    epoch: Natural
     """Epoch in training, counted from 0."""
     within: float = 0.0
     """Finished fraction of the epoch, in [0, 1]; stays 0 if epochs are short."""
@@ -81,12 +79,12 @@ class RunningRun:
 class Heartbeat:
     """A progress report of a driver: the runs in training and the time at which it was written."""
 
-    token: int
+    token: Natural
     """Number of the driver's lease."""
     running: tuple[RunningRun, ...]
-    updated_at_ms: int
+    updated_at_ms: Time
     """Unix time of the report, in ms."""
-    seconds_left: float | int | None = None
+    seconds_left: float | None = None
     """Estimated seconds to the end of the launch; None before the first estimate."""
 
     @classmethod

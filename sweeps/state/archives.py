@@ -30,7 +30,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.json_records import RecordError, filled, parse_note, record_of
-from mixup_core.store.local_files import open_regular
+from mixup_core.store.local_files import open_regular, read_regular
 from mixup_core.store.manifests import ADDED, FormatError, Stage
 from mixup_core.store.sealed_files import record_in
 from mixup_core.temporary import temporary_folder
@@ -118,22 +118,26 @@ class Added:
     keeps its own records of them."""
 
 
+def is_archive(file: Path) -> bool:
+    """Return whether a regular file begins like an archive that this module wrote."""
+    head = read_regular(file, 64)
+    return head.startswith(b"PK\x03\x04") and head[30:].startswith(SUMS.encode())
+
+
 def write_archive(
     file: Path, launch: Launch, known: KnownData, results: Sequence[RunResult], store: Store
-) -> tuple[int, int]:
-    """Write a study to one zip file; return the number of runs in it and its size in bytes.
+) -> int:
+    """Write a study to one new zip file; return the number of runs in it.
 
     Args:
-        file: The zip file to write. It appears only when complete, and replaces an existing one.
+        file: The zip file to write.
         launch: The study as it was launched.
         known: Facts of the study's image folders, such as their classes, as recorded in the store.
         results: Results of the study's runs. The last stage of each run is written, without its
             state (weights).
         store: The store of the results.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_folder(file.parent, f".{file.name}.") as folder:
-        content = folder / "content"
+    with temporary_folder(file.parent) as content:
         copy = Store(str(content / "store"))
         digests = {v for c in launch.arms.values() for p, v in c.items() if p.endswith(".digest")}
         notes = {"launch.json": dataclasses.asdict(launch)} | {
@@ -147,15 +151,13 @@ def write_archive(
         num_runs = sum(_copied(result, store, copy) for result in results)
         write_statements(launch.study, copy, stated_in(launch.study, store))
         paths = {path.relative_to(content).as_posix(): path for path in content.rglob("*")}
-        files = {name: path for name, path in sorted(paths.items()) if path.is_file()}
+        files = {name: path for name, path in sorted(paths.items()) if _NAME.fullmatch(name)}
         sums = "".join(f"{_sha256(path)}  {name}\n" for name, path in files.items())
-        unfinished = folder / file.name
-        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(zipfile.ZipInfo(SUMS), sums)
             for name, path in files.items():
                 archive.write(path, name)
-        unfinished.replace(file)
-    return num_runs, file.stat().st_size
+    return num_runs
 
 
 def content_of(archive: Archive, study: Study) -> Brought:

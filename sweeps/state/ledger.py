@@ -31,9 +31,9 @@ from mixup_core.store.json_records import (
     Line,
     Natural,
     Time,
-    filled,
     matching,
     parse_note,
+    record_in_note,
 )
 from sweeps.study.study import Study, spell_seeds
 
@@ -165,8 +165,8 @@ def known_data(store: Store, study: str) -> KnownData:
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()
     ]
-    digests = {value for config in configs for path, value in config.items() if _is_digest(path)}
-    names = {_data_name(digest): digest for digest in digests if _is_name(digest)}
+    values = (value for config in configs for path, value in config.items() if _is_digest(path))
+    names = {_data_name(digest): digest for digest in values if _is_name(digest)}
     found = {
         names[name]: parse_note(content) for name, content in store.files.read_present(list(names))
     }
@@ -336,7 +336,7 @@ def _plugin_differences(
 
 def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
     """Return the launch recorded in a file; None if it is unreadable or has another name."""
-    launch = filled(Launch, parse_note(content))
+    launch = record_in_note(Launch, name, content)
     if launch is None or not is_printable(launch):
         return None
     if name != f"{_TOP}/{launch.study}/{launch.settings}.json":

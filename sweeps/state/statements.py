@@ -10,14 +10,21 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from mixup_core.store.json_records import Natural, Time, filled, parse_note
+from mixup_core.store.json_records import (
+    Natural,
+    RecordError,
+    Time,
+    name_once,
+    parse_note,
+    record_of,
+)
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
@@ -306,9 +313,16 @@ def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
     """
     with suppress(StoreError, OSError, ValueError):
         for _, content in store.files.read_present([_name(study)]):
-            found = {k: filled(Statement, v) for k, v in (parse_note(content) or {}).items()}
-            return {key: value for key, value in found.items() if value is not None}
+            return dict(_statements_in(_name(study), parse_note(content) or {}))
     return {}
+
+
+def _statements_in(name: str, note: Mapping[str, object]) -> Iterator[tuple[str, Statement]]:
+    for key, plain in note.items():
+        try:
+            yield key, record_of(Statement, plain)
+        except RecordError as error:
+            name_once(name, str(error.within(key)))
 
 
 def bring_statements(study: str, store: Store, found: Mapping[str, Statement]) -> None:

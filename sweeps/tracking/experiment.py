@@ -130,7 +130,8 @@ class Experiment:
                 params=dict(run.data.params),
             )  # fmt: skip
             is_named = any(entry.identity[1]) and all(entry.identity[1])
-            is_below = str(run.info.artifact_uri).startswith(f"{place}/")
+            artifacts = str(run.info.artifact_uri)
+            is_below = artifacts.startswith(f"{place}/") and ".." not in artifacts.split("/")
             if not (is_named and is_below) or entry.identity in self.entries:
                 self.client.delete_run(entry.run_id)
                 continue

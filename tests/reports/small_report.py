@@ -26,4 +26,6 @@ def write_report(folder: Path, **provenance: object) -> None:
             {"run_key": "a", "outcome": "complete"}, {"run_key": "b", "outcome": "diverged"},
         ],
     }  # fmt: skip
-    (folder / "provenance.json").write_text(json.dumps(content | provenance))
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    files = {"files": ["provenance.json", *names]}
+    (folder / "provenance.json").write_text(json.dumps(content | files | provenance))

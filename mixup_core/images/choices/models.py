@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from mixup_core.addresses import local_path
-from mixup_core.config.limits import Count, Matching
+from mixup_core.config.limits import Count, Matching, Range
 from mixup_core.images.choices.model import Model
 from mixup_core.images.data.digests import file_digest
 from mixup_core.problem import DataError
@@ -227,7 +227,7 @@ class Mlp(_Uniform):
     name: ClassVar = "mlp"
     has_batch_norm: ClassVar = False
 
-    hidden: tuple[Count, ...] | None = None
+    hidden: tuple[Annotated[int, Range(1, 2**20)], ...] | None = None
     """Sizes of the hidden layers; None: 300, 100."""
 
     @property

@@ -209,7 +209,7 @@ def _be_of_another_study(path: Path) -> None:
 
 
 LOST: dict[str, Damage] = {
-    **{name: DAMAGES[name] for name in ("empty", "a list", "other's content", "missing", "a FIFO")},
+    **{name: DAMAGES[name] for name in ("empty", "a list", "other's content", "missing")},
     "nested too deep": _nest,
     "another study's": _be_of_another_study,
 }
@@ -234,6 +234,16 @@ def test_a_report_with_lost_provenance_is_kept_until_a_report_with_all_its_runs(
         name: left[name] for name in left if not name.endswith("html")
     }
     assert standing(folder, "digits").is_known  # type: ignore[union-attr]
+
+
+def test_a_pipe_in_a_report_is_not_replaced(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    del finished
+    provenance = home / "reports" / "digits" / "provenance.json"
+    DAMAGES["a FIFO"](provenance)
+    assert f"{provenance}: is a pipe and is not replaced" in str(report().exception)
+    assert provenance.is_fifo()
 
 
 def test_an_unreadable_report_is_moved_aside_completely(
@@ -395,7 +405,7 @@ def test_an_outdated_report_is_deleted_only_after_the_new_one_is_written(
     outdated = home / "reports" / f"digits@{settings[:8]}"
     shutil.copytree(home / "reports" / "digits", outdated)
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "disk full")
 
     with monkeypatch.context() as broken:

@@ -63,3 +63,34 @@ def test_a_damaged_report_raises_only_an_unreadable_error(
     (tmp_path / "reports" / "one" / file).write_text(content)
     with suppress(UnreadableError):  # a row that lacks a column has no verdict
         write_site(tmp_path / "reports", tmp_path / "site")
+
+
+def test_only_files_that_the_provenance_lists_are_published(tmp_path: Path) -> None:
+    report = tmp_path / "reports" / "one"
+    write_report(report)
+    (report / "evil.html").write_text("<script>")
+    (tmp_path / "secret").write_text("secret")
+    (report / "linked.txt").symlink_to(tmp_path / "secret")
+    write_site(tmp_path / "reports", tmp_path / "site")
+    names = {path.name for path in (tmp_path / "site" / "one").rglob("*")}
+    assert names == {"figures", "a.svg", "report.html", "verdicts.csv", "provenance.json"}
+
+
+@pytest.mark.parametrize("name", ["../secret", "/secret", "figures/../../secret", "", ".x", "a\n"])
+def test_a_listed_file_outside_of_the_report_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "secret").write_text("secret")
+    write_report(tmp_path / "reports" / "one", files=["report.html", name])
+    with pytest.raises(UnreadableError):
+        write_site(tmp_path / "reports", tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.parametrize("name", ["figures", "verdicts.csv"])
+def test_a_listed_file_that_is_a_link_or_below_one_is_refused(tmp_path: Path, name: str) -> None:
+    report = tmp_path / "reports" / "one"
+    write_report(report)
+    (report / name).rename(tmp_path / "moved")
+    (report / name).symlink_to(tmp_path / "moved")
+    with pytest.raises(UnreadableError, match="link"):
+        write_site(tmp_path / "reports", tmp_path / "site")

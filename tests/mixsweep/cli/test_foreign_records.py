@@ -1,0 +1,249 @@
+"""Records in a store: whatever a field contains, no command fails or stops another study."""
+
+import fcntl
+import json
+import logging
+import random
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mixsweep.cli.main import _REFUSALS, commands
+from mixup_core.keys import stage_keys
+from mixup_core.store import json_records
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Failure, seal
+from sweeps.leasing.holders import Heartbeat, Holder, RunningRun
+from sweeps.reading.study_file import load_study
+from sweeps.state.statements import state
+from tests.mixsweep.cli.trained import store_stage, train
+
+OTHER = """
+study: other
+base: {data: {name: digits}, model: {name: mlp, hidden: [4]}, epochs: 2, batch_size: 64}
+arms: {erm: {mix.law: erm}, uniform: {mix.law: {beta: 1.0}}}
+seeds: 2
+"""
+STUDY = """
+study: attacked
+base: {data: {name: digits}, model: {name: mlp, hidden: [5]}, epochs: 2, batch_size: 64}
+arms: {erm: {mix.law: erm}, uniform: {mix.law: {beta: 1.0}}}
+seeds: 2
+claims:
+  - {says: u is lower, source: nobody, that: {less: [uniform, erm], metric: test/error}}
+"""
+WRONG: tuple[Any, ...] = (
+    None, True, -1, 0, 1.5, 10**30, -(10**30), float("inf"), float("nan"), "", "x", "\x1b[2J\n=1+1",
+    "../../x", [], [None], {}, {"x": "y"}, [[[[]]]],
+)  # fmt: skip
+MISSING = object()
+READING = (
+    ("status", "attacked"), ("plan", "attacked"), ("why", "attacked"), ("list",),
+    ("list", "--json"), ("logs", "attacked"), ("store", "list"), ("store", "verify"),
+    ("report", "attacked"), ("share", "attacked"), ("export", "attacked"),
+    ("status", "attacked", "--json"),
+)  # fmt: skip
+OF_OTHERS = (("status", "other"), ("plan", "other"), ("why", "other"))
+Path_ = tuple[str | int, ...]
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Home with two studies; of one it has every kind of record."""
+    folder = tmp_path_factory.mktemp("prepared")
+    home = folder / "runs"
+    for name, text in (("attacked", STUDY), ("other", OTHER)):
+        (folder / f"{name}.yaml").write_text(text)
+        train(home, str(folder / f"{name}.yaml"), but=("uniform", 1))
+    store = Store(str(home / "store"))
+    study = load_study(str(folder / "attacked.yaml"))
+    state(study, store)
+    (run,) = (run for run in study.runs() if (run.arm, run.seed) == ("uniform", 1))
+    store_stage(store, run, 1, b"state")
+    store.failures.write(
+        Failure(run_key=run.key, kind="failed", message="m", epoch=1, attempts=1, trace="t\nu")
+    )
+    leases = home / "store" / "leases"
+    leases.mkdir()
+    progress = Heartbeat.now(1, [RunningRun(arm="uniform", seed=1, epoch=1)], 3.0)
+    (leases / "attacked.json").write_text(json.dumps(asdict(Holder.here(1, "mixsweep run"))))
+    (leases / "attacked.progress.json").write_text(json.dumps(progress.to_plain()))
+    (leases / "attacked.lock").write_text(f"token {1:015d}\n")
+    (home / "store" / "claims").mkdir()
+    (home / "store" / "claims" / "attacked.json").write_text(json.dumps({
+        "token": 1, "planned": 1, "trained": ["0" * 16], "ends": [], "used": [], "removed": [],
+    }))  # fmt: skip
+    (home / "store" / "stops").mkdir()
+    (home / "store" / "stops" / "attacked.json").write_text('{"token": 1, "how": "now"}')
+    return folder
+
+
+def records(prepared: Path) -> dict[str, Path]:
+    """Return one file of each kind of record, below the home, by kind."""
+    home = prepared / "runs"
+    study = load_study(str(prepared / "attacked.yaml"))
+    key = stage_keys(study.runs()[0].config)[-1]
+    found = {
+        "stage": f"store/stages/{key[:2]}/{key}.json",
+        "failure": next(iter((home / "store" / "failures").glob("*.json"))),
+        "launch": f"store/studies/attacked/{study.settings}.json",
+        "statements": "store/studies/attacked/statements.json",
+        "driver": "store/leases/attacked.json",
+        "progress": "store/leases/attacked.progress.json",
+        "claims": "store/claims/attacked.json",
+        "stop": "store/stops/attacked.json",
+    }
+    return {kind: (home / name).relative_to(home) for kind, name in found.items()}
+
+
+def places(content: Any, above: Path_ = ()) -> Iterator[Path_]:
+    """Yield the path of each value in parsed JSON; of a list, only its first item is entered."""
+    if above:
+        yield above
+    items: Any = (
+        content.items()
+        if isinstance(content, dict)
+        else enumerate(content[:1])
+        if isinstance(content, list)
+        else ()
+    )
+    for name, part in items:
+        if name != "sha256":
+            yield from places(part, (*above, name))
+
+
+def changed(content: Any, place: Path_, value: Any) -> Any:
+    """Return a copy of parsed JSON with another value at a path."""
+    copy = json.loads(json.dumps(content))
+    part = copy
+    for name in place[:-1]:
+        part = part[name]
+    if value is MISSING:
+        del part[place[-1]]
+    else:
+        part[place[-1]] = value
+    return copy
+
+
+def written(kind: str, content: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a record; the checksum of a sealed one is right."""
+    if kind not in {"stage", "failure"}:
+        return json.dumps(content).encode()
+    rest = {name: value for name, value in content.items() if name != "sha256"}
+    try:
+        return seal(rest)
+    except ValueError:  # NaN: a checksum as another program may compute it
+        return json.dumps(content).encode()
+
+
+def cells(prepared: Path) -> list[tuple[str, Path_, Any]]:
+    """Return every kind of record x each of its fields x each wrong value."""
+    found = []
+    for kind, name in records(prepared).items():
+        content = json.loads((prepared / "runs" / name).read_text())
+        found += [(kind, place, value) for place in places(content) for value in (*WRONG, MISSING)]
+    return found
+
+
+@contextmanager
+def locked(home: Path) -> Iterator[None]:
+    """Hold the lock of the attacked study, as its driver would."""
+    with (home / "store" / "leases" / "attacked.lock").open("r+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def faults_of(
+    cell: tuple[str, Path_, Any],
+    prepared: Path,
+    home: Path,
+    say: Callable[..., Result],
+    expected: Mapping[tuple[str, ...], str],
+    commands_: tuple[tuple[str, ...], ...],
+) -> list[str]:
+    """Return a text for each command that fails or shows a control character in one cell."""
+    kind, place, value = cell
+    name = records(prepared)[kind]
+    shutil.rmtree(home, ignore_errors=True)
+    shutil.copytree(prepared / "runs", home)
+    content = json.loads((home / name).read_text())
+    (home / name).write_bytes(written(kind, changed(content, place, value)))
+    found = []
+    for words in (*commands_, *OF_OTHERS):
+        said = say(*words)
+        told = f"{kind} {place} = {value!r}: {' '.join(words)}"
+        is_refused = isinstance(said.exception, (*_REFUSALS, SystemExit))
+        if said.exception is not None and (not is_refused or words in OF_OTHERS):
+            found.append(f"{told}: {said.exception!r}")
+        if "\x1b" in said.stdout + said.stderr + str(said.exception):
+            found.append(f"{told}: control characters")
+        if words in OF_OTHERS and said.stdout != expected[words]:
+            found.append(f"{told}: another answer")
+    return found
+
+
+@pytest.fixture
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    json_records.name_once.cache_clear()
+    return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False)
+
+
+def _matrix(
+    number: int | None,
+    prepared: Path,
+    home: Path,
+    say: Callable[..., Result],
+    commands_: tuple[tuple[str, ...], ...],
+) -> tuple[int, list[str]]:
+    shutil.copytree(prepared / "runs", home)
+    expected = {words: say(*words).stdout for words in OF_OTHERS}
+    found = cells(prepared)
+    if number is not None:
+        by_kind: dict[str, list[tuple[str, Path_, Any]]] = {}
+        for cell in found:
+            by_kind.setdefault(cell[0], []).append(cell)
+        draw = random.Random(20261128)
+        found = [cell for of_kind in by_kind.values() for cell in draw.sample(of_kind, number)]
+    faults = [
+        f for cell in found for f in faults_of(cell, prepared, home, say, expected, commands_)
+    ]
+    return len(found) * (len(commands_) + len(OF_OTHERS)), faults
+
+
+def test_a_wrong_field_stops_no_command_of_another_study(
+    prepared: Path, tmp_path: Path, say: Callable[..., Result]
+) -> None:
+    _, faults = _matrix(2, prepared, tmp_path / "runs", say, READING[:5])
+    assert not faults
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_every_field_of_every_record_with_every_wrong_value(
+    prepared: Path, tmp_path: Path, say: Callable[..., Result]
+) -> None:
+    number, faults = _matrix(None, prepared, tmp_path / "runs", say, READING)
+    logging.getLogger(__name__).info("%s cells", number)
+    assert not faults, f"{len(faults)} of {number} cells"
+
+
+def test_a_bad_progress_file_is_named_and_ignored_while_its_driver_is_alive(
+    prepared: Path, tmp_path: Path, say: Callable[..., Result], caplog: pytest.LogCaptureFixture
+) -> None:
+    home = tmp_path / "runs"
+    shutil.copytree(prepared / "runs", home)
+    file = home / "store" / "leases" / "attacked.progress.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"updated_at_ms": 10**20}))
+    with locked(home):
+        said = say("status", "attacked")
+    assert said.exception is None
+    assert f"{file}: updated_at_ms: must be a Unix time in ms" in caplog.text
