@@ -21,7 +21,7 @@ from mixup_core.addresses import store_address
 from mixup_core.keys import stage_keys
 from mixup_core.plugins.source import PluginError
 from mixup_core.store.checkpoints import Store
-from sweeps.leasing.claims import Claims
+from sweeps.leasing.claims import unused
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import DatabaseError
@@ -196,16 +196,13 @@ def prune_store(place: Home, studies: Sequence[Study], yes: bool, with_predictio
     _require_content(store)
     with contextlib.ExitStack() as leases:
         if yes:
-            held = [
+            for study in studies:
                 leases.enter_context(Lease.acquire(store, study.name, command_line()))
-                for study in studies
-            ]
         stock = take_stock(studies, store)
         own = list(stock[:-1])
         if yes:
-            claims = Claims(store=store, study=studies[0].name, token=held[0].token)
-            leases.enter_context(contextlib.closing(claims))
-            free = claims.remove([stage.key for holding in own for stage in holding.prunable])
+            prunable = [stage.key for holding in own for stage in holding.prunable]
+            free = unused(store, prunable, {study.name for study in studies})
             own = [holding.without(free) for holding in own]
         size = screen()
         columns = size.columns if size else None

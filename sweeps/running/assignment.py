@@ -34,9 +34,6 @@ class Assignment:
     spare_bytes: int = 0
     """Largest final state, in bytes, that is kept although no run needs it yet. A longer run may
     continue from it."""
-    start: int = 0
-    """Number of epochs whose stored state the run starts from. It must not start earlier, because
-    this driver has reserved only the later epochs; another driver may train the earlier ones."""
 
     @classmethod
     def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
@@ -55,7 +52,6 @@ class Assignment:
             keep=planned.keep,
             store=store.url,
             teacher=planned.run.teacher,
-            start=planned.start,
             data_root=str(local_path(own_data).absolute()) if own_data else None,
             **given,
         )

@@ -144,9 +144,6 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
     storing = Storing(assignment, device, place)
     process = storing.resume(lambda: _started(assignment, device))
     epochs, last = len(process.records), assignment.config.epochs
-    if epochs < assignment.start:
-        message = "the stored state that the run was to start from is gone"
-        return driver.failure("behind", message, epochs)
     if epochs == last:
         return driver.said(epochs=epochs, rows=storing.take_rows(), lost=storing.lost, done=True)
     if epochs or driver.has_warnings:  # each report costs the driver milliseconds
@@ -168,6 +165,16 @@ def _device_name(place: Mapping[str, str]) -> str:
     return f"GPU {place.get('gpus', '')} of node {platform.node()}"
 
 
+def require_store(store: Store) -> None:
+    """Check before a run that the folder of the store is there: a write would make it again.
+
+    Raises:
+        StoreError: If it was moved or deleted.
+    """
+    if store.folder is not None and not store.folder.is_dir():
+        raise StoreError(f"the store {store.folder} was moved or deleted")
+
+
 class Driver(logging.Handler):
     """Connection from a run to the driver: sends reports and logged warnings.
 
@@ -179,8 +186,7 @@ class Driver(logging.Handler):
 
     Kinds of failure, besides errors of the run: `unshared`, the node does not see the driver's
     store; `stopped`, the launch was asked to stop; `declined`, the run must be trained on another
-    device; `held`, the same, and the process occupies its device (`hold`); `behind`, the state from
-    which this run was to start no longer exists.
+    device; `held`, the same, and the process occupies its device (`hold`).
     """
 
     def __init__(self, send: Callable[[dict[str, Any]], None], device: str = "") -> None:

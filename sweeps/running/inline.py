@@ -23,7 +23,7 @@ from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import asked_to_stop
 from sweeps.machine.signals import arrivals
 from sweeps.running.assignment import Assignment
-from sweeps.running.attempt import Driver, attempt, prepare_process
+from sweeps.running.attempt import Driver, attempt, prepare_process, require_store
 from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots, require_gpus
 from sweeps.running.retries import DeviceFaultError, KernelFaultError, advice
@@ -167,6 +167,7 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
                     "continue"
                 )
                 break
+            require_store(store)
             assignment = Assignment.of(
                 planned,
                 store,
@@ -190,8 +191,7 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
                     "which starts a new process"
                 )
                 break
-            if failed is not None:
-                queue.end(planned.run.key, failed=failed)
+            queue.end(planned.run.key, failed=failed)
     monitor.close()
     return tuple(
         replace(result, failure=result.failure or monitor.failures.get(result.run.key))
@@ -217,8 +217,8 @@ def _train(  # noqa: PLR0913  the run and the objects that it reports to
     queue: RunQueue,
     deadline: Deadline,
     is_interrupted: Callable[[], bool],
-) -> bool | None:
-    """Train one run; return True if it failed, None if it was put back into the queue.
+) -> bool:
+    """Train one run; return True if it failed.
 
     Raises:
         DeviceFaultError: If the GPU is faulty, or no longer usable by this process.
@@ -261,9 +261,6 @@ def _train(  # noqa: PLR0913  the run and the objects that it reports to
             last = driver.failure("failed", f"lacks memory: {cause}; {advice()}")
     failure = last["failure"]
     take(last)
-    if failure is not None and failure["kind"] == "behind":
-        queue.again(run.key, failure["epoch"])
-        return None
     monitor.end(run)
     return failure is not None
 

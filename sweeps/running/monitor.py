@@ -122,7 +122,7 @@ class Monitor:
             self._left.add(run.key)
         elif failure and failure["kind"] == "stopped":
             self._left.add(run.key)
-        elif failure and failure["kind"] in {"declined", "held", "behind"}:
+        elif failure and failure["kind"] in {"declined", "held"}:
             self.wait(run)
         elif failure:
             self.fail(run, attempts=attempts, **failure)

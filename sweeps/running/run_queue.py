@@ -4,11 +4,10 @@ This module does not use Ray. The cost per call must not grow with the number of
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from mixup_core.keys import stage_keys
-from mixup_core.store.manifests import Stage
 from sweeps.leasing.claims import Claims
 from sweeps.searching.sources import RunSource
 from sweeps.state.stages import Need, PlannedRun
@@ -18,7 +17,7 @@ class RunQueue:
     """Queue of the runs of a launch; a run is given out once the stages that it needs are stored.
 
     The queue itself is in memory. New runs come from a source, which may read the store or Optuna's
-    storage. If other drivers may train the same runs, stored stages are read, too.
+    storage. A run is claimed before it is given out, so that no other driver trains it.
     """
 
     def __init__(
@@ -49,8 +48,6 @@ class RunQueue:
         self._waiting: dict[str, dict[str, None]] = {}
         """Keys of the runs that wait for a stage of a run, by its key."""
         self._underway: dict[str, PlannedRun] = {}
-        self._at_most: dict[str, int] = {}
-        """Number of epochs with a remaining state, by key of a run whose start was gone."""
         self._add(first)
 
     @property
@@ -70,39 +67,10 @@ class RunQueue:
             seeds = {seed: place for place, seed in enumerate(self._source.study.seeds)}
             ready = sorted(ready, key=lambda p: seeds.get(p.run.seed, len(seeds)))
         for planned in ready:
-            granted = self._granted(planned)
-            if granted is not None:
+            if self._claims is None or self._claims.take(planned.run.key):
                 self._ready.remove(planned)
-                self._underway[planned.run.key] = granted
-                return granted
-        if self._claims is not None:
-            self._claims.refresh()
+                return planned
         return None
-
-    def _granted(self, planned: PlannedRun) -> PlannedRun | None:
-        """Claim a run; return it with its present start and kept epochs.
-
-        None if another driver trains it.
-        """
-        if self._claims is None:
-            return planned
-        store, stages = self._claims.store, stage_keys(planned.run.config)
-
-        def start(is_to_ask: bool) -> int:
-            most = self._at_most.get(planned.run.key)
-            if not is_to_ask and most is None:
-                return planned.start
-            stored = store.read_all(stages)
-            states = [epoch for epoch, key in enumerate(stages, 1) if _has_state(stored, key)]
-            if stages[-1] in stored and len(stages) not in planned.keep:
-                states.append(len(stages))
-            deepest = max(states, default=0)
-            return deepest if most is None else min(deepest, most)
-
-        granted = self._claims.train(planned.run.key, stages, start)
-        if granted is None:
-            return None
-        return replace(planned, start=granted.start, keep=planned.keep | granted.keep)
 
     def store(self, key: str, epochs: int) -> None:
         """Record that the first epochs of a run are stored; release runs that wait for them.
@@ -136,17 +104,8 @@ class RunQueue:
         if epochs:
             self._replace_trunk(key, epochs)
 
-    def again(self, key: str, start: int | None = None) -> None:
-        """Put an unfinished run back into the queue, behind the ready ones.
-
-        Args:
-            key: Key of the run.
-            start: Number of epochs of the last state that is still stored, if the state from
-                which the run was to start is missing; the run then starts from that last state or
-                an earlier one. None if no state is missing.
-        """
-        if start is not None:
-            self._at_most[key] = start
+    def again(self, key: str) -> None:
+        """Put an unfinished run back into the queue, behind the ready ones."""
         self._ready.append(self._underway[key])
 
     def end(self, key: str, *, failed: bool) -> None:
@@ -164,7 +123,7 @@ class RunQueue:
         if joined:
             self._join(joined)
             if self._claims is not None:
-                self._claims.expect({p.run.key: _stages_of(p) for p in joined})
+                self._claims.use(stage for planned in joined for stage in _needed(planned))
         for planned in joined:
             self._await(planned)
 
@@ -211,13 +170,9 @@ class RunQueue:
             self._await(replace(planned, needs=needs, keep=keep))
 
 
-def _stages_of(planned: PlannedRun) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the stage keys of a run, and those whose state this or another run needs."""
+def _needed(planned: PlannedRun) -> set[str]:
+    """Return the stages whose states a run, or another run of its study, needs."""
     stages, teacher = stage_keys(planned.run.config), planned.run.teacher
     first = planned.first_epoch
     needed = {stages[epoch - 1] for epoch in ({first} if first else set()) | planned.keep}
-    return stages, frozenset(needed | set(() if teacher is None else stage_keys(teacher)[-1:]))
-
-
-def _has_state(stored: Mapping[str, Stage], key: str) -> bool:
-    return key in stored and stored[key].state is not None
+    return needed | set(() if teacher is None else stage_keys(teacher)[-1:])

@@ -162,9 +162,8 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         if run is not None:
             last = result or {}
             kind = last.get("failure/kind")
-            if (error and self._is_again(trial_id)) or kind in {"declined", "behind"}:
-                start = last.get("failure/epoch") if kind == "behind" else None
-                self._queue.again(run.key, start)
+            if (error and self._is_again(trial_id)) or kind == "declined":
+                self._queue.again(run.key)
                 return
             self._queue.lose(run.key, last.get("lost") or ())
             failed = error or bool(last.get("failure/kind"))

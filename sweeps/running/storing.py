@@ -14,10 +14,7 @@ from mixup_core.numeric_settings import BEGAN_IN, differences
 from mixup_core.problem import Predicting, Process, StateError, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.errors import StoreError
-from mixup_core.store.folder import Folder
 from mixup_core.store.manifests import EpochFacts, Stage
-from mixup_core.store.wanted import wanted_name
 from sweeps.running.assignment import Assignment
 from sweeps.running.beside import Beside
 from sweeps.running.trained_on import environment_of
@@ -30,9 +27,6 @@ STORE_AT_LEAST_EVERY = 20.0
 _SHORT_RUN = 1.0
 """A run that trains for fewer seconds in all, judged by its last epoch, stores no stage only to
 resume from: training it again takes less time than starting its process."""
-_ASKS_A_BUCKET_AFTER = 1.0
-"""Length of an epoch, in seconds, above which a store in a bucket is checked for stages that other
-drivers wait for. After shorter epochs the check would take too much of the time."""
 _STORE_COST_SHARE = 100
 """A stage is stored once training has taken this many times as long as storing a stage takes."""
 _INTERRUPT_PATIENCE = 2.0
@@ -63,8 +57,6 @@ class Storing:
     ) -> None:
         self._assignment = assignment
         self._store = Store(assignment.store)
-        if isinstance(self._store.files, Folder) and self._store.files.is_new:
-            raise StoreError(f"{assignment.store} was moved or deleted")
         self._keys = stage_keys(assignment.config)
         self._run_key = run_key(assignment.config)
         share = {GPUS_PER_RUN: f"{assignment.gpus:g}"} if assignment.gpus else {}
@@ -171,7 +163,7 @@ class Storing:
     def add(self, process: Process, seconds: float) -> None:
         """Record a trained epoch, and store its stage if it is due.
 
-        A stage is due if it is the last one, if another run or driver needs it, or if the run has
+        A stage is due if it is the last one, if another run needs it, or if the run has
         trained for some time since the stage stored before.
 
         Args:
@@ -183,14 +175,12 @@ class Storing:
         self._trained_since += seconds
         epoch = len(process.records)
         is_final = epoch == len(self._keys)
-        wanted = self._is_wanted(epoch, seconds)
-        keep = self._assignment.keep | ({epoch} if wanted else set())
         cost = _STORE_COST_SHARE * self._cost
         is_short = seconds * len(self._keys) < _SHORT_RUN
         interval = STORE_AT_LEAST_EVERY if is_short else min(STORE_AT_LEAST_EVERY, cost)
-        if is_final or epoch in keep:
+        if is_final or epoch in self._assignment.keep:
             self._collect()
-            self._store_to_stay(process, is_final=is_final, wanted=wanted)
+            self._store_to_stay(process, is_final=is_final)
         elif not self._beside.is_busy and self._trained_since >= interval:
             started = time.monotonic()
             write = self._write_of(process, process.to_bytes(), is_passing=True)
@@ -201,10 +191,10 @@ class Storing:
             return
         self._trained_since = 0.0
 
-    def _store_to_stay(self, process: Process, *, is_final: bool, wanted: bool) -> None:
-        """Store a stage that other runs or drivers need, or the last one."""
+    def _store_to_stay(self, process: Process, *, is_final: bool) -> None:
+        """Store a stage that other runs need, or the last one."""
         epoch = len(process.records)
-        with_state = not is_final or wanted or self._keeps(epoch)
+        with_state = not is_final or self._keeps(epoch)
         if is_final:
             self._store_predictions(process)
         content = process.to_bytes() if with_state or self._assignment.spare_bytes else None
@@ -214,8 +204,6 @@ class Storing:
         stage = write()
         while self._claim(stage):
             stage = write()
-        if wanted:
-            self._store.files.remove(wanted_name(self._keys[epoch - 1]))
         self._accept(stage)
         if is_final:
             self._drop_all_own()
@@ -260,16 +248,6 @@ class Storing:
         if (stored := self._beside.take(timeout=timeout)) is not None:
             stage, self._cost = stored
             self._accept(stage)
-
-    def _is_wanted(self, epoch: int, seconds: float) -> bool:
-        """Return True if another driver waits for the state after an epoch.
-
-        A bucket is checked only after long epochs, because each check is a request over the
-        network.
-        """
-        files = self._store.files
-        pays = isinstance(files, Folder) or seconds > _ASKS_A_BUCKET_AFTER
-        return pays and files.has(wanted_name(self._keys[epoch - 1]))
 
     def _store_predictions(self, process: Process) -> None:
         """Store the predictions of a finished run; done before the run counts as finished."""
@@ -331,13 +309,8 @@ class Storing:
     def _delete(self, epochs: Iterable[int]) -> None:
         keys = [self._keys[epoch - 1] for epoch in epochs if epoch not in self._assignment.keep]
         stored = self._store.read_all(keys)
-        # Another run may have stored the same stage permanently, or be about to start from it.
+        # Another run may have stored the same stage permanently.
         left = {k for k, stage in stored.items() if stage.environment.get(OWNER) != self._run_key}
-        for key in stored.keys() - left:
-            if self._store.files.has(wanted_name(key)):
-                self._claim(stored[key])
-                self._store.files.remove(wanted_name(key))
-                left.add(key)
         self._store.delete(*(key for key in keys if key not in left))
 
 

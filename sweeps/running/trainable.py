@@ -15,7 +15,7 @@ from mixup_core.store.errors import StoreError
 from sweeps.leasing.holders import Holder
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import asked_to_stop
-from sweeps.running.attempt import Driver, attempt, prepare_process
+from sweeps.running.attempt import Driver, attempt, prepare_process, require_store
 from sweeps.running.parcel import Parcel
 from sweeps.running.retries import device_id
 
@@ -67,7 +67,8 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
         try:
             assignment = parcel.open()
             _require_same_store(assignment.store, study, holder)
-            if asked_to_stop(Store(assignment.store), study, holder):
+            require_store(store := Store(assignment.store))
+            if asked_to_stop(store, study, holder):
                 # Tune started this trial before the driver saw the request.
                 return driver.failure("stopped", "")
         except (UnsharedStoreError, PluginError) as error:

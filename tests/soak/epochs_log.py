@@ -1,8 +1,8 @@
-"""EpochsLog: every epoch that the processes of several launches train, and epochs trained twice.
+"""EpochsLog: every epoch that the processes of several launches train, and runs trained twice.
 
-A launch started with `variables()` logs each run that it plans to train, each epoch that its
-processes train, and each one that is stored. An epoch may be trained again only if it was lost with
-a killed launch, or was trained before the later launch said that it needs it.
+A launch started with `variables()` logs each epoch that its processes train, and each one that is
+stored. A whole run may be trained again only if its end was lost with a killed launch. First epochs
+that different runs share may be trained by two live launches.
 """
 
 import json
@@ -35,14 +35,8 @@ class Counted:
 
     trained: int
     distinct: int
-    lost: int
-    """Epochs trained again because a killed launch had not stored them."""
-    passed: int
-    """Epochs trained again whose states were deleted before the later launch joined; only records
-    were left.
-    """
     twice: tuple[str, ...]
-    """Epochs trained again without such a reason."""
+    """Whole runs trained again although their end was stored."""
     by_launch: Mapping[str, int]
     """Epochs that each launch trained, by its name."""
 
@@ -73,49 +67,33 @@ class EpochsLog:
         Args:
             killed: Names of the launches that were killed.
         """
-        joined: dict[str, int] = {}
-        states: dict[str, set[str]] = {}
         stored: set[str] = set()
-        trained: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        trained: dict[str, list[str]] = defaultdict(list)
         twice: list[str] = []
-        lost = passed = 0
-        for line, text in enumerate((self.folder / "epochs.jsonl").read_text().splitlines()):
+        for text in (self.folder / "epochs.jsonl").read_text().splitlines():
             note = json.loads(text)
-            launch = note["launch"]
-            if note["what"] == "joined":
-                joined.setdefault(launch, line)
-                states.setdefault(launch, set(note["keys"]))
-            elif note["what"] == "stored":
+            if note["what"] == "stored":
                 stored |= set(note["keys"])
-            else:
-                key, *later = note["keys"]
-                kept = [e for e in trained[key] if key in stored or e[1] not in killed]
-                left = states[launch].intersection([key, *later]) if kept else None
-                if left or any(joined[launch] < earlier for earlier, _ in kept):
-                    twice.append(f"{key} by {launch} and {kept}, states at {left}")
-                elif kept:
-                    passed += 1
-                elif trained[key]:
-                    lost += 1
-                trained[key].append((line, launch))
+                continue
+            launch, (key, *later) = note["launch"], note["keys"]
+            kept = [name for name in trained[key] if key in stored or name not in killed]
+            if kept and not later:
+                twice.append(f"{key} by {launch} and {kept}")
+            trained[key].append(launch)
         return Counted(
             trained=sum(map(len, trained.values())),
             distinct=len(trained),
-            lost=lost,
-            passed=passed,
             twice=tuple(twice),
-            by_launch=dict(Counter(name for found in trained.values() for _, name in found)),
+            by_launch=dict(Counter(name for found in trained.values() for name in found)),
         )
 
 
 def write_down() -> None:
-    """Let this process log what it plans, trains and stores."""
-    from sweeps.leasing.claims import Claims
+    """Let this process log what it trains and stores."""
     from sweeps.running.storing import Storing
-    from sweeps.state.passing import OWNER
 
     log = os.open(os.environ[_LOG], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    usual_add, usual_expect = Storing.add, Claims.expect
+    usual_add = Storing.add
 
     def note(what: str, keys: Iterable[str] = ()) -> None:
         content = {"launch": os.environ[_LAUNCH], "what": what, "keys": list(keys)}
@@ -130,10 +108,4 @@ def write_down() -> None:
         if self._num_stored > before:
             note("stored", self._keys[: self._num_stored])
 
-    def expect(self: Claims, runs: object) -> None:
-        stages = list(self.store.stages())
-        usual_expect(self, runs)  # type: ignore[arg-type]
-        kept = (s.key for s in stages if s.state is not None and OWNER not in s.environment)
-        note("joined", kept)
-
-    Storing.add, Claims.expect = add, expect  # type: ignore[method-assign,assignment]
+    Storing.add = add  # type: ignore[method-assign]

@@ -1,7 +1,6 @@
-"""RunQueue: two to four drivers on one store, at random times, train no epoch twice."""
+"""RunQueue: two to four drivers on one store, at random times, train no run twice."""
 
 import random
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,29 +28,12 @@ pytestmark = pytest.mark.usefixtures("toy_problem")
 
 @dataclass(kw_only=True)
 class World:
-    """The store that drivers share, the time, and every trained epoch."""
+    """The store that drivers share, the time, and the runs that are trained."""
 
     store: Store
     now: float = 0.0
-    trained: dict[str, list["Trained"]] = field(default_factory=lambda: defaultdict(list))
-    again: int = 0
-    """Epochs trained again because their states were gone before the driver joined."""
-
-    def note(self, key: str, by: "Worker") -> None:
-        """Record a trained epoch; fail if its driver could have known that it is not needed."""
-        for earlier in self.trained[key]:
-            if not earlier.is_lost:
-                assert by.driver.joined_at > earlier.at, f"{key} is trained twice"
-                self.again += 1
-        self.trained[key].append(Trained(at=self.now))
-
-
-@dataclass(kw_only=True)
-class Trained:
-    """One training of one epoch."""
-
-    at: float
-    is_lost: bool = False
+    underway: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
 
 
 class Driver:
@@ -66,7 +48,7 @@ class Driver:
         let_results_stay(plan_study(study, world.store).finished, world.store)
         source = FixedSource(study, plan_study(study, world.store))
         self.queue = RunQueue(source, lambda _: None, source.more(()), claims=claims)
-        self.claims, self.joined_at = claims, world.now
+        self.claims = claims
         self.workers: list[Worker] = []
         self.is_over = False
 
@@ -96,15 +78,12 @@ class Worker:
         assignment = Assignment.of(
             planned, driver.world.store, keep_final_state=False, on_gpu=False
         )
-        self.keys, self.mine = stage_keys(self.run.config), list[tuple[int, Trained]]()
+        self.keys, self.world = stage_keys(self.run.config), driver.world
+        assert self.run.key not in self.world.underway, "two drivers train one run"
+        self.world.underway.add(self.run.key)
         self.storing = Storing(assignment, "cpu")
         self.process = self.storing.resume(lambda: toy.start(assignment.config, None, "cpu"))
         self.epochs: Iterator[object] = iter(self.process)
-        if len(self.process.records) < planned.start:
-            self.epochs = iter(())
-            self.queue.again(self.run.key, len(self.process.records))
-            self.queue.lose(self.run.key, self.storing.lost)
-            return
         self.queue.lose(self.run.key, self.storing.lost)
         self.queue.store(self.run.key, len(self.process.records))
 
@@ -112,20 +91,18 @@ class Worker:
         """Train an epoch, or end the run."""
         if next(self.epochs, None) is None:
             self.driver.workers.remove(self)
-            if len(self.process.records) == len(self.keys):
-                self.queue.end(self.run.key, failed=False)
+            self.kill()
+            self.world.ended.add(self.run.key)
+            self.queue.end(self.run.key, failed=False)
             return
-        epoch, world = len(self.process.records), self.driver.world
-        world.note(self.keys[epoch - 1], self)
-        self.mine.append((epoch, world.trained[self.keys[epoch - 1]][-1]))
+        assert self.run.key not in self.world.ended, "a stored run is trained again"
         self.storing.add(self.process, self.driver.draw.choice([0.0, 0.0, 30.0]))
         if self.storing.take_rows():
             self.queue.store(self.run.key, self.storing._num_stored)
 
     def kill(self) -> None:
         """Lose the epochs that are not stored."""
-        for epoch, trained in self.mine:
-            trained.is_lost = epoch > self.storing._num_stored
+        self.world.underway.remove(self.run.key)
 
 
 def _study(name: str, draw: random.Random) -> Study:
@@ -138,7 +115,7 @@ def _study(name: str, draw: random.Random) -> Study:
 
 @pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_shared_epochs_are_trained_once_for_any_interleaving_of_drivers(
+def test_shared_runs_are_trained_once_for_any_interleaving_of_drivers(
     tmp_path: Path, seed: int, kills: bool
 ) -> None:
     draw = random.Random(seed)
