@@ -3,30 +3,33 @@
     python -m docs.pages.answers > reports/published/answers.md
     python -m docs.pages.answers --studies    # names of the published studies that can run here
 
-The template `answers.md` paraphrases statements of the papers and calls the methods of `Answers` to
-insert results. Verdicts, numbers, seeds and figures come from the published reports, judged
-by the present claims and rules.
+`answers.yaml` has, for each study, the sentence of the source in our words and the kind of
+evidence. The template `answers.md` calls the methods of `Answers`, which insert tables. Verdicts,
+numbers, arms and thresholds come from the published reports and the study files, by present rules.
 """
 
 import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
+import yaml
 from jinja2 import Environment, StrictUndefined
 
-from docs.pages.claims_index import verdicts_of_today
+from docs.pages.claims_index import spell_outcome, verdicts_of_today
 from docs.pages.published import PUBLISHED, Published, latest_report, provenance_of
 from mixup_core.config.written_forms import flatten
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
-from reports.numbers.verdict import Verdict
-from reports.tables.verdicts import spell_numbers
+from reports.numbers.verdict import Verdict, claim_test
+from reports.tables.verdicts import spell_compared, spell_numbers, spell_threshold
 from sweeps.reading.study_file import bundled_names, load_study
+from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 _OWN = ("no source", "open question")
@@ -35,26 +38,43 @@ _DECIDED = re.compile(r": (?:holds|fails)\b")
 """Verdict of a variant that is decided, in the text `LABEL: VERDICT; same under LABEL`."""
 
 TEMPLATE = Path(__file__).parent / "manuscripts" / "answers.md"
+ENTRIES = Path(__file__).with_name("answers.yaml")
+
+KINDS = {
+    "mathematics": "mathematics as printed",
+    "protocol": "the source's protocol",
+    "setting": "another setting",
+    "own": "no sentence of a source",
+    "mirrored": "mirrors another claim",
+    "check": "checks our code",
+}
+"""Kinds of evidence, in words; the first three are about a sentence of a source."""
+_REFUTING = ("mathematics", "protocol")
+
+_COLUMNS = (
+    "statement of the source, in our words", "study", "claim", "place in the source", "comparison",
+    "threshold", "printed in the source", "evidence", "verdict", "value [interval]", "n",
+    "our setting; the source's", "learning rate; other settings",
+)  # fmt: skip
+_FAILED = (
+    "study", "claim", "place in the source", "measured", "threshold", "printed in the source", "n",
+    "other settings",
+)  # fmt: skip
 
 
 @dataclass(kw_only=True)
 class Answers:
-    """Makes the page that lists statements of papers, with verdicts of studies that test them.
-
-    The template of the page calls these methods, each of which returns a piece of Markdown.
-    """
+    """Makes the page of statements. Its template calls the methods, which return Markdown."""
 
     published: Path = PUBLISHED
-    counts: Counter[str] = field(default_factory=Counter)
-    """Number of table rows by verdict."""
     _asked: dict[str, "Asked"] = field(default_factory=dict)
 
     def page(self, template: Path = TEMPLATE) -> str:
-        """Return the whole page of statements and verdicts as Markdown.
+        """Return the whole page as Markdown.
 
         Raises:
             KeyError: If no claim of a study, or more than one, begins with the words by which the
-                template names a claim.
+                template or `answers.yaml` names a claim.
         """
         # The page is Markdown, not HTML; each function escapes its own output.
         environment = Environment(  # noqa: S701
@@ -62,69 +82,55 @@ class Answers:
             keep_trailing_newline=True,
         )  # fmt: skip
         functions = (
-            self.asked, self.waits, self.value, self.verdict, self.figure,
-            self.cost, self.costs, self.contradicted, self.turned,
+            self.section, self.untested, self.value, self.figure, self.counts, self.cost,
+            self.costs, self.failed, self.turned,
         )  # fmt: skip
         environment.globals |= {function.__name__: function for function in functions}
-        text = environment.from_string(template.read_text(encoding="utf-8")).render()
-        return text.replace("TOTAL", self.total())
+        return environment.from_string(template.read_text(encoding="utf-8")).render()
 
-    def asked(self, sentence: str, study: str, *begins: str) -> str:
-        """Return table rows on a statement of a paper: one row per claim that tests the statement.
+    def section(self, name: str) -> str:
+        """Return the table of one section of `answers.yaml`: one row per claim of its studies.
 
-        Args:
-            sentence: The sentence of the paper, paraphrased.
-            study: Name of the bundled study that tests it.
-            begins: First words of each claim to show; if none are given, all claims of the study.
+        A study without a report has one row for all of its claims.
         """
-        found = self._of(study)
-        asked = [found.verdict(words) for words in begins] or found.verdicts
-        lines = [
-            self._row(sentence if index == 0 else "", study, verdict)
-            for index, verdict in enumerate(asked)
-        ]
-        return "\n".join(lines)
+        lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
+        for study in entries()[name]:
+            found = self._of(study)
+            says = escape_markdown(found.entry["states"])
+            if found.report is None:
+                lines.append(self._waiting(says, found))
+                continue
+            for verdict in found.verdicts:
+                lines.append((says, *self._cells(found, verdict)))
+                says = ""
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
-    def waits(self, sentence: str, *studies: str) -> str:
-        """Return table rows on a statement of a paper that is tested by large studies, on a GPU.
+    def untested(self) -> str:
+        """Return the table of sentences of the sources that no study tests, each with a reason."""
+        grid = [["sentence of a source, in our words", "place", "why no study tests it"]]
+        grid += [[row["sentence"], row["place"], row["reason"]] for row in entries()["untested"]]
+        return markdown_grid([[escape_markdown(cell) for cell in line] for line in grid])
 
-        A study without a report has one row, which says that it was not run; any other has the rows
-        of `asked`.
+    def counts(self) -> str:
+        """Return a table that counts rows by kind of evidence and verdict.
 
-        Args:
-            sentence: The sentence of the paper, paraphrased.
-            studies: Names of the bundled studies that test it.
+        Claims that are not about a sentence of a source are counted apart.
         """
-        lines = []
-        for name in studies:
-            found = self._of(name)
-            if found.report is not None:
-                lines.append(self.asked(sentence, name))
-            else:
-                self.counts["not run"] += 1
-                seeds, number = len(found.study.seeds), len(found.study.claims)
-                what = (
-                    f"full scale, needs a GPU: {number} claims"
-                    if number > 1
-                    else "full scale, needs a GPU"
-                )
-                cells = (
-                    sentence,
-                    f"`{name}`",
-                    what,
-                    "**not run**",
-                    DASH,
-                    f"{seeds} planned",
-                    found.all_rates,
-                )
-                lines.append(f"| {' | '.join(cells)} |")
-            sentence = ""
-        return "\n".join(lines)
+        found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+        for name in self._names():
+            asked = self._of(name)
+            if asked.report is None:
+                found[asked.entry["evidence"]]["not run (studies)"] += 1
+                continue
+            for verdict in asked.verdicts:
+                found[asked.kind(verdict.claim)][asked.outcome(verdict)] += 1
+        outcomes = sorted({outcome for count in found.values() for outcome in count})
+        grid = [["evidence", *outcomes]]
+        grid += [[word, *(str(found[kind][o]) for o in outcomes)] for kind, word in KINDS.items()]
+        return markdown_grid(grid)
 
     def value(self, study: str, begins: str) -> str:
         """Return a claim's value, interval and number of seeds as text, to be put into a sentence.
-
-        The text is `not run` if the study has no published report.
 
         Args:
             study: Name of a bundled study.
@@ -135,18 +141,6 @@ class Answers:
         if found.report is None:
             return "not run"
         return f"{spell_numbers(found.study, verdict)[0]} (n = {verdict.n})"
-
-    def verdict(self, study: str, begins: str) -> str:
-        """Return the verdict of a claim as text, to be put into a sentence.
-
-        The text is `not run` if the study has no published report.
-
-        Args:
-            study: Name of a bundled study.
-            begins: First words of the claim.
-        """
-        found = self._of(study)
-        return "not run" if found.report is None else found.verdict(begins).verdict
 
     def figure(self, study: str, name: str) -> str:
         """Return a figure of a published report with its caption; a note if there is no report."""
@@ -168,14 +162,15 @@ class Answers:
         folders = [report.folder for report in reports if report is not None]
         for folder in filter(None, folders):
             for run in provenance_of(folder)["runs"]:
-                seconds[run["run_key"]] = run["seconds"] or 0.0
+                if run["seconds"] is not None:  # planned runs without a result have none
+                    seconds[run["run_key"]] = run["seconds"]
         hours = sum(seconds.values()) / 3600
         return f"{len(seconds):,} runs of {len(folders)} studies, {hours:.1f} hours of one core"
 
     def costs(self) -> str:
         """Return a table of the hours, machine and commit of each published study, longest first.
 
-        The hours are those of training.
+        The hours are those of training; only runs that exist count.
         """
         rows = []
         for name in bundled_names():
@@ -183,27 +178,31 @@ class Answers:
             if found.report is None or found.report.folder is None:
                 continue
             provenance = provenance_of(found.report.folder)
-            runs, places = provenance["runs"], provenance["environments"]
-            hours = sum(run["seconds"] or 0.0 for run in runs) / 3600
+            times = [run["seconds"] for run in provenance["runs"] if run["seconds"] is not None]
+            hours, places = sum(times) / 3600, provenance["environments"]
             ended = datetime.fromtimestamp(provenance["last_epoch_stored_at_ms"] / 1000, UTC)
             machine = ", ".join(dict.fromkeys(place["device"] for place in places))
             commit = provenance["code"]["commit"][:7]
-            cells = (str(len(runs)), f"{hours:.2f}", machine, f"{ended:%Y-%m-%d}", commit)
+            cells = (str(len(times)), f"{hours:.2f}", machine, f"{ended:%Y-%m-%d}", commit)
             rows.append((hours, [found.link(self.published), *map(escape_markdown, cells)]))
         header = ["study", "runs", "hours", "machine", "last run ended", "commit"]
         return markdown_grid([header, *(line for _, line in sorted(rows, reverse=True))])
 
-    def contradicted(self) -> str:
-        """Return a table of the papers' claims that fail, with measured and printed value."""
-        header = "study, claim, source, metric, measured, value in the source, n, other settings"
-        grid = [header.split(", ")]
+    def failed(self, *, contradicts: bool) -> str:
+        """Return a table of claims about sources that fail.
+
+        Args:
+            contradicts: True for failures that contradict the source: mathematics as printed, or
+                the source's protocol. False for those in another setting.
+        """
+        kinds = _REFUTING if contradicts else ("setting",)
+        grid = [[*_FAILED]]
         for found, verdict in self._judged():
-            if verdict.verdict == "fails" and not verdict.claim.source.startswith(_OWN):
-                value, reference = spell_numbers(found.study, verdict)
-                told = found.variants(verdict) or DASH
-                line = [found.link(self.published), verdict.claim.says, verdict.claim.source]
-                line.append(found.study.problem.metric(verdict.claim.that.metric).heading)
-                grid.append([*line, value, reference, str(verdict.n), told])
+            if found.outcome(verdict) == "fails" and found.kind(verdict.claim) in kinds:
+                value, printed = spell_numbers(found.study, verdict)
+                line = [found.link(self.published), verdict.claim.says, verdict.claim.source, value]
+                line += [spell_threshold(found.study, verdict.claim), printed, str(verdict.n)]
+                grid.append([*line, found.variants(verdict) or DASH])
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
     def turned(self) -> str:
@@ -222,36 +221,69 @@ class Answers:
                 grid.append([*line, str(verdict.n), found.rates(verdict) or DASH, told])
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
+    def _names(self) -> Iterator[str]:
+        for name, section in entries().items():
+            if name != "untested":
+                yield from section
+
     def _judged(self) -> Iterator[tuple["Asked", Verdict]]:
         """Yield each claim of the published studies with its study and its present verdict."""
-        for name in bundled_names():
+        for name in self._names():
             found = self._of(name)
             if found.report is not None:
                 yield from ((found, verdict) for verdict in found.verdicts)
 
-    def total(self) -> str:
-        """Return how many table rows of the page have each verdict: `12 holds, 3 undecided`."""
-        return ", ".join(f"{number} {verdict}" for verdict, number in sorted(self.counts.items()))
-
     def _of(self, name: str) -> "Asked":
         if name not in self._asked:
-            study = load_study(name)
-            self._asked[name] = Asked(study=study, report=latest_report(self.published, name))
+            report = latest_report(self.published, name)
+            self._asked[name] = Asked(study=load_study(name), report=report)
         return self._asked[name]
 
-    def _row(self, sentence: str, name: str, verdict: Verdict) -> str:
-        found = self._of(name)
-        report, study = found.report, found.study
-        outcome = "not run" if report is None else verdict.verdict
-        self.counts[outcome] += 1
-        value, page, count, other = DASH, f"`{name}`", DASH, ""
-        if report is not None and report.folder is not None:
-            value, count = spell_numbers(study, verdict)[0], str(verdict.n)
-            page, other = found.link(self.published), found.variants(verdict)
-        rates = ", ".join(filter(None, (found.rates(verdict), other))) or DASH
-        says = escape_markdown(verdict.claim.says)
-        value, rates = escape_markdown(value), escape_markdown(rates)
-        return f"| {sentence} | {page} | {says} | **{outcome}** | {value} | {count} | {rates} |"
+    def _waiting(self, says: str, found: "Asked") -> tuple[str, ...]:
+        """Return the row of a study without a report."""
+        number = len(found.study.claims)
+        evidence = KINDS[found.entry["evidence"]]
+        claims = f"needs a GPU or other data: {number} claim{'s' if number > 1 else ''}"
+        sources = ", ".join(dict.fromkeys(claim.source for claim in found.study.claims))
+        planned = f"{len(found.study.seeds)} planned"
+        cells = (claims, sources, DASH, DASH, DASH, evidence, "**not run**", DASH, planned)
+        return (says, f"`{found.study.name}`", *cells, self._differs(found), found.all_rates)
+
+    def _cells(self, found: "Asked", verdict: Verdict) -> tuple[str, ...]:
+        study, claim, outcome = found.study, verdict.claim, found.outcome(verdict)
+        kind = found.kind(claim)
+        value, printed = spell_numbers(study, verdict)
+        told = filter(None, (found.rates(verdict), found.variants(verdict)))
+        flag = ", **contradicts its source**" if outcome == "fails" and kind in _REFUTING else ""
+        cells = (
+            claim.says, claim.source, spell_compared(study, claim), spell_threshold(study, claim),
+            printed, KINDS[kind],
+        )  # fmt: skip
+        return (
+            found.link(self.published),
+            *map(escape_markdown, cells),
+            f"**{outcome}**{flag}",
+            escape_markdown(value),
+            str(verdict.n),
+            self._differs(found),
+            escape_markdown(", ".join(told)) or DASH,
+        )
+
+    def _differs(self, found: "Asked") -> str:
+        """Return our setting, its differences from the source, and links to related studies."""
+        told = [found.setting, found.entry.get("differs", ""), *found.study.differs]
+        text = escape_markdown("; ".join(filter(None, told)))
+        for key, words in (("see", "see"), ("instead", "**corrected by**")):
+            if other := found.entry.get(key):
+                text += f"; {words} {self._of(other).link(self.published)}"
+        return text or DASH
+
+
+@cache
+def entries() -> Mapping[str, Any]:
+    """Return the content of `answers.yaml`."""
+    found: dict[str, Any] = yaml.safe_load(ENTRIES.read_text(encoding="utf-8"))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,9 +294,35 @@ class Asked:
     report: Published | None
 
     @cached_property
+    def entry(self) -> Mapping[str, Any]:
+        """The entry of the study in `answers.yaml`."""
+        found: Mapping[str, Any] = next(
+            section[self.study.name] for section in entries().values() if self.study.name in section
+        )
+        for begins in found.get("but", {}):
+            self.verdict(begins)
+        return found
+
+    @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts of the study's claims, judged by the present rules, in the study's order."""
         return verdicts_of_today(self.study, self.report)
+
+    def outcome(self, verdict: Verdict) -> str:
+        """Return the verdict as text, or that the runs are missing or outdated."""
+        return spell_outcome(verdict, self.report, self.study)
+
+    def kind(self, claim: Claim) -> str:
+        """Return the kind of evidence of a claim, a key of `KINDS`."""
+        earlier = self.study.claims[: self.study.claims.index(claim)]
+        if claim_test(self.study, claim) in {claim_test(self.study, c) for c in earlier}:
+            return "mirrored"
+        but = self.entry.get("but", {})
+        own = next((kind for begins, kind in but.items() if claim.says.startswith(begins)), None)
+        if own is None and claim.source.startswith(_OWN):
+            return "own" if self.entry["evidence"] != "check" else "check"
+        found: str = own or self.entry["evidence"]
+        return found
 
     def verdict(self, begins: str) -> Verdict:
         """Return the verdict of the claim of this study that begins with the given words.
@@ -281,6 +339,16 @@ class Asked:
         return found[0]
 
     @property
+    def setting(self) -> str:
+        """Dataset, network and length of training, as text; empty for problems without images."""
+        config = self.study.arms[self.study.baseline]
+        data = self.study.problem.presentation.setting(config, "train/error")
+        flat = flatten(config)
+        if not data or "model.name" not in flat:
+            return ""
+        return f"{data}, {flat['model.name']}, {config.epochs} epochs"
+
+    @property
     def all_rates(self) -> str:
         """The learning-rate schedules of all arms of the study, as text.
 
@@ -290,15 +358,16 @@ class Asked:
         return ", ".join(sorted(filter(None, names))) or DASH
 
     def link(self, published: Path) -> str:
-        """Return a link to the published report of this study."""
-        assert self.report is not None, "only a published study has a link"
-        assert self.report.folder is not None, "a latest report has a folder"
+        """Return a link to the published report of this study; its name if there is none."""
+        if self.report is None or self.report.folder is None:
+            return f"`{self.study.name}`"
         return f"[{self.study.name}]({self.report.folder.relative_to(published).as_posix()}/)"
 
     def variants(self, verdict: Verdict) -> str:
         """Return, as text, how the study's variants change a verdict; empty if they do not."""
-        told = {} if self.report is None else self.report.told
-        return told.get(verdict.claim.says, {}).get("variants") or ""
+        if self.report is None or self.outcome(verdict) not in {verdict.verdict, verdict.spelled}:
+            return ""
+        return self.report.row_of(verdict.claim, self.study).get("variants") or ""
 
     def rates(self, verdict: Verdict) -> str:
         """Return the learning-rate schedules of a claim's arms; empty for problems without them."""

@@ -17,7 +17,13 @@ from typing import Any
 
 import yaml
 
-from docs.pages.published import PUBLISHED, Published, first_reports, latest_report
+from docs.pages.published import (
+    PUBLISHED,
+    Published,
+    first_reports,
+    latest_report,
+    written_claims,
+)
 from mixup_core.problem import problem_named
 from reports.numbers.reachable import planned_seeds, reachable
 from reports.numbers.runs import measures_of
@@ -58,7 +64,7 @@ def claims_index(published: Path = PUBLISHED) -> str:
             continue
         today = verdicts_of_today(study, found)
         for verdict in today:
-            outcome = _spell_outcome(verdict, found, study)
+            outcome = spell_outcome(verdict, found, study)
             counts[outcome] = counts.get(outcome, 0) + 1
         grid = [_HEADER, *_rows(study, today, found, firsts.get(name, found))]
         if len(grid) == 1:
@@ -92,7 +98,7 @@ def _rows(
     """
     written = {} if first is None else {claim["says"]: claim for claim in first.written}
     told = {} if first is None else first.told
-    now = _written(study)
+    now = written_claims(study)
     pairs = _paired(now, written)
     for verdict in today:
         claim = verdict.claim
@@ -101,11 +107,11 @@ def _rows(
         yield (
             f"{claim.says} ({claim.source}); {spell_compared(study, claim)}",
             row["verdict"] if row else DASH,
-            _spell_outcome(verdict, found, study),
+            spell_outcome(verdict, found, study),
             spell_numbers(study, verdict)[0],
             str(verdict.n or planned_seeds(study, claim)),
             spell_p(verdict.p),
-            _spell_outcomes(study, claim),
+            spell_outcomes(study, claim),
             _spell_stated(study, claim, found),
             _why(
                 study,
@@ -138,7 +144,7 @@ def _why_none(study: Study) -> str:
     return next(sentence for sentence in sentences if "makes no claim" in sentence)
 
 
-def _spell_outcomes(study: Study, claim: Claim) -> str:
+def spell_outcomes(study: Study, claim: Claim) -> str:
     n, readout = planned_seeds(study, claim), claim.that.readout or study.readout
     measures = measures_of(study, claim.that.metric, readout)
     missing = {"holds", "fails"} - reachable(claim.that, measures, n)
@@ -149,10 +155,8 @@ def _spell_stated(study: Study, claim: Claim, found: Published | None) -> str:
     """Return when a claim was stated: the text in the report, or before or after that report."""
     if found is None:
         return "before any run"
-    written = {claim["says"]: claim["that"] for claim in found.written}
-    if written.get(claim.says) != _written(study)[claim.says]:
-        return "after that report"
-    return found.told.get(claim.says, {}).get("stated") or "not recorded"
+    row = found.row_of(claim, study)
+    return (row.get("stated") or "not recorded") if row else "after that report"
 
 
 def _rerun(found: Published | None, first: Published | None, claim: Claim) -> str:
@@ -235,7 +239,7 @@ def _flow(value: Any) -> str:
     return f"`{text.strip()}`"
 
 
-def _spell_outcome(verdict: Verdict, found: Published | None, study: Study) -> str:
+def spell_outcome(verdict: Verdict, found: Published | None, study: Study) -> str:
     """Return the verdict as text; if it is unfinished, a text on the missing report or runs."""
     if found is None:
         return "not run"
@@ -250,17 +254,26 @@ def _spell_outcome(verdict: Verdict, found: Published | None, study: Study) -> s
 
 
 def verdicts_of_today(study: Study, found: Published | None) -> tuple[Verdict, ...]:
-    """Return the verdicts of a study's claims by the present rules, from its published runs."""
-    judged = judge(study, lambda claim: found.values(claim, study) if found else {})
+    """Return the verdicts of a study's claims by the present rules, from its published runs.
+
+    Runs of code that has been corrected since (`Published.outdated`) do not count.
+    """
+    outdated = found.outdated(study) if found else frozenset()
+
+    def numbers(claim: Claim) -> Mapping[str, Mapping[int, float]]:
+        values = found.values(claim, study) if found else {}
+        return {} if outdated & set(claim.that.terms) else values
+
+    judged = judge(study, numbers)
     if found is None or not found.is_of_today:
         return judged
-    now, written = _written(study), {claim["says"]: claim["that"] for claim in found.written}
     return tuple(
-        _as_told(verdict, found.told[says])
-        if verdict.verdict == "unfinished" and now[says] == written.get(says)
+        _as_told(verdict, row)
+        if verdict.verdict == "unfinished"
+        and not outdated & set(verdict.claim.that.terms)
+        and (row := found.row_of(verdict.claim, study))
         else verdict
         for verdict in judged
-        for says in (verdict.claim.says,)
     )
 
 
@@ -269,11 +282,6 @@ def _as_told(verdict: Verdict, row: Mapping[str, str]) -> Verdict:
     names = ("value", "low", "high", "p", "confidence")
     numbers: dict[str, Any] = {name: float(row[name]) if row[name] else None for name in names}
     return replace(verdict, verdict=row["verdict"], n=int(row["n"]), **numbers)  # type: ignore[arg-type]
-
-
-def _written(study: Study) -> dict[str, Mapping[str, Any]]:
-    claims = yaml.safe_load(study.source).get("claims") or []
-    return {claim["says"]: claim["that"] for claim in claims}
 
 
 def _link(folder: Path, published: Path) -> str:

@@ -48,6 +48,30 @@ class Published:
         """
         return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
 
+    def row_of(self, claim: Claim, study: Study) -> Mapping[str, str]:
+        """Return the row of `verdicts.csv` on the same comparison; empty if there is none.
+
+        The sentence of a claim may have been reworded since the report was written.
+        """
+        now = written_claims(study)[claim.says]
+        same = (c["says"] for c in self.written if c["that"] == now)
+        return next((self.told[says] for says in same if says in self.told), {})
+
+    def outdated(self, study: Study) -> frozenset[str]:
+        """Return the arms whose runs would have other keys today although their settings are equal.
+
+        Such runs were trained by code that has been corrected since.
+        """
+        seed = min((int(run["seed"]) for run in self.runs), default=None)
+        if seed is None or self.source.get("base") != yaml.safe_load(study.source).get("base"):
+            return frozenset()
+        keys = study.keys_at(seed)
+        return frozenset(
+            run["arm"]
+            for run in self.runs
+            if int(run["seed"]) == seed and keys.get(run["arm"], run["run_key"]) != run["run_key"]
+        )
+
     @property
     def is_of_today(self) -> bool:
         """True if the present rules for claims were used: each verdict then has a `confidence`."""
@@ -67,6 +91,12 @@ class Published:
                 by_seed = found.setdefault(run["arm"], {})
                 by_seed[int(run["seed"])] = float(run[that.metric])
         return found
+
+
+def written_claims(study: Study) -> dict[str, Mapping[str, Any]]:
+    """Return the comparison of each claim as the study file writes it, by the claim's sentence."""
+    claims = yaml.safe_load(study.source).get("claims") or []
+    return {claim["says"]: claim["that"] for claim in claims}
 
 
 def latest_report(published: Path, study: str) -> Published | None:

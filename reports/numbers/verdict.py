@@ -37,8 +37,8 @@ class Verdict:
     """Lower end of the interval of `value`, with the confidence `confidence`; None without one."""
     high: float | None = None
     reference: float | None = None
-    """The value in the source of the claim: the number in the claim, or the difference of the paper
-    values that the study lists; None if there is neither.
+    """The value that papers print, from the `references` of the study; None if they have none. The
+    number that a claim compares with is its threshold, and not a printed value.
     """
     n: int = 0
     """Number of seeds."""
@@ -101,17 +101,16 @@ def numbers_by(
 def difference_of_references(study: Study, claim: Claim) -> float | None:
     """Return the value that papers give for a claim's comparison, to print beside our own.
 
-    If the claim compares an arm with a number, it is this number. Otherwise it is the difference of
-    the arms' values that the study lists from papers (`references`). The result is None if one of
-    these is missing, or if the claim multiplies its second side by a factor or has another read-out
-    than the study.
+    It is the value of the arm, or the difference of the arms' values, that the study lists from
+    papers (`references`). The result is None if one of these is missing, or if the claim multiplies
+    its second side by a factor or has another read-out than the study.
     """
     that = claim.that
     if that.readout not in (None, study.readout) or that.times != 1:
         return None
     found = [study.references.get(arm, {}).get(that.metric) for arm in that.terms]
-    if that.number is not None or any(value is None for value in found):
-        return that.number
+    if any(value is None for value in found):
+        return None
     factors = that.terms.values()
     return math.fsum(f * v for f, v in zip(factors, found, strict=True) if v is not None)
 

@@ -36,7 +36,7 @@ def verdict_table(
             "verdict",
             "comparison",
             "measured value",
-            "value in the source",
+            "printed in the source",
             "n",
             "p",
             "claim stated",
@@ -129,7 +129,7 @@ def spell_claims_family(study: Study, changes: int = 0) -> str:
 
 
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
-    """Return two texts on a claim: measured value with interval, and the value in its paper.
+    """Return two texts on a claim: measured value with interval, and the value that papers print.
 
     Each text is a dash if the value is unknown.
     """
@@ -155,6 +155,18 @@ def spell_compared(study: Study, claim: Claim) -> str:
         readout = ", last epoch"
     left, right = _spell_side(that.left, shown), _spell_right(claim, shown)
     return f"{shown.heading}{readout}: {left} {_RELATIONS[that.relation]} {right}{margin}{together}"
+
+
+def spell_threshold(study: Study, claim: Claim) -> str:
+    """Return the numbers that a claim compares with, as text: its number, factor and margin.
+
+    They are stated in the study file; a dash if the claim compares arms only.
+    """
+    that, shown = claim.that, study.problem.metric(claim.that.metric)
+    told = [] if that.number is None else [_spell_written(that.number, shown)]
+    told += [] if that.factor is None else [f"{that.factor:g} times"]
+    told += [] if that.margin is None else [f"± {_spell_written(that.margin, shown)}"]
+    return " ".join(told) or DASH
 
 
 def spell_judged(study: Study, claim: Claim) -> str:

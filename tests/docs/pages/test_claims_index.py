@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from docs.pages.claims_index import _spell_outcome, claims_index
+from docs.pages.claims_index import claims_index, spell_outcome
 from docs.pages.published import PUBLISHED, Published, first_reports, latest_report
 from reports.numbers.verdict import Verdict
 from sweeps.reading.study_file import bundled_names
@@ -55,6 +55,6 @@ def test_the_claims_of_a_report_with_missing_runs_are_unfinished() -> None:
     for claim in study.claims:
         verdict = Verdict(claim=claim, verdict="unfinished", n=2)
         found = Published(told={}, source={}, is_finished=False)
-        assert _spell_outcome(verdict, found, study) == "unfinished"
+        assert spell_outcome(verdict, found, study) == "unfinished"
         found = replace(found, is_finished=True)
-        assert _spell_outcome(verdict, found, study) == "to be run again"
+        assert spell_outcome(verdict, found, study) == "to be run again"
