@@ -162,7 +162,7 @@ class Answers:
         folders = [report.folder for report in reports if report is not None]
         for folder in filter(None, folders):
             for run in provenance_of(folder)["runs"]:
-                if run["seconds"] is not None:  # planned runs without a result have none
+                if run["seconds"]:  # planned runs without a result have none
                     seconds[run["run_key"]] = run["seconds"]
         hours = sum(seconds.values()) / 3600
         return f"{len(seconds):,} runs of {len(folders)} studies, {hours:.1f} hours of one core"
@@ -178,7 +178,7 @@ class Answers:
             if found.report is None or found.report.folder is None:
                 continue
             provenance = provenance_of(found.report.folder)
-            times = [run["seconds"] for run in provenance["runs"] if run["seconds"] is not None]
+            times = [run["seconds"] for run in provenance["runs"] if run["seconds"]]
             hours, places = sum(times) / 3600, provenance["environments"]
             ended = datetime.fromtimestamp(provenance["last_epoch_stored_at_ms"] / 1000, UTC)
             machine = ", ".join(dict.fromkeys(place["device"] for place in places))

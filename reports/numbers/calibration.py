@@ -34,6 +34,8 @@ class Reliability:
     """Sum of the confidences of the images in the bin."""
     correct: Array
     """Number of images in the bin that are classified correctly."""
+    variance: Array
+    """Sum over the images in the bin of c (1 - c), with the confidence c."""
 
     @property
     def error(self) -> float:
@@ -44,6 +46,16 @@ class Reliability:
         Source: Guo et al. 2017, arXiv:1706.04599, equation 3.
         """
         return float(np.abs(self.correct - self.confidence).sum() / self.count.sum())
+
+    @property
+    def floor(self) -> float:
+        """The expected `error` of a perfectly calibrated network with the same confidences.
+
+        In a bin with variance v, the number of correct images is off by sqrt(2 v / pi) on average
+        (normal approximation), and by at most 2 v.
+        """
+        off = np.minimum(np.sqrt(2 * self.variance / np.pi), 2 * self.variance)
+        return float(off.sum() / self.count.sum())
 
 
 def probabilities(logits: NDArray[np.floating], temperature: float = 1.0) -> Array:
@@ -95,11 +107,17 @@ def reliability(chances: Array, labels: Labels) -> Reliability:
     confidence = chances[np.arange(len(predicted)), predicted]
     bins = np.maximum(np.ceil(confidence * NUM_BINS).astype(np.int64), 1) - 1
     bins = np.minimum(bins, NUM_BINS - 1)
-    count, sums, correct = (
-        np.bincount(bins, weights=weights, minlength=NUM_BINS).astype(np.float64)
-        for weights in (None, confidence, (predicted == labels).astype(np.float64))
+    of_images = (
+        None,
+        confidence,
+        (predicted == labels).astype(np.float64),
+        confidence * (1 - confidence),
     )
-    return Reliability(count=count, confidence=sums, correct=correct)
+    count, sums, correct, variance = (
+        np.bincount(bins, weights=weights, minlength=NUM_BINS).astype(np.float64)
+        for weights in of_images
+    )
+    return Reliability(count=count, confidence=sums, correct=correct, variance=variance)
 
 
 def brier(chances: Array, labels: Labels) -> float:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from mixup_core.images.metrics import PREDICTED
 from mixup_core.problem import Metric
 from mixup_core.rules import printable
@@ -57,9 +59,20 @@ def calibration_table(
             for name, summary in summaries.items()
         }
         raw, scaled = (_spell(member) for member in members.values())
-        line = [arm, str(len(of_arm.runs)), shown["calibration_error"], raw, shown["brier"]]
+        runs = of_arm.runs.values()
+        floors = {
+            "calibration_error": [run.raw.floor for run in runs],
+            "scaled_calibration_error": [run.scaled.floor for run in runs if run.scaled],
+        }
+        least = {
+            name: DASH if not floor else spell_number(100 * float(np.mean(floor)), 1)
+            for name, floor in floors.items()
+        }
+        line = [arm, str(len(runs)), shown["calibration_error"], least["calibration_error"], raw]
+        line.append(shown["brier"])
         if has_scaled:
-            line += [shown["temperature"], shown["scaled_calibration_error"], scaled]
+            line += [shown["temperature"], shown["scaled_calibration_error"]]
+            line += [least["scaled_calibration_error"], scaled]
             line += [shown["scaled_brier"]]
         cells.append(tuple(line))
         record: dict[str, Any] = {"arm": arm, "n": len(of_arm.runs)}
@@ -67,11 +80,13 @@ def calibration_table(
             record |= {f"{name}_{c}": getattr(summary, c, None) for c in SUMMARY_COLUMNS}
         for name, member in members.items():
             record |= _compared(f"{name}_difference", member)
+            record[f"{name}_if_calibrated"] = float(np.mean(floors[name])) if floors[name] else None
         records.append(record)
-    header = ["arm", "n", "calibration error, %", f"minus {baseline}, points", "Brier score"]
+    header = ["arm", "n", "calibration error, %", "if calibrated", f"minus {baseline}, points"]
+    header.append("Brier score")
     fitted = "No run held out validation images (data.val_size), so no temperature is fitted."
     if has_scaled:
-        header += ["temperature", "scaled calibration error, %"]
+        header += ["temperature", "scaled calibration error, %", "if calibrated"]
         header += [f"scaled minus {baseline}, points", "scaled Brier score"]
         fitted = (
             "Temperature: the one with the least negative log-likelihood on the validation images "
@@ -85,8 +100,9 @@ def calibration_table(
         cells=tuple(cells),
         caption=f"Computed from the {predicted.counts} on the test images ({predicted.weights}). "
         "Calibration error: expected calibration error of the predicted class, with 15 bins of "
-        "equal width. Brier score: mean squared distance between the probabilities and the one-hot "
-        "label, from 0 to 2. Values are means ± the half-width of the 95 % t interval over seeds. "
+        "equal width. If calibrated: what a perfectly calibrated network with the same confidences "
+        "has on as many images; it is not 0. Brier score: mean squared distance between the "
+        "probabilities and the one-hot label, from 0 to 2. Values are means ± the half-width of the 95 % t interval over seeds. "
         f"{_adjusted('In each column of differences: ', families['calibration_error'])}{fitted}",
         records=tuple(records),
     )

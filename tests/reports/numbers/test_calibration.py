@@ -70,3 +70,15 @@ def test_brier_score_is_the_mean_squared_distance_from_the_label() -> None:
     ]
     assert brier(chances, LABELS) == pytest.approx(np.mean(distances))
     assert brier(np.eye(6)[LABELS], LABELS) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("images", [40, 360, 10_000])
+def test_the_floor_is_the_mean_error_of_calibrated_networks(images: int) -> None:
+    rng = np.random.default_rng(images)
+    first = rng.beta(8, 1, images) / 2 + 0.5
+    chances = np.stack([first, 1 - first], axis=1)
+    simulated = [
+        reliability(chances, (rng.random(images) > first).astype(np.int64)) for _ in range(300)
+    ]
+    mean = np.mean([found.error for found in simulated])
+    assert simulated[0].floor == pytest.approx(mean, rel=0.12)

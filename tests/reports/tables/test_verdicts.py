@@ -13,7 +13,7 @@ from reports.numbers.verdict import Verdict
 from reports.numbers.verdicts import varied_verdicts, verdicts_of
 from reports.pages.build import draft_report
 from reports.tables.table import tabulate
-from reports.tables.verdicts import verdict_table, verdicts_csv
+from reports.tables.verdicts import spell_threshold, verdict_table, verdicts_csv
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim, Relation, StatedComparison
@@ -139,7 +139,7 @@ def test_an_interaction_is_the_paired_t_test_of_the_difference_of_differences() 
     assert first.value == pytest.approx(np.mean(uniform - midpoint))
     assert first.p == pytest.approx(2 * test.pvalue) or first.p == pytest.approx(test.pvalue)
     assert second.value == pytest.approx(np.mean(erm - uniform))
-    assert second.reference == 0.01
+    assert second.reference is None
     (cells, other) = verdict_table(study, (first, second)).cells
     assert cells[2] == "test error, %: (uniform minus erm) less than (midpoint minus erm)"
     assert other[2] == "test error, %: (erm minus uniform) greater than 1.00"
@@ -160,10 +160,13 @@ def test_a_factor_compares_with_a_multiple_of_the_second_arm() -> None:
     assert listing.cells[1][2] == "test error, %: uniform less than 0.5 x erm"
 
 
-def test_a_claim_about_a_number_has_the_mean_and_the_number_as_reference() -> None:
+def test_the_number_of_a_claim_is_its_threshold_and_no_printed_value() -> None:
     (found,) = judged(make_study(), claim("less", right=0.3))
     assert found.value == pytest.approx(0.1944 + 0.002, abs=0.002)
-    assert found.reference == 0.3
+    assert found.reference is None
+    assert spell_threshold(make_study(), found.claim) == "30.00"
+    printed = replace(make_study(), references={"uniform": {"test/error": 0.05}})
+    assert judged(printed, claim("less", right=0.3))[0].reference == 0.05
     assert found.low is not None
     assert found.high is not None
     assert found.low < (found.value or 0) < found.high < 0.3
