@@ -102,7 +102,8 @@ def calibration_table(
         "Calibration error: expected calibration error of the predicted class, with 15 bins of "
         "equal width. If calibrated: what a perfectly calibrated network with the same confidences "
         "has on as many images; it is not 0. Brier score: mean squared distance between the "
-        "probabilities and the one-hot label, from 0 to 2. Values are means ± the half-width of the 95 % t interval over seeds. "
+        "probabilities and the one-hot label, from 0 to 2. Values are means ± the half-width of "
+        "the 95 % t interval over seeds. "
         f"{_adjusted('In each column of differences: ', families['calibration_error'])}{fitted}",
         records=tuple(records),
     )

@@ -19,7 +19,7 @@ METHODS = {
     r"(?<!all but )[Mm]idpoint": {"midpoint"},
     r"[Uu]niform mixup": {"uniform", "first", "last", "always", "never", "nodes"},
     r"\bRegMixup\b": {"regmixup"},
-    r"\bMixupE\b": {"mixup-e"},
+    r"\bMixupE\b": {"mixupe"},
     r"\bCutMix\b": {"cutmix"},
     r"\bResizeMix\b": {"resizemix"},
     r"\bFMix\b": {"fmix"},
@@ -80,7 +80,7 @@ def problems(study: Study, claim: Claim) -> Iterator[str]:
 
 
 def parts(arm: str) -> set[str]:
-    name = re.split(r"[ =]", arm)[0]
+    name = re.split(r"[ =]", arm)[0].replace("mixup-e", "mixupe")
     return {name, *name.split("-"), re.sub(r"-[\d.e]+$", "", name)}
 
 
