@@ -87,14 +87,14 @@ def parts(arm: str) -> set[str]:
 def unnamed_arms(study: Study, claim: Claim) -> Iterator[str]:
     """Yield methods that a sentence names but its arms lack, and traits of arms it leaves out."""
     arms = claim.that.arms
-    known = set().union(*map(parts, arms))
-    known |= {str(v) for arm in arms for v in flatten(study.arms[arm]).values()}
+    named = set().union(*map(parts, arms))
+    known = named | {str(v) for arm in arms for v in flatten(study.arms[arm]).values()}
     is_about_metric = claim.that.metric.startswith("direction/")  # it is relative to ERM
     for words, names in METHODS.items():
         if re.search(words, claim.says) and not names & known and not is_about_metric:
             yield f"the sentence names {words!r}, the arms are {arms}"
     plain = re.search(r"\b[Mm]ixup\b", re.sub(r"\w+ mixup|RegMixup|MixupE", "", claim.says))
-    if plain and not MIXES & known:
+    if plain and not MIXES & named:
         yield f"the sentence names mixup, the arms are {arms}"
     for arm in arms:
         for trait in parts(arm) & QUALIFIED.keys():
