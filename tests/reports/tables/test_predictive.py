@@ -23,7 +23,7 @@ def test_calibration_is_compared_at_equal_seeds(predicted: Predicted) -> None:
     listing = calibration_table(predicted, "erm", EQUAL)
     assert listing is not None
     assert [cells[0] for cells in listing.cells] == ["erm", "midpoint", "uniform"]
-    assert len(listing.header) == len(listing.cells[0]) == 9
+    assert len(listing.header) == len(listing.cells[0]) == 11
     row = rows_of(listing.csv())[1]
     for name, read in (
         ("calibration_error", lambda run: run.raw.error),
@@ -32,6 +32,7 @@ def test_calibration_is_compared_at_equal_seeds(predicted: Predicted) -> None:
         ours, theirs = (
             [read(run) for run in predicted.arms[arm].runs.values()] for arm in ("midpoint", "erm")
         )
+        assert 0 < float(row[f"{name}_if_calibrated"]) < 0.1
         test = scipy.stats.ttest_rel(ours, theirs)
         interval = test.confidence_interval(1 - 0.05 / 2)
         assert float(row[f"{name}_mean"]) == pytest.approx(sum(ours) / 5)
@@ -48,7 +49,7 @@ def test_no_calibration_is_scaled_without_validation_images(
     blind = gather_predictions(study, arranged, reader(has_val=False))
     listing = calibration_table(blind, "erm", EQUAL)
     assert listing is not None
-    assert len(listing.header) == len(listing.cells[0]) == 5
+    assert len(listing.header) == len(listing.cells[0]) == 6
     assert "no temperature is fitted" in listing.caption
 
 
