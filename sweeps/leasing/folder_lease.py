@@ -1,7 +1,7 @@
 """FolderLease: a kernel lock that gives each study one driver at a time.
 
-    leases/<study>.lock             locked with `flock` by the driver; contains the newest token
-    leases/<study>.json             the holder: the driver process; kept after it has ended
+    leases/<study>.lock             locked with `flock` by the driver; empty before the first one
+    leases/<study>.json             the holder: driver process and token; kept after it has ended
     leases/<study>.progress.json    the runs in training, written by the holder
 
 A token is the number of a lease; each driver of a study gets a larger one.
@@ -15,9 +15,8 @@ local, two machines can drive one study at the same time.
 The lock is on the file, not on its name. If the file is deleted, replaced or moved, for example
 with its home, the driver has lost its lease: a thread notices it and interrupts the process.
 
-A damaged file is ignored and written again. Tokens still increase, because each of the three files
-contains the token. If all are damaged, the next token is the time in seconds, which is larger than
-the number of drivers of any study.
+A damaged record is ignored and written again. The next token is then the time in seconds, which is
+larger than the number of drivers of any study.
 """
 
 import contextlib
@@ -27,7 +26,6 @@ import fcntl
 import json
 import logging
 import os
-import re
 import threading
 import time
 from collections.abc import Sequence
@@ -35,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
+from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.folder import Folder
 from mixup_core.store.json_records import parse_note, record_in_note
 from mixup_core.store.local_files import open_lock, read_regular, write_durably
@@ -80,10 +78,10 @@ class FolderLease:
         self._study = study
         lock = _lock(self._files, study)
         try:
-            token = _last_token(self._files, lock) + 1
-            _write_token(self._files, lock, token)
-            self.holder = Holder.here(token, command)
+            self.holder = Holder.here(_next_token(self._files, lock), command)
             self._write_holder()
+            with contextlib.suppress(OSError):  # a full disk: the record is enough
+                os.pwrite(lock, b"had a driver\n", 0)
         except BaseException:
             os.close(lock)
             raise
@@ -274,36 +272,14 @@ def _try_lock(lock: int, kind: int) -> bool:
     return True
 
 
-def _last_token(files: _LeaseFiles, lock: int) -> int:
-    """Return a number that no earlier driver's token exceeds; 0 if the study had no driver."""
-    holder = _read(files.holder)
-    contents = os.pread(lock, _LARGEST, 0), holder or b"", _read(files.progress) or b""
-    tokens = [int(found) for content in contents for found in _TOKEN.findall(content)]
-    if holder is None or _read_holder(files) is not None:
-        return max(tokens, default=0)
-    _logger.warning("%s is damaged; it is ignored and written again", files.holder)
-    return max(tokens, default=int(time.time()))
-
-
-_TOKEN = re.compile(rb'(?:"token": ?|^token )(\d{1,15})\b')
-"""Pattern of a token in the lock file or in a JSON file, even if that is damaged."""
-
-
-def _write_token(files: _LeaseFiles, lock: int, token: int) -> None:
-    """Write a token to the lock file.
-
-    Raises:
-        StoreFullError: If the disk is full.
-        OSError: On any other failure.
-    """
-    try:
-        # A single write of fixed length; if it fails, the records still contain the last token.
-        os.pwrite(lock, b"token %015d\n" % token, 0)
-        os.fsync(lock)
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise StoreFullError(f"disk full: {files.lock} needs 22 bytes") from error
-        raise
+def _next_token(files: _LeaseFiles, lock: int) -> int:
+    """Return a number larger than the token of each earlier driver of the study."""
+    if (holder := _read_holder(files)) is not None:
+        return holder.token + 1
+    if not os.fstat(lock).st_size and not os.path.lexists(files.holder):
+        return 1
+    _logger.warning("%s is missing or damaged; it is written again", files.holder)
+    return int(time.time())
 
 
 def _read_holder(files: _LeaseFiles) -> Holder | None:
