@@ -2,22 +2,20 @@
 
 from typing import NoReturn
 
-from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
+from sweeps.machine.arguments import read_names_as_utf8
 from sweeps.machine.signals import hear, leave_saying_so
 from sweeps.machine.streams import steady_streams
 
 
 def main() -> NoReturn:
-    """Prepare signal handlers, output streams and arguments, then run the command line.
+    """Prepare signal handlers, output streams and names, then run the command line.
 
     The preparation comes before the import of the command line's modules, which takes a quarter of
-    a second. It hides URLs with a password, because every user of the machine can read the
-    arguments of a process.
+    a second.
     """
     steady_streams()
     hear(leave_saying_so)
     read_names_as_utf8()
-    hide_addresses()
     from mixsweep.cli import main as cli
 
     cli.main()

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote, unquote, unquote_plus, urlsplit
+from urllib.parse import urlsplit
 
 from fsspec.utils import infer_storage_options
 
@@ -21,8 +21,6 @@ _ANYWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}(://|:/|//)\S*")
 _BEFORE_SECRETS = re.compile(r"[@?#]")
 _TRAILING = ".,;:!?'\"`)]}>"
 """Punctuation marks that can follow a URL in a sentence and are not part of the URL."""
-_WHOLE_WORD = 4
-"""Minimum length of a hidden word that is also replaced inside longer words."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -168,28 +166,15 @@ _CONTAINERS = {"abfs", "abfss"}
 _CONTAINER = re.compile(r"[a-z0-9-]{3,63}")
 
 
-def scrubbed(text: str, url: str, shown: Address) -> str:
-    """Return a text, such as a library's error message, with one URL's secrets replaced by `***`.
-
-    An error message may contain the whole URL, its unquoted form, or parts of it. Therefore each
-    secret word of the URL is replaced wherever it occurs.
+def reason(error: BaseException, shown: Address) -> str:
+    """Return the text of a library's error, on one line; only its type if it may quote a secret.
 
     Args:
-        text: The text to clean.
-        url: The URL with its secrets.
-        shown: The same URL as an address without secrets.
+        error: The error.
+        shown: The address that the library was given, without its secrets.
     """
-    if shown.is_whole:
-        return text
-    text = text.replace(url, str(shown))
-    spellings = (url, unquote(url), unquote_plus(url), quote(url, safe=""))
-    words = {word for spelling in spellings for word in re.findall(r"\w+", spelling)}
-    kept = {word.lower() for word in re.findall(r"\w+", str(shown))}
-    for word in sorted(words, key=len, reverse=True):
-        if word.lower() not in kept:
-            edge = (r"(?<!\w)", r"(?!\w)") if len(word) < _WHOLE_WORD else ("", "")
-            text = re.sub(re.escape(word).join(edge), HIDDEN, text, flags=re.IGNORECASE)
-    return text
+    text = " ".join(str(error).split()) if shown.is_whole else ""
+    return text or type(error).__name__
 
 
 def without_secrets(text: str) -> str:

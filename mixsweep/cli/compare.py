@@ -8,12 +8,11 @@ from pathlib import Path
 
 import click
 
-from mixsweep.cli.options import LocalPath, json_option, loading_option, set_option
+from mixsweep.cli.options import LocalPath, json_option, loading_option, set_option, without_secret
 from mixsweep.cli.recorded_line import command_line
 from mixsweep.cli.request import DONE, SOME_FAILED, RefusedError, Request
 from mixup_core.addresses import store_address
-from sweeps.machine.arguments import was_option
-from sweeps.machine.concealed import conceal
+from sweeps.machine.arguments import STORE
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.reading.tree_reader import named
@@ -48,6 +47,7 @@ from sweeps.state.statements import statements_of
     "--store",
     "stores",
     multiple=True,
+    callback=without_secret(store_address, STORE[1]),
     help="Checkpoint store to read instead of that of --home, a path or an fsspec URL; repeatable.",
 )
 @click.option(
@@ -97,10 +97,8 @@ def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
     Raises:
         RefusedError: If several homes and also a store are given.
     """
-    # Click's envvar would split a path at blanks or colons. A variable does not apply to several
-    # homes, but --store with a password, which `hide_addresses` moved to it, is refused.
-    applies = len(homes) < 2 or was_option("MIXSWEEP_STORE")
-    if not stores and applies and (store := os.environ.get("MIXSWEEP_STORE")):
+    # Click's envvar would split a path at blanks or colons; it does not apply to several homes.
+    if not stores and len(homes) < 2 and (store := os.environ.get(STORE[1])):
         stores = (store,)
     homes = homes or (Path(os.environ.get("MIXSWEEP_HOME") or "runs"),)
     if not stores:
@@ -109,8 +107,6 @@ def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
         raise RefusedError(
             f"--store allows at most one --home, got (homes={len(homes)}, stores={len(stores)})"
         )
-    for store in stores:
-        conceal(store, store_address(store))
     return tuple(Home(folder=homes[0], store_url=store) for store in dict.fromkeys(stores))
 
 

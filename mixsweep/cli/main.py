@@ -44,11 +44,11 @@ from mixsweep.cli.why import why
 from mixup_core.outputs import OutputError
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
+from mixup_core.rules import escaped
 from mixup_core.store.errors import StoreError, StoreFullError
 from sweeps.leasing.holders import BUSY, StudyBusyError, StudyLostError
 from sweeps.machine.address_space import spell_lack_of_memory
-from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
-from sweeps.machine.concealed import concealed
+from sweeps.machine.arguments import read_names_as_utf8
 from sweeps.machine.forced_end import ended_if_interrupted
 from sweeps.machine.home import PlaceError
 from sweeps.machine.processes import spare_children
@@ -78,7 +78,6 @@ def main() -> NoReturn:
     """
     os.umask(os.umask(0o022) | 0o022)
     read_names_as_utf8()
-    hide_addresses()
     steady_streams()
     spare_children()
     _ignore_warnings()
@@ -216,7 +215,7 @@ def _mistake(error: Exception) -> str:
     try:
         number, file = tempfile.mkstemp(prefix="mixsweep-error-", suffix=".txt", text=True)
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as traced:
-            traced.write(concealed(told))
+            traced.write(told)
     except OSError:
         return said
     return f"{said}; stored results are kept; please report this error with the file {file}"
@@ -233,7 +232,8 @@ def _say_version(context: click.Context) -> NoReturn:
 
 
 def _say(message: object, code: int) -> int:
-    click.echo(fitted_text(concealed(str(message)), sys.stderr), err=True)
+    told = "\n".join(map(escaped, str(message).splitlines()))
+    click.echo(fitted_text(told, sys.stderr), err=True)
     return code
 
 

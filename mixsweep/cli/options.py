@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 
 from mixup_core.addresses import Address, local_path, store_address
 from sweeps.machine.arguments import OPTUNA, STORE
-from sweeps.machine.concealed import conceal
 from sweeps.machine.databases import database_address
 
 
@@ -40,21 +40,32 @@ home_option = click.option(
 )
 
 
-def concealing(shown: Callable[[str], Address]) -> Callable[..., str | None]:
-    """Return a click callback for an option whose value is an address that may have a password.
+def without_secret(
+    shown: Callable[[str], Address], variable: str
+) -> Callable[..., str | tuple[str, ...] | None]:
+    """Return a click callback that refuses an address with a secret, unless a variable gives it.
 
-    The callback registers the address, so that messages and logs hide the password.
+    Every user of a machine can read the arguments of its processes.
 
     Args:
-        shown: Function that takes the value of the option and returns the address without its
-            secrets.
+        shown: Function that returns the address without its secrets.
+        variable: Environment variable that gives the address instead.
     """
 
-    def callback(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
-        del context, parameter
-        if url:
-            conceal(url, shown(url))
-        return url
+    def callback(
+        context: click.Context, parameter: click.Parameter, given: str | tuple[str, ...] | None
+    ) -> str | tuple[str, ...] | None:
+        source = context.get_parameter_source(parameter.name or "")
+        for url in (given,) if isinstance(given, str) else given or ():
+            if source is ParameterSource.COMMANDLINE and not shown(url).is_whole:
+                raise click.BadParameter(
+                    f"the address {shown(url)} has a login or a query, which other users of this "
+                    f"machine could read in the command line; set it in the environment variable "
+                    f"{variable} instead",
+                    context,
+                    parameter,
+                )
+        return given
 
     return callback
 
@@ -63,7 +74,7 @@ store_option = click.option(
     STORE[0],
     "store_url",
     envvar=STORE[1],
-    callback=concealing(store_address),
+    callback=without_secret(store_address, STORE[1]),
     help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
 )
 
@@ -71,7 +82,7 @@ store_option = click.option(
 optuna_option = click.option(
     OPTUNA[0],
     envvar=OPTUNA[1],
-    callback=concealing(database_address),
+    callback=without_secret(database_address, OPTUNA[1]),
     help="Storage of a search, a database URL or the path of a journal file; "
     "default: optuna.db in the home.",
 )

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mixsweep.cli.options import (
-    concealing,
     home_option,
     optuna_option,
     plugin_option,
     set_option,
     store_option,
+    without_secret,
 )
 from mixsweep.cli.recorded_line import program
 from mixup_core.keys import stage_keys
@@ -308,7 +308,7 @@ def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) ->
             TRACKING[0],
             "tracking",
             envvar=TRACKING[1],
-            callback=concealing(database_address),
+            callback=without_secret(database_address, TRACKING[1]),
             help="MLflow server or database; default: mlflow.db in the home.",
         ),
         optuna_option,

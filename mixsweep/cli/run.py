@@ -12,7 +12,7 @@ import click
 from mixsweep.cli.conclusion import keep, recall
 from mixsweep.cli.ending import Ending
 from mixsweep.cli.memory import require_memory, with_memory, with_room
-from mixsweep.cli.options import AtLeastZero, placement_options
+from mixsweep.cli.options import AtLeastZero, placement_options, without_secret
 from mixsweep.cli.preconditions import (
     has_usable_gpu,
     is_installed,
@@ -27,6 +27,7 @@ from mixsweep.cli.report import conclude, write_report
 from mixsweep.cli.request import SOME_FAILED, RefusedError, Request, on_studies
 from mixsweep.cli.sync import bringing_up_to_date, log_network, open_tracker, settled_if_cut
 from mixsweep.cli.terminal_table import show_table
+from mixup_core.addresses import web_address
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.leasing.lease import Lease
@@ -55,7 +56,11 @@ class SearchLostError(Exception):
 @click.command()
 @on_studies
 @placement_options
-@click.option("--address", help="Ray cluster to train on; default: this machine.")
+@click.option(
+    "--address",
+    callback=without_secret(web_address, "RAY_ADDRESS"),
+    help="Ray cluster to train on; default: this machine.",
+)
 @click.option(
     "--engine",
     type=click.Choice(["ray", "inline"]),

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import click
 import yaml
 
-from mixsweep.cli.options import placement_options
+from mixsweep.cli.options import placement_options, without_secret
 from mixsweep.cli.request import DONE, RefusedError, Request, on_study
-from mixup_core.addresses import local_path
+from mixup_core.addresses import local_path, web_address
 from mixup_core.problem import all_data_needs
 from mixup_core.rules import printable
 from mixup_core.temporary import temporary_folder
@@ -39,6 +39,7 @@ _MOST_NAMED = 8
 @click.option(
     "--address",
     envvar="RAY_API_SERVER_ADDRESS",
+    callback=without_secret(web_address, "RAY_API_SERVER_ADDRESS"),
     help="The cluster's dashboard, http://HOST:8265.",
 )
 @click.option(

@@ -8,7 +8,7 @@ from itertools import islice
 
 import fsspec
 
-from mixup_core.addresses import scrubbed, store_address
+from mixup_core.addresses import reason, store_address
 from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 
 _ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
@@ -212,8 +212,7 @@ class Bucket:
         except (FileNotFoundError, FileExistsError, StoreError):
             raise
         except Exception as error:  # each package of fsspec has exceptions of its own
-            text = scrubbed(" ".join(str(error).split()), self._url, self._shown)
-            text = text or type(error).__name__
+            text = reason(error, self._shown)
             cause = error if self._shown.is_whole else None  # a traceback would quote the secret
             response = getattr(error.__cause__ or error, "response", None)
             code = response["Error"].get("Code") if isinstance(response, dict) else None

@@ -5,7 +5,7 @@ from pathlib import Path
 import fsspec.core
 from fsspec.implementations.local import LocalFileSystem
 
-from mixup_core.addresses import scrubbed, store_address
+from mixup_core.addresses import reason, store_address
 from mixup_core.store.bucket import Bucket
 from mixup_core.store.errors import StoreError
 from mixup_core.store.folder import Folder
@@ -33,7 +33,7 @@ def open_files(url: str) -> Files:
     except Exception as error:  # each package of fsspec has exceptions of its own
         shown = store_address(url)
         cause = error if shown.is_whole else None  # a traceback would quote the secret
-        raise StoreError(f"{shown}: {scrubbed(str(error), url, shown)}") from cause
+        raise StoreError(f"{shown}: {reason(error, shown)}") from cause
     if isinstance(files, LocalFileSystem):
         return Folder(Path(root))
     return Bucket(files, root, url)

@@ -17,7 +17,6 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import Stop, asked_to_stop
-from sweeps.machine.concealed import concealed
 from sweeps.running.console import Board, Console
 from sweeps.running.storing import read_row
 from sweeps.searching.outlook import Outlook
@@ -150,8 +149,8 @@ class Monitor:
         self._track_end(run)
 
     def note(self, line: str) -> None:
-        """Print a line that stays visible above the table of progress; secrets in it are hidden."""
-        self._console.note(concealed(line))
+        """Print a line that stays visible above the table of progress."""
+        self._console.note(line)
 
     def step(self) -> None:
         """Refresh the console, publish the progress for `mixsweep status`, and stop if asked to.
@@ -202,7 +201,7 @@ class Monitor:
         attempts: int,
         trace: str = "",
     ) -> None:
-        """Record that a run failed and why; secrets are removed from the texts.
+        """Record that a run failed and why.
 
         Args:
             run: The run.
@@ -212,14 +211,13 @@ class Monitor:
             attempts: Number of attempts at the run in this launch.
             trace: Traceback; empty for none.
         """
-        message = concealed(message)
         failure = Failure(
             run_key=run.key,
             kind=kind,
             message=printable(message),
             epoch=epoch,
             attempts=attempts,
-            trace=concealed(trace),
+            trace=trace,
         )
         self.failures[run.key] = failure
         self.note(f"{run.arm} seed {run.seed} {kind}: {message}")

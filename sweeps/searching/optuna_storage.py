@@ -11,7 +11,7 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from sqlalchemy.exc import SQLAlchemyError
 
-from mixup_core.addresses import scrubbed
+from mixup_core.addresses import reason
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import make_private_folder, read_regular
 from sweeps.machine.databases import database_address, database_file
@@ -47,10 +47,9 @@ def answering(url: str) -> Iterator[None]:
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
-        reason = (str(cause).splitlines() or [type(cause).__name__])[0]
         shown = database_address(url)
         raise SearchError(
-            f"Optuna's storage {shown} cannot be used: {scrubbed(reason, url, shown)}"
+            f"Optuna's storage {shown} cannot be used: {reason(cause, shown)}"
         ) from None  # the cause may quote the password
 
 

@@ -1,12 +1,10 @@
 """Failures: the reasons why runs of a study ended early, including a diverged teacher."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
-from sweeps.machine.concealed import concealed
 from sweeps.study.study import Run
 
 
@@ -14,19 +12,13 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
     """Return the failures in a store, and those that follow from a diverged teacher, by run key.
 
     A given run whose teacher diverged counts as diverged, with the teacher's message. It cannot be
-    trained until the teacher's failure is deleted. Secrets are removed from the texts.
+    trained until the teacher's failure is deleted.
 
     Args:
         runs: The runs, including all teachers, and teachers of teachers.
         store: The store of the failures.
     """
-    failures = {
-        # Earlier versions stored tracebacks with the secrets of addresses.
-        key: dataclasses.replace(
-            failure, message=concealed(failure.message), trace=concealed(failure.trace)
-        )
-        for key, failure in store.failures.read_all().items()
-    }
+    failures = store.failures.read_all()
     if all(failure.kind != "diverged" for failure in failures.values()):
         return failures  # the usual case; keys are slow to compute
     by_key = {run.key: run for run in runs}

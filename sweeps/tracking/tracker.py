@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mixup_core.addresses import scrubbed
+from mixup_core.addresses import reason
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.machine.databases import database_address
@@ -375,6 +375,6 @@ class Tracker:
         return f"MLflow at {database_address('' if self._log is None else self._log.uri)}"
 
     def _describe(self, error: Exception) -> str:
-        """Return the start of an error's text, with secrets of the address removed."""
+        """Return the start of an error's text; its type if the address of MLflow has a secret."""
         uri = "" if self._log is None else self._log.uri
-        return scrubbed(str(error), uri, database_address(uri))[:_MAX_DESCRIPTION]
+        return reason(error, database_address(uri))[:_MAX_DESCRIPTION]

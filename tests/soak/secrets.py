@@ -8,7 +8,7 @@ from urllib.request import urlopen
 from fsspec.core import url_to_fs
 from sqlalchemy.engine import make_url
 
-from mixup_core.addresses import Address, scrubbed, store_address, web_address, without_secrets
+from mixup_core.addresses import Address, reason, store_address, web_address, without_secrets
 from sweeps.machine.databases import database_address
 from tests.hostile_addresses import CANARIES, addresses
 from tests.soak.findings import publish
@@ -75,7 +75,7 @@ def texts_of(url: str) -> Iterator[str]:
         try:
             read(url)
         except Exception as error:  # each library has its own
-            yield scrubbed(f"{type(error).__name__}: {error} ({error!r})", url, shown)
+            yield reason(error, shown)
 
 
 def said_by_commands(place: Place) -> Iterator[tuple[str, str]]:

@@ -209,5 +209,5 @@ def test_a_store_with_a_password_and_several_homes_are_refused(tmp_path: Path) -
         env={**os.environ, "PYTHONPATH": str(Path(sweeps.__file__).parents[1])},
     )  # fmt: skip
     assert said.returncode == 2
-    assert "--store allows at most one --home" in said.stderr
+    assert "MIXSWEEP_STORE instead" in said.stderr
     assert "secret" not in said.stdout + said.stderr

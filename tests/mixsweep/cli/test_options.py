@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
 
@@ -33,3 +34,43 @@ def test_a_leading_tilde_is_expanded_to_the_home_folder(
     place = tmp_path / "x"
     place.mkdir() if PATHS[name].dir_okay else place.touch()
     assert PATHS[name].convert("~/x", None, None) == place
+
+
+SECRET = {
+    "--store": ("MIXSWEEP_STORE", "s3://me:cAnArY@host/x"),
+    "--optuna": ("MIXSWEEP_OPTUNA", "postgresql://me:cAnArY@host/db"),
+    "--tracking-uri": ("MLFLOW_TRACKING_URI", "http://me:cAnArY@host:5000"),
+    "--address": ("RAY_ADDRESS", "ray://me:cAnArY@host:10001"),
+}
+ADDRESSES = [
+    (verb, option)
+    for verb, command in commands.commands.items()
+    if not isinstance(command, click.Group)
+    for parameter in command.params
+    for option in parameter.opts
+    if option in SECRET
+]
+
+
+def test_commands_with_addresses_are_covered() -> None:
+    assert {("run", "--store"), ("compare", "--store"), ("submit", "--address")} <= {*ADDRESSES}
+
+
+@pytest.mark.parametrize(("verb", "option"), ADDRESSES)
+def test_an_address_with_a_login_is_refused_as_an_option(verb: str, option: str) -> None:
+    variable, address = SECRET[option]
+    said = CliRunner().invoke(commands, [verb, "digits", option, address])
+    assert said.exit_code == 2
+    shown = " ".join(said.output.split())
+    assert variable in shown or "RAY_API_SERVER_ADDRESS" in shown
+    assert "cAnArY" not in said.output
+
+
+def test_an_address_with_a_login_is_accepted_from_a_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", SECRET["--tracking-uri"][1])
+    said = CliRunner().invoke(commands, ["status", "digits"])
+    assert "cAnArY" not in said.output
+    assert "the address" not in said.output

@@ -92,15 +92,3 @@ def test_failures_of_a_study_without_teachers_are_read_from_the_store(
     _fail(school, store, "diverged")
     alone = replace(school, arms={"master": school.arms["master"]}, baseline="master")
     assert failures_of(alone.runs(), store) == store.failures.read_all()
-
-
-def test_secrets_in_stored_failures_are_not_read(school: Study, store: Store) -> None:
-    (run, _) = school.runs_of("still")
-    said = "OSError: https://me:hidden@host/x?sig=hidden"
-    store.failures.write(
-        Failure(
-            run_key=run.key, kind="failed", message=said, epoch=None, attempts=1, trace=f"{said}\n"
-        )
-    )
-    failure = failures_of(school.runs(), store)[run.key]
-    assert (failure.message, failure.trace) == ("OSError: https://***@host/x",) * 2
