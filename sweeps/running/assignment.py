@@ -1,18 +1,29 @@
-"""Assignment: a run for a worker to train, with all settings that training it needs."""
+"""Assignment: a run for a worker to train, with all settings that training it needs.
+
+A worker cannot import the module of a plugin file, so no object of a plugin is pickled. A pickled
+assignment has the name of the problem and the values of its configurations by path, and the source
+of their plugins; `open` loads the plugins.
+"""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from mixup_core.addresses import local_path
-from mixup_core.problem import Config
+from mixup_core.config.building import built
+from mixup_core.config.written_forms import flatten, origins_in
+from mixup_core.plugins.loading import load, sources_of
+from mixup_core.problem import Config, problem_named
 from mixup_core.store.checkpoints import Store
 from sweeps.state.stages import PlannedRun
 
+_CONFIGS = ("config", "teacher")
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """A run for a worker to train, with all settings that training it needs."""
+    """A run for a worker to train; after unpickling, call `open` first."""
 
     config: Config
     keep: frozenset[int]
@@ -55,3 +66,33 @@ class Assignment:
             data_root=str(local_path(own_data).absolute()) if own_data else None,
             **given,
         )
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        if "packed" in self.__dict__:
+            return self.__dict__
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        configs = {name: plain.pop(name) for name in _CONFIGS}
+        origins = [origin for config in configs.values() for origin in origins_in(config)]
+        written = {
+            name: (config.problem, flatten(config))
+            for name, config in configs.items()
+            if config is not None
+        }
+        return {**plain, "packed": (sources_of(origins), written)}
+
+    def open(self) -> Self:
+        """Return the run as it was before pickling; load its plugins.
+
+        Raises:
+            PluginError: If a plugin cannot be loaded on this machine.
+        """
+        if "packed" not in self.__dict__:
+            return self
+        plain = dict(self.__dict__)
+        sources, written = plain.pop("packed")
+        for source in sources:
+            load(source)
+        configs: dict[str, Any] = dict.fromkeys(_CONFIGS)
+        for name, (problem, values) in written.items():
+            configs[name] = built(problem_named(problem).config, values)
+        return type(self)(**configs, **plain)

@@ -21,7 +21,6 @@ from sweeps.machine.free_memory import free_bytes, held_bytes
 from sweeps.machine.processor import processor
 from sweeps.running.assignment import Assignment
 from sweeps.running.console import still
-from sweeps.running.parcel import Parcel
 from sweeps.running.placement import LEAST_SHARE, Placement, PlacementError
 from sweeps.running.retries import advice
 from sweeps.study.study import Study
@@ -122,16 +121,16 @@ class RunMemory:
 
     @classmethod
     def _measured(cls, configs: Mapping[str, Config], device: str) -> Self | None:
-        parcels = [
-            Parcel.of(Assignment(config=c, keep=frozenset(), keep_final_state=False, store="",
-                                 teacher=None, data_root=None, on_gpu=False))
+        runs = [
+            Assignment(config=c, keep=frozenset(), keep_final_state=False, store="",
+                       teacher=None, data_root=None, on_gpu=False)
             for c in configs.values()
         ]  # fmt: skip
         command = [sys.executable, "-P", "-m", "sweeps.running.run_memory", device]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as child:
             try:
-                out, err = child.communicate(pickle.dumps(parcels), timeout=_PATIENCE)
+                out, err = child.communicate(pickle.dumps(runs), timeout=_PATIENCE)
             except subprocess.TimeoutExpired:
                 held = held_bytes(child.pid)
                 child.kill()
@@ -236,11 +235,11 @@ def _step(config: Config) -> str:
     return json.dumps(values, default=str, sort_keys=True)
 
 
-def _answer(parcels: Iterable[Parcel], device: str) -> dict[str, Any]:
+def _answer(runs: Iterable[Assignment], device: str) -> dict[str, Any]:
     """Measure the peak memory over all configurations, in this process; return `RunMemory` fields.
 
     Args:
-        parcels: The configurations.
+        runs: The configurations.
         device: `cpu` or `auto`.
     """
     from sweeps.running.attempt import prepare_process
@@ -253,10 +252,10 @@ def _answer(parcels: Iterable[Parcel], device: str) -> dict[str, Any]:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         total = torch.cuda.mem_get_info()[1] if device == "cuda" else None
     peaks = []
-    for parcel in parcels:
+    for run in runs:
         sys.stdout.write(f"{_BEGUN.decode()}\n")
         sys.stdout.flush()
-        config = parcel.open().config
+        config = run.open().config
         measure = problem_of(config).cost.peak_bytes
         assert measure is not None, "a problem that is not measured is not sent here"
         peaks.append(measure(config, device))

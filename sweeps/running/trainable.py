@@ -15,8 +15,8 @@ from mixup_core.store.errors import StoreError
 from sweeps.leasing.holders import Holder
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import asked_to_stop
+from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt, prepare_process, require_store
-from sweeps.running.parcel import Parcel
 from sweeps.running.retries import device_id
 
 REPORTS_PER_SECOND = 50.0
@@ -62,10 +62,10 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
         time.sleep(_BEFORE_DECLINING)
         return driver.failure("declined", "")
     with driver.hearing("mixup_core", "sweeps.running.storing"):
-        parcel: Parcel = parameters["parcel"]
+        sent: Assignment = parameters["assignment"]
         study, holder = parameters["study"], parameters["driver"]
         try:
-            assignment = parcel.open()
+            assignment = sent.open()
             _require_same_store(assignment.store, study, holder)
             require_store(store := Store(assignment.store))
             if asked_to_stop(store, study, holder):

@@ -19,7 +19,6 @@ from sweeps.leasing.lease import Lease
 from sweeps.running.assignment import Assignment
 from sweeps.running.interrupts import Interrupts
 from sweeps.running.monitor import Monitor
-from sweeps.running.parcel import Parcel
 from sweeps.running.placement import Slots
 from sweeps.running.ray_cluster import dead_nodes
 from sweeps.running.retries import Retries
@@ -163,7 +162,7 @@ def _parameters(  # noqa: PLR0913  everything that a worker process needs
     )
     return {
         "run_key": planned.run.key,
-        "parcel": Parcel.of(assignment),
+        "assignment": assignment,
         "study": monitor.source.study.name,
         "driver": monitor.lease.holder,
         "avoided": retries.avoided(planned.run),

@@ -15,6 +15,7 @@ import sqlalchemy
 
 from mixup_core.store.manifests import EpochFacts
 from sweeps.state.results import RunResult
+from sweeps.tracking.rows import SECONDS
 from tests.conftest import CommandLine
 from tests.faults.launches import Task
 
@@ -84,7 +85,7 @@ def assert_tracked(results: Collection[RunResult], database: Path | str) -> None
         assert sorted(shown[finished[result.run.key]]) == sorted(
             (name, record.epoch + 1, facts.stored_at_ms, value)
             for record, facts in zip(result.records, result.facts, strict=True)
-            for name, value in record.metrics.items()
+            for name, value in {**record.metrics, SECONDS: facts.seconds}.items()
         ), result.run
 
 

@@ -47,7 +47,6 @@ def test_a_plugin_cannot_replace_a_bundled_problem(plugin: Write) -> None:
 
 def test_a_configuration_of_a_plugin_problem_is_sent_to_a_worker(plugin: Write) -> None:
     from sweeps.running.assignment import Assignment
-    from sweeps.running.parcel import Parcel
 
     use(plugin(HALVING))
     problem = PROBLEMS["halving"]
@@ -56,6 +55,6 @@ def test_a_configuration_of_a_plugin_problem_is_sent_to_a_worker(plugin: Write) 
         config=built(problem.config, {}), keep=frozenset(), keep_final_state=False, store="there",
         teacher=None, data_root=None, on_gpu=False,
     )  # fmt: skip
-    parcel = pickle.loads(pickle.dumps(Parcel.of(assignment)))
-    assert parcel.open() == assignment
-    assert [source.name for source in parcel.plugins] == ["tiny.py"]
+    sent = pickle.loads(pickle.dumps(assignment))
+    assert sent.open() == assignment
+    assert [source.name for source in sent.packed[0]] == ["tiny.py"]

@@ -20,7 +20,6 @@ from sweeps.running import attempt as attempts
 from sweeps.running import trainable
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, train
-from sweeps.running.parcel import Parcel
 from sweeps.running.trainable import train_run
 
 BASE = TrainConfig(
@@ -160,7 +159,7 @@ def _parameters(store: Store, lease: Lease) -> dict[str, Any]:
     )  # fmt: skip
     return {
         "run_key": "key",
-        "parcel": Parcel.of(assignment),
+        "assignment": assignment,
         "study": "study",
         "driver": lease.holder,
         "avoided": frozenset(),

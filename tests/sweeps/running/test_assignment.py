@@ -1,4 +1,4 @@
-"""Parcel: a run is sent to a worker as plain values, with the source of its plugins."""
+"""Assignment: a run is sent to a worker as plain values, with the source of its plugins."""
 
 import pickle
 import subprocess
@@ -11,14 +11,13 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key
 from mixup_core.plugins.loading import use
 from sweeps.running.assignment import Assignment
-from sweeps.running.parcel import Parcel
 from tests.plugin_files import DOTS, MARGIN, TINY, Write
 
 OPEN = """
 import pickle, sys
 from mixup_core.keys import run_key
-parcel = pickle.load(sys.stdin.buffer)
-print(run_key(parcel.open().config))
+sent = pickle.load(sys.stdin.buffer)
+print(run_key(sent.open().config))
 """
 
 
@@ -30,14 +29,15 @@ def _assignment(**values: Any) -> Assignment:
     )  # fmt: skip
 
 
-def test_an_opened_parcel_equals_the_assignment() -> None:
+def test_an_assignment_that_was_sent_and_opened_equals_the_original() -> None:
     assignment = _assignment(**{"mix.law": {"beta": 0.3}, "optimizer": {"name": "sgd", "lr": 1}})
-    parcel = Parcel.of(assignment)
-    assert pickle.loads(pickle.dumps(parcel)).open() == assignment
-    assert parcel.plugins == ()
+    sent = pickle.loads(pickle.dumps(assignment))
+    assert pickle.loads(pickle.dumps(sent)).open() == assignment, "sent on before it is opened"
+    assert sent.packed[0] == ()
+    assert assignment.open() is assignment
 
 
-def test_another_process_opens_a_parcel_without_the_plugin_file(
+def test_another_process_opens_an_assignment_without_the_plugin_file(
     plugin: Write, tmp_path: Path
 ) -> None:
     file = plugin(TINY, MARGIN, DOTS)
@@ -45,7 +45,7 @@ def test_another_process_opens_a_parcel_without_the_plugin_file(
     assignment = _assignment(
         **{"model.name": "tiny", "model.width": 3, "probes": ["margin"], "data.name": "dots"}
     )
-    content = pickle.dumps(Parcel.of(assignment))
+    content = pickle.dumps(assignment)
     file.unlink()
     found = subprocess.run(
         [sys.executable, "-c", OPEN], input=content, capture_output=True, check=True, timeout=60
@@ -55,5 +55,6 @@ def test_another_process_opens_a_parcel_without_the_plugin_file(
 
 def test_a_plugin_is_sent_only_with_assignments_that_need_the_plugin(plugin: Write) -> None:
     use(plugin(TINY))
-    sent = [Parcel.of(_assignment(**values)).plugins for values in ({"model.name": "tiny"}, {})]
+    both = [_assignment(**values) for values in ({"model.name": "tiny"}, {})]
+    sent = [pickle.loads(pickle.dumps(assignment)).packed[0] for assignment in both]
     assert [[source.name for source in plugins] for plugins in sent] == [["tiny.py"], []]
