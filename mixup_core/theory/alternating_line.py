@@ -54,11 +54,6 @@ class AlternatingLineConfig(Checked):
     """Seed of the initial weights, the partners and lam."""
 
     def check(self) -> None:
-        """Check that there are at most as many classes as points.
-
-        Raises:
-            RuleError: If there are more classes than points.
-        """
         require(self.classes <= self.points, "classes <= points", self, "classes", "points")
 
     @property
@@ -103,11 +98,6 @@ def optimal_probability(config: AlternatingLineConfig) -> float:
 
 
 def start(config: AlternatingLineConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that trains a network and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
     from scipy.special import softmax
 

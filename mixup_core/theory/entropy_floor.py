@@ -78,11 +78,6 @@ def sampled_entropies(config: EntropyFloorConfig) -> Floats:
 
 
 def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that computes and yields the only record of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:

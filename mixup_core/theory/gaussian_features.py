@@ -73,10 +73,6 @@ def noise_square(law: Law, inputs: int) -> float:
 
     The points x and x' are uniform on [-1, 1]^d0, so that a coordinate of x - x' has the second
     moment 2/3 and the fourth moment 16/15.
-
-    Args:
-        law: Law of lam.
-        inputs: Dimension d0 of x.
     """
     nodes = law.nodes(4096)
     fourth = inputs * 16 / 15 + inputs * (inputs - 1) * 4 / 9
@@ -89,11 +85,6 @@ def expected_excess(ratio: float, time: float, noise: float) -> float:
     A linear model with d features learns from m noisy labels; its excess risk is the squared
     distance from the true weights. The docstring of `mixup_core.theory.gaussian_features` has the
     formula.
-
-    Args:
-        ratio: Number of features per label, gamma = d / m.
-        time: Time t since the start of the gradient flow.
-        noise: Mean square of the label noise, E[Z^2] (see `noise_square`).
     """
     angles = (np.arange(_ANGLES) + 0.5) * math.pi / _ANGLES
     values = 1 + ratio + 2 * math.sqrt(ratio) * np.cos(angles)
@@ -105,11 +96,6 @@ def expected_excess(ratio: float, time: float, noise: float) -> float:
 
 
 def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that computes and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
     samples, features = config.samples, config.features
     rng = stream(config.seed, "training points")

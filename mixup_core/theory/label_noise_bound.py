@@ -73,12 +73,6 @@ def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]
     """Return the probability that the mixed label Y~ of each pair is not the true label Y*.
 
     Given the pair, Y~ and Y* are independent.
-
-    Args:
-        own: Probability f(X~) of label 1 at the mixed input, (pairs,).
-        mixed: Probability q that the mixed label is 1, (pairs,).
-        truth: Definition of Y*: `sampled` draws it with the probability `own`, which gives
-            own (1 - mixed) + mixed (1 - own); `argmax` is the likelier label.
     """
     if truth == "argmax":
         own = (own >= 0.5).astype(np.float64)
@@ -86,11 +80,6 @@ def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]
 
 
 def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that computes and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:

@@ -24,12 +24,6 @@ def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
 
     For q = 1, KL = log(1 + e^{L - z}): `partner` is not used, and L includes z' if the partner has
     another label.
-
-    Args:
-        own: Logit z of the point's own label; the shapes of all arguments must broadcast.
-        partner: Logit z' of the partner's label; ignored where `share` is 1.
-        log_others: L, -inf if there are no other labels.
-        share: Weight q of the point's own label, in (0, 1].
     """
     from scipy.special import logit
 
@@ -51,11 +45,6 @@ def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
     """Return each mixed pair's cross entropy minus the entropy of its label, in nats: (N, N).
 
     The model is linear, so the logits of a mixed point are the mixed logits.
-
-    Args:
-        logits: Logits of the unmixed points, (N, k).
-        labels: Labels of the points, (N,), integers in [0, k).
-        lam: Weight of the first point of a pair (the row), in [0, 1].
     """
     from scipy.special import logsumexp
 
@@ -81,11 +70,6 @@ def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
     0 for the k - 2 others. At lam = 1/2 the result is log(2 + (k - 2) e^{-C / 2}) - log 2.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, the proof of lemma 3.2.
-
-    Args:
-        correlation: Correlation C of every class's weights with each of its features.
-        lam: Mixing weights in [0, 1], any shape.
-        classes: Number of classes k.
     """
     share = np.maximum(lam, 1 - np.asarray(lam))
     log_zeros = math.log(classes - 2) if classes > 2 else -math.inf
@@ -103,12 +87,6 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
     the loss of pairs within a class.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, the proof of lemma 3.2.
-
-    Args:
-        correlation: Correlation C of every class's weights with each of its features.
-        law: Law of lam.
-        classes: Number of classes k.
-        nodes: Number of quantiles of lam that represent the law.
     """
     apart = float(equal_gap(correlation, law.nodes(nodes), classes).mean())
     same = math.log1p((classes - 1) * math.exp(-correlation))
@@ -129,10 +107,6 @@ def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
     root: the mean tends to 0 as C grows, and (0, infinity) is returned.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, proposition 3.3.
-
-    Args:
-        lam: Values of lam with equal weight, (nodes,).
-        classes: Number of classes k.
     """
     slopes = np.stack([lam, 1 - lam])
     target = float((lam**2 + (1 - lam) ** 2).mean())
@@ -155,19 +129,7 @@ def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
 
 
 def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tuple[Floats, Floats]:
-    """Return target minus softmax of class y, for pairs of two classes and for pairs within y.
-
-    In the first result only the first point is of class y; in the second both points are. The model
-    is w_y = delta v_{y,1} for every class, so a point with the weight beta of its first feature has
-    the logit beta delta for its own class and 0 for all others.
-
-    Args:
-        delta: Correlation of each class's weights with its first feature.
-        classes: Number of classes k.
-        own: Weight beta of the first point.
-        partner: Weight beta of the second point.
-        lam: Mixing weight of the first point.
-    """
+    """Return target minus softmax of class y, for pairs of two classes and for pairs within y."""
     from scipy.special import expit
 
     first, second = lam * own * delta, (1 - lam) * partner * delta
@@ -201,17 +163,6 @@ def gradient_correlations(
     Source: Chidambaram et al. 2023, arXiv:2210.13512, propositions 3.4 and 3.5: with
     delta = c log k for a constant c, the first result stays above Theta(1/k^2) for midpoint and
     falls as O(k^{1 - 0.1 c}) for ERM.
-
-    Args:
-        law: Law of lam.
-        classes: Number of classes k.
-        delta: Correlation of each class's weights with its first feature.
-        nodes: Number of quantiles of lam. Integrals over beta and beta' use Gauss-Legendre
-            quadrature with 128 nodes each.
-
-    Returns:
-        <-grad_{w_y} J, v_{y,2}>, the speed at which gradient descent learns the second feature, and
-        <-grad_{w_y} J, v_{y,1} - v_{y,2}>, by how much faster it learns the first.
     """
     places, weights = np.polynomial.legendre.leggauss(128)
     low, high = BETA_RANGE
@@ -237,13 +188,6 @@ def sampled_correlations(
     The first result is along the second feature of a class, the second along its first feature
     minus its second. `gradient_correlations` computes the exact values and defines the model. Both
     results are averaged over the classes.
-
-    Args:
-        law: Law of lam.
-        classes: Number of classes k.
-        delta: Correlation of each class's weights with its first feature.
-        draws: Number of pairs to draw.
-        rng: Random generator.
     """
     labels = rng.integers(classes, size=(2, draws))
     own, partner = rng.uniform(*BETA_RANGE, size=(2, draws))

@@ -128,29 +128,14 @@ class LinearViewsConfig(Checked):
     """Seed of the points and of sampled values."""
 
     def check(self) -> None:
-        """Check that `nodes` equally likely values of lam can represent the law.
-
-        Raises:
-            RuleError: If they cannot: the law is discrete, and a probability is not a multiple of
-                1 / nodes.
-        """
         self.law.require_nodes(self)
 
     def scale_at(self, epoch: int) -> float:
-        """Return the scale at a record, first_scale * 2^epoch: gamma, C or c (see the class).
-
-        Args:
-            epoch: Number of the record, from 0.
-        """
+        """Return the scale at a record, first_scale * 2^epoch: gamma, C or c (see the class)."""
         return self.first_scale * 2.0**epoch
 
 
 def start(config: LinearViewsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that computes and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:

@@ -30,13 +30,6 @@ def local_weights(
 
     E[X; A] means E[X 1(A)]. For each pair, the condition A holds on an interval of lam, so only the
     law's moments over intervals are needed.
-
-    Args:
-        places: Positions z, (places, d).
-        points: Points to mix, (n, d).
-        labels: Labels of the points, (n,), integers from 0.
-        law: Law of lam.
-        radius: Radius around each position; positive.
     """
     counts = np.bincount(np.rint(law.nodes(_CELLS) * _CELLS).astype(int), minlength=_CELLS + 1)
     share = np.concatenate([[0.0], np.cumsum(counts / counts.sum())])

@@ -20,10 +20,6 @@ def require_pairs_of_nodes(config: Any) -> None:
     Nodes are equally weighted values of lam; a mean over them replaces the mean over the law.
     Mixing (i, j) with lam equals mixing (j, i) with 1 - lam, so for a symmetric law half of an even
     number of nodes is enough.
-
-    Raises:
-        RuleError: If the number of nodes is odd, or the law is discrete with probabilities that
-            are not multiples of 1 / nodes.
     """
     require(config.nodes % 2 == 0, "nodes must be even", config, "nodes")
     config.law.require_nodes(config)
@@ -45,11 +41,7 @@ def corrections_of(config: Any) -> int:
 
 
 def _is_known_continuous(law: Law) -> bool:
-    """Return True for built-in continuous laws, whose nodes would need SciPy.
-
-    A built-in discrete law has several values, so one node cannot represent it. The method
-    `has_nodes` of a plugin's law says nothing: its default is True, also for a discrete law.
-    """
+    """Return True for built-in continuous laws, whose nodes would need SciPy."""
     return origin_of(type(law)) is None and law.has_nodes(1)
 
 
@@ -60,11 +52,6 @@ def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]
 
     The mean runs over all ordered pairs (i, j) and all values of lam, with the logit
     lam s_i + (1 - lam) s_j and the target lam [y_i = 1] + (1 - lam) [y_j = 1].
-
-    Args:
-        scores: Scores s_i = <w, x_i> of a linear model at the points, (n,).
-        labels: Labels of the points, (n,), +-1.
-        lams: Values of lam with equal weight, (nodes,).
     """
     from scipy.special import expit
 
@@ -79,15 +66,7 @@ def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]
 
 
 def floor(labels: Floats, lams: Floats) -> float:
-    """Return a lower bound of the mean mixed logistic loss: the mean entropy of the mixed labels.
-
-    Args:
-        labels: Labels of the points, (n,), +-1.
-        lams: Values of lam with equal weight, (nodes,).
-
-    Returns:
-        The bound, in nats.
-    """
+    """Return the mean entropy of the mixed labels, a lower bound of the mean mixed loss."""
     from scipy.special import entr
 
     ones = (labels + 1) / 2
@@ -105,16 +84,6 @@ def minimiser(
     in general position, a minimum exists if decay is positive, if no w classifies all points
     correctly, or if there are more points than dimensions, points of both classes, and a value of
     `lams` in (0, 1).
-
-    Args:
-        inputs: Points, (n, d).
-        labels: Labels of the points, (n,), +-1.
-        lams: Values of lam with equal weight, (nodes,).
-        decay: Weight decay, at least 0.
-
-    Returns:
-        The weights w, (d,), and the largest absolute component of the gradient at w, which is above
-        0 only because of rounding errors.
     """
     weights = np.zeros(inputs.shape[1])
     now = _expansion(weights, inputs, labels, lams, decay)
@@ -139,11 +108,7 @@ def minimiser(
 def _expansion(
     weights: Floats, inputs: Floats, labels: Floats, lams: Floats, decay: float
 ) -> tuple[float, Floats, Floats]:
-    """Return the loss with decay, its gradient (d,) and its matrix of second derivatives (d, d).
-
-    With C = p (1 - p) the matrix of the pairs' curvatures, (n, n), the second derivatives are
-    X^T M X, M = diag(lam^2 row sums of C + (1 - lam)^2 column sums of C) + lam (1 - lam) (C + C^T).
-    """
+    """Return the loss with decay, its gradient (d,) and its matrix of second derivatives (d, d)."""
     from scipy.special import expit
 
     scores, ones = inputs @ weights, (labels + 1) / 2

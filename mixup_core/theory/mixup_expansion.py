@@ -76,12 +76,6 @@ class MixupExpansionConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes` is even, and that this number of quantiles can represent the law.
-
-        Raises:
-            RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
-                of 1 / nodes.
-        """
         require_pairs_of_nodes(self)
 
 
@@ -107,11 +101,6 @@ def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
 
     The mixed loss is the logistic loss, averaged over all ordered pairs; it is expanded in the
     distance between a point and the partner that is mixed in.
-
-    Args:
-        scores: Scores <w, x_i> of the points, (n,).
-        labels: Labels of the points, (n,), +-1.
-        lams: Values of lam with equal weight, (nodes,), from `Law.nodes_of_pairs`.
     """
     from scipy.special import expit
 
@@ -138,11 +127,6 @@ def draw_points(
 
 
 def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that computes and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
     lams = config.law.nodes_of_pairs(config.nodes)
     fresh, fresh_labels = draw_points(

@@ -86,11 +86,6 @@ class MoonsConfig(Checked):
     """Seed of points, weights, partners and lam."""
 
     def check(self) -> None:
-        """Check that the number of points is even.
-
-        Raises:
-            RuleError: If `points` is odd.
-        """
         require(self.points % 2 == 0, "points must be even", self, "points")
 
     @property
@@ -131,16 +126,7 @@ def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
 
 
 def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
-    """Evaluate a network on a grid in the square [-2, 2]^2, to find its decision boundary.
-
-    Args:
-        config: Configuration of the run.
-        weights: Array `weights` of the run's state.
-
-    Returns:
-        Coordinates of the grid nodes along each axis, (resolution + 1,), and logit 1 minus logit 0
-        at each node, (resolution + 1, resolution + 1), indexed by x_1, then x_2.
-    """
+    """Evaluate a network on a grid in the square [-2, 2]^2, to find its decision boundary."""
     nodes = np.linspace(-EXTENT, EXTENT, config.resolution + 1)
     grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
     logits = config.network.logits(weights, grid)
@@ -153,10 +139,6 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     The method is marching squares: the zero on each edge of a cell is found by linear
     interpolation, and zeros are joined within cells. If all four edges have a zero (a saddle), the
     sign of the mean of the corners decides which zeros are joined.
-
-    Args:
-        nodes: Coordinates of the grid nodes along both axes, (n,).
-        values: Values of the function at the nodes, (n, n), indexed by x_1, then x_2.
     """
     x, y = np.meshgrid(nodes, nodes, indexing="ij")
     corners = np.stack([values[:-1, :-1], values[1:, :-1], values[1:, 1:], values[:-1, 1:]])
@@ -189,10 +171,6 @@ def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
     The rows are x_2 = -1.6, -1.4, ..., 1.6 and run from x_1 = -2 to 2. If the boundary crosses a
     row once, with class 1 on the left, the position is the crossing, to 0.01. In general, it is -2
     plus the total length of the parts that the network assigns to class 1.
-
-    Args:
-        config: Configuration of the run.
-        weights: Array `weights` of the run's state.
     """
     nodes = np.linspace(-EXTENT, EXTENT, 201)
     grid = np.stack(np.meshgrid(ROWS, nodes, indexing="ij")[::-1], axis=-1).reshape(-1, 2)
@@ -218,14 +196,7 @@ class Optimum:
 
     @classmethod
     def of(cls, config: MoonsConfig, points: Floats, labels: NDArray[Any], law: Law) -> "Optimum":
-        """Compute the classes with the lowest mixed loss under a law, at points and grid nodes.
-
-        Args:
-            config: Configuration of the run.
-            points: Training points, (points, 2).
-            labels: Labels of the points, (points,), 0 or 1.
-            law: Law of lam.
-        """
+        """Compute the classes with the lowest mixed loss under a law, at points and grid nodes."""
         nodes = np.linspace(-EXTENT, EXTENT, GRID)
         grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
         own = local_weights(points, points, labels, law, config.reach)
@@ -243,17 +214,6 @@ class Optimum:
         """Compare the optimal classes with the labels and with a network; return metrics by name.
 
         The optimal class of a position is the class that minimises the mixed loss there.
-
-        Args:
-            config: Configuration of the run.
-            weights: Weights of the network, a flat array.
-            points: Training points, (points, 2).
-            labels: Labels of the points, (points,), 0 or 1.
-
-        Returns:
-            Fractions of points whose optimal class is the label (`optimum/own`), and of points and
-            grid nodes whose optimal class is the network's (`optimum/agreement_points`,
-            `optimum/agreement`).
         """
         at_points = config.network.logits(weights, points).argmax(axis=1)
         at_places = config.network.logits(weights, self.places).argmax(axis=1)
@@ -265,11 +225,6 @@ class Optimum:
 
 
 def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that trains a network and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
     inputs, labels = draw_moons(config)
     steps = MixedSteps(

@@ -27,20 +27,12 @@ class Mixing:
     """Index of each point's partner, a permutation, (points,)."""
 
     def targets(self, labels: NDArray[Any]) -> Floats:
-        """Return the mixed labels, each as the weights of the two classes: (points, 2).
-
-        Args:
-            labels: Labels of the unmixed points, 0 or 1, (points,).
-        """
+        """Return the mixed labels, each as the weights of the two classes: (points, 2)."""
         first = (self.label * (labels == 0)) + (1 - self.label) * (labels[self.order] == 0)
         return np.column_stack([first, 1 - first])
 
     def mixed(self, scores: Floats) -> Floats:
-        """Return the values of a linear function of a patch, such as <w, x>, on the mixed patches.
-
-        Args:
-            scores: Values of the function on the unmixed patches, (points, P, values).
-        """
+        """Return the values of a linear function of patches, such as <w, x>, on mixed patches."""
         mixed: Floats = self.own[..., None] * scores + self.partner[..., None] * scores[self.order]
         return mixed
 
@@ -70,11 +62,6 @@ class FeatureTeacher:
 
         `keep` decides: `low` keeps points on which the teacher's loss is at most the network's,
         `high` the others.
-
-        Args:
-            mixing: Mixing of the training step.
-            targets: Mixed labels, (points, 2).
-            losses: Loss of the trained network on each mixed point, (points,).
         """
         from scipy.special import log_softmax
 

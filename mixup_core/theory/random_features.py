@@ -108,10 +108,6 @@ class Regression:
         Here `gram` is Phi Phi^T / m for the features Phi, theta* are the weights that fit the
         labels without noise, theta_noise those that fit the noise alone. The last two are added
         first, which avoids cancellation where an eigenvalue mu is tiny and both are large.
-
-        Args:
-            decayed: Logarithm of the fraction, -eta mu t for the step size eta: (d,), at most 0.
-            initial: Initial weights theta_0, in the eigenbasis: (d,).
         """
         return np.exp(decayed) * initial - np.expm1(decayed) * (self.solution + self.noise)
 
@@ -122,11 +118,6 @@ class Regression:
 
         Here `gram` is Phi Phi^T / m for the features Phi, mu are its eigenvalues, theta* are the
         weights that fit the labels without noise, and theta_noise those that fit the noise alone.
-
-        Args:
-            lr: Step size eta; if large, 1 - eta mu may be negative.
-            steps: Number of steps t.
-            initial: Initial weights theta_0, in the eigenbasis: (d,).
         """
         factor = 1 - lr * self.eigenvalues
         with np.errstate(divide="ignore"):
@@ -145,10 +136,6 @@ class Regression:
         """Return the mean squared test error of gradient flow over random initial weights theta_0.
 
         The mean is the error of the mean weights plus the variance of the predictions.
-
-        Args:
-            decayed: Logarithm of the fraction of theta_0 that remains after the time t, along each
-                eigenvector: -eta mu t for the step size eta and the eigenvalue mu, (d,).
         """
         spread = INITIAL_SD**2 * ((self.test_features * np.exp(decayed)) ** 2).sum(axis=1).mean()
         return self.risk(self.after(decayed, np.zeros_like(decayed))) + float(spread)
@@ -165,10 +152,6 @@ class Regression:
         an eigenvector with mu_k = 0 never changes, so C2 / mu_k is replaced by 0.
 
         Source: Liu et al. 2023, arXiv:2303.01475, theorem 2.
-
-        Args:
-            decayed: Logarithm of the fraction of theta_0 that remains after the time t: -eta mu t
-                for the step size eta, (d,).
         """
         start = INITIAL_SD**2 + self.solution**2
         moves = self.eigenvalues > 0
@@ -238,9 +221,6 @@ def spectral_edges(ratio: float) -> tuple[float, float]:
     gamma = d / m <= 1.
 
     Source: Marchenko & Pastur 1967, Mathematics of the USSR-Sbornik 1, 457.
-
-    Args:
-        ratio: The ratio gamma = d / m, at most 1.
     """
     return (1 - math.sqrt(ratio)) ** 2, (1 + math.sqrt(ratio)) ** 2
 
@@ -249,10 +229,6 @@ def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
     """Compare eigenvalues of a random Gaussian matrix with two formulas for their limits.
 
     The matrix X has the size of the run's feature matrix, (d, n^2).
-
-    Returns:
-        Largest distance of the extreme eigenvalues of X X^T / n^2 from (1 -+ sqrt(gamma))^2, which
-        is correct, and from (1 -+ gamma)^2, as on slides on arXiv:2303.01475; gamma = d / n^2.
     """
     shape = config.features, config.points**2
     drawn = stream(config.seed, "test points", 1).normal(size=shape)
@@ -263,11 +239,6 @@ def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
 
 
 def start(config: RandomFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that trains a model and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
     problem, edges = regression(config), edge_errors(config)
     initial = problem.basis.T @ problem.initial

@@ -83,15 +83,7 @@ class Patches:
 def draw_patches(
     config: RareFeaturesConfig, rng: np.random.Generator, points: int, rarity: float
 ) -> Patches:
-    """Draw random labelled points made of patches.
-
-    Args:
-        config: Configuration, which determines the distribution of the points, except `rarity`.
-        rng: Random generator.
-        points: Number of points.
-        rarity: Probability that a point has the rare feature of its class, not the common one; 0 or
-            1 for test points.
-    """
+    """Draw random labelled points made of patches."""
     labels = rng.integers(2, size=points)
     is_rare = rng.random(points) < rarity
     order = rng.permuted(np.tile(np.arange(config.patches), (points, 1)), axis=1)
@@ -148,15 +140,6 @@ def score_gradient(
     The score of a patch x_p at neuron r of class k is <w_{k,r}, x_p>. It is linear in the patch, so
     the score of a mixed patch is the mixed score. The logit of a class is the sum of squared scores
     over patches and neurons of the class.
-
-    Args:
-        scores: Scores of the unmixed points, (points, P, 2 m), neurons of class 1 first.
-        labels: Labels of the points, (points,), 0 or 1.
-        mixing: Mixing of this training step.
-        teacher: Selects the mixed points that contribute to the gradient; None: all contribute.
-
-    Returns:
-        The loss of all mixed points, and its gradient with respect to `scores`, in their shape.
     """
     from scipy.special import log_softmax, softmax
 
@@ -177,16 +160,6 @@ def score_gradient(
 
 
 def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that trains a network and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-
-    Gradient steps change weights only within the span of the patches. The state therefore stores
-    the weights along the four features (`features`) and the coefficients of the noise patches in
-    the weights (`memory`); scores follow from inner products of noise patches. This is exact and
-    ten times faster than computing with all d coordinates.
-    """
     del data_root, device
     data = draw_patches(
         config, stream(config.seed, "training points"), config.points, config.rarity
@@ -243,12 +216,7 @@ def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> Ar
 
 
 def error(scores: Floats, labels: NDArray[Any]) -> float:
-    """Return the fraction of misclassified points.
-
-    Args:
-        scores: Scores <w_{k,r}, x_p> of the points, (points, P, 2 m), neurons of class 1 first.
-        labels: Labels of the points, (points,), 0 or 1.
-    """
+    """Return the fraction of misclassified points."""
     points, patches, _ = scores.shape
     logits = (scores**2).reshape(points, patches, 2, -1).sum(axis=(1, 3))
     return float((logits.argmax(axis=1) != labels).mean())

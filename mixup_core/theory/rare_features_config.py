@@ -75,12 +75,6 @@ class RareFeaturesConfig(Checked):
     """Seed of the points, the initial weights and the mixing."""
 
     def check(self) -> None:
-        """Check that the fields of this configuration fit together.
-
-        Raises:
-            RuleError: If `switch_epoch` is above `epochs`, `law_after` is set without a switch,
-                `law` is set beside a schedule, or `noise_features` is not below `patches`.
-        """
         switch = self.switch_epoch
         within = switch is None or switch <= self.epochs
         require(within, "switch_epoch <= epochs", self, "switch_epoch", "epochs")
@@ -98,10 +92,6 @@ class RareFeaturesConfig(Checked):
         return self.law if self.schedule is None else self.schedule.law_at(epoch, self.epochs)
 
     def kept_at(self, epoch: int) -> Literal["all", "low", "high"]:
-        """Return which mixed points are trained on before a record: `all`, or the value of `keep`.
-
-        Args:
-            epoch: Number of the record, from 0.
-        """
+        """Return the mixed points that are trained on before a record: `all`, or `keep`."""
         is_plain = epoch < epoch_after(self.warm_up, self.epochs) or not self.law_at(epoch).mixes
         return "all" if is_plain else self.keep

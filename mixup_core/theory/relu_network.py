@@ -55,24 +55,13 @@ class ReluNetwork:
         return {"weights": weights, "mean": zeros, "square": zeros.copy(), "steps": np.zeros(1)}
 
     def logits(self, weights: Floats, inputs: Floats) -> Floats:
-        """Return the logits of a batch of inputs: (batch, classes).
-
-        Args:
-            weights: All weights and biases as a flat array, (size,).
-            inputs: (batch, inputs).
-        """
+        """Return the logits of a batch of inputs: (batch, classes)."""
         first, first_bias, second, second_bias = self.parts(weights)
         logits: Floats = np.maximum(inputs @ first + first_bias, 0) @ second + second_bias
         return logits
 
     def gradient(self, weights: Floats, inputs: Floats, targets: Floats) -> tuple[float, Floats]:
-        """Return the mean cross entropy with soft targets, in nats, and its gradient: (size,).
-
-        Args:
-            weights: All weights and biases as a flat array, (size,).
-            inputs: (batch, inputs).
-            targets: Class probabilities of each input, (batch, classes).
-        """
+        """Return the mean cross entropy with soft targets, in nats, and its gradient: (size,)."""
         from scipy.special import log_softmax, softmax
 
         first, first_bias, second, second_bias = self.parts(weights)
@@ -96,12 +85,6 @@ def adam_step(state: Arrays, gradient: Floats, lr: float) -> None:
     """Make one step of Adam in place, with betas 0.9 and 0.999 and epsilon 1e-8, as in PyTorch.
 
     Source: Kingma & Ba 2015, arXiv:1412.6980, algorithm 1.
-
-    Args:
-        state: Arrays `weights`, `mean` and `square` (Adam's moments), each (size,), and `steps`,
-            (1,). All are updated.
-        gradient: Gradient of the loss, (size,).
-        lr: Learning rate.
     """
     state["steps"] += 1
     count = float(state["steps"][0])
@@ -127,12 +110,7 @@ class MixedSteps:
     lr: float
 
     def take(self, state: Arrays, rng: np.random.Generator) -> float:
-        """Make `num` training steps and return the mean of their losses, in nats.
-
-        Args:
-            state: The weights and the arrays of Adam (see `adam_step`), updated in place.
-            rng: Random generator of the partners, drawn uniformly with replacement, and of lam.
-        """
+        """Make `num` training steps and return the mean of their losses, in nats."""
         points = len(self.inputs)
         partners = rng.integers(points, size=(self.num, points))
         lams = weights_of(self.law, self.num, rng)

@@ -6,13 +6,7 @@ from mixup_core.arrays import Floats
 
 
 def distances_to_segments(points: Floats, starts: Floats, ends: Floats) -> Floats:
-    """Return the distance from each point to the nearest line segment: (points,).
-
-    Args:
-        points: (points, d).
-        starts: (segments, d), at least one.
-        ends: (segments, d); an end may equal its start.
-    """
+    """Return the distance from each point to the nearest line segment: (points,)."""
     along = ends - starts
     lengths = np.maximum((along**2).sum(axis=1), np.finfo(float).tiny)
     from_start = points[:, None] - starts

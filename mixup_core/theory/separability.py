@@ -70,12 +70,6 @@ class SeparabilityConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that the fields of this configuration fit together.
-
-        Raises:
-            RuleError: If `first_points` is not above `dimension`, `nodes` is odd, or this
-                number of quantiles of lam cannot represent the law.
-        """
         enough = self.first_points > self.dimension
         require(enough, "first_points > dimension", self, "first_points", "dimension")
         require_pairs_of_nodes(self)
@@ -142,11 +136,6 @@ def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple
 
 
 def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that computes and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
     best = config.mean / config.variances
     least = error(config, best)

@@ -71,21 +71,12 @@ class SpuriousFeatureConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes` is even, and that this number of quantiles can represent the law.
-
-        Raises:
-            RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
-                of 1 / nodes.
-        """
         require_pairs_of_nodes(self)
 
     def spurious_sd_at(self, epoch: int) -> float:
         """Return the standard deviation s of the spurious coordinate at a record.
 
         It halves with each record.
-
-        Args:
-            epoch: Number of the record, from 0.
         """
         return self.first_sd * 2.0**-epoch
 
@@ -97,11 +88,6 @@ def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[f
     and the standard deviations s_c and s. The first and the third error are
     Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), with Phi the normal distribution
     function; the second is the mean of both.
-
-    Args:
-        config: Configuration of the run.
-        sd: Standard deviation s of the spurious coordinate.
-        weights: Weights w_c of the core and w_s of the spurious coordinate: (2,).
     """
     from scipy.special import ndtr
 
@@ -126,11 +112,6 @@ def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
 
 
 def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that computes and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
     rng = stream(config.seed, "training points")
     labels = np.where(rng.random(config.points) < 0.5, 1.0, -1.0)

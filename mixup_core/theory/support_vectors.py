@@ -68,11 +68,6 @@ class SupportVectorsConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that the fields of this configuration fit together.
-
-        Raises:
-            RuleError: If `points` is odd, or `nodes` quantiles of lam cannot represent the law.
-        """
         require(self.points % 2 == 0, "points must be even", self, "points")
         self.law.require_nodes(self)
 
@@ -129,11 +124,6 @@ def cosine(first: Floats, second: Floats) -> float:
 
 
 def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that trains both models and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU.
-    """
     del data_root, device
     inputs, labels = draw_points(config)
     margin = max_margin_direction(inputs, labels)

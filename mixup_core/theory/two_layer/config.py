@@ -60,12 +60,6 @@ class PatchData(Checked):
     """Number of test points of each class, for the test error and the learned features."""
 
     def check(self) -> None:
-        """Check that the fields of this distribution of points fit together.
-
-        Raises:
-            RuleError: If `noise_classes` is not below `classes`, `delta1` is above
-                delta2 / features, or the range of the noise factors is empty: `delta3` > `delta4`.
-        """
         fits = self.noise_classes < self.classes
         require(fits, "noise_classes < classes", self, "noise_classes", "classes")
         fits = self.features * self.delta1 <= self.delta2
@@ -188,12 +182,6 @@ class TwoLayerConfig(Checked):
     """Seed of all random draws of the run."""
 
     def check(self) -> None:
-        """Check that the fields of this configuration fit together.
-
-        Raises:
-            RuleError: If the flow time of the last record exceeds 10^15, `nodes` is set for another
-                operation than `linear`, or this number of quantiles cannot represent the law.
-        """
         require(
             math.log10(self.first_time) + (self.epochs - 1) / self.records_per_decade <= 15,
             "the last record must be at a flow time of at most 10^15",

@@ -16,13 +16,6 @@ class DescentSolver:
     """
 
     def __init__(self, velocity: Velocity, y: Floats, step: float) -> None:
-        """Create a solver at time 0.
-
-        Args:
-            velocity: Function f, minus the gradient.
-            y: Initial state, any shape.
-            step: Step size.
-        """
         self.y = y
         self.evaluations = 0
         self._velocity, self._step = velocity, step

@@ -21,14 +21,6 @@ def feature_accuracy(
     (R is the activation) to every output, so they are left out.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.5, applied to test points.
-
-    Args:
-        outputs: Computes the network's outputs on `points`.
-        points: Points with hard labels.
-        weights: Weights of the network, (k classes, m neurons, L k features).
-
-    Returns:
-        Accuracy on class y with feature l alone, (k, L), and with all features, (k,); in [0, 1].
     """
     parts = points.counts * outputs.by_patch(weights)
     features = weights.shape[2] // len(parts)
@@ -44,10 +36,6 @@ def is_right(outputs: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
 
     The output for a point's own class must be larger than all others. A tie counts as wrong, so
     that a network with zero outputs is wrong everywhere.
-
-    Args:
-        outputs: Outputs of the network, (k, points).
-        labels: Class of each point, (points,), in [0, k).
     """
     is_own = np.arange(len(outputs))[:, None] == labels
     rivals = np.where(is_own, -np.inf, outputs).max(axis=0)
@@ -66,11 +54,6 @@ def correlations(weights: Floats, threshold: float) -> Floats:
     patch with its feature. For a learned feature, C_{y,l} is at least of order log k.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, appendix B.
-
-    Args:
-        weights: Weights of the network, (k classes, m neurons, L k features).
-        threshold: The value rho / delta1. A neuron with at least this correlation is in the linear
-            part of its activation on every signal patch of the feature.
     """
     classes, neurons, _ = weights.shape
     own = weights.reshape(classes, neurons, classes, -1)[range(classes), :, range(classes)]

@@ -21,7 +21,6 @@ class Landscape:
     """
 
     def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
-        """Store the training points, which must not be modified afterwards."""
         self._outputs = PatchOutputs(points, config)
         kinds, num_points, features = points.patches.shape
         self._targets = np.ascontiguousarray(points.targets)

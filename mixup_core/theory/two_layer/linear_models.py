@@ -19,9 +19,6 @@ def is_linearly_separable(points: PatchSet) -> bool:
     linear program; the 1 is no restriction, because weights can be scaled.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, Proposition 4.4.
-
-    Raises:
-        ArithmeticError: If the solver neither finds a solution nor proves that none exists.
     """
     pooled, labels = points.pooled, points.labels
     classes = len(points.targets)

@@ -24,11 +24,6 @@ def activation(inputs: Floats, rho: float, power: int) -> Floats:
     there, a negative correlation does not activate its neuron.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
-
-    Args:
-        inputs: x, any shape.
-        rho: Input above which R is linear.
-        power: Exponent alpha.
     """
     scaled = inputs / rho
     clipped = np.clip(scaled, 0, 1)
@@ -50,7 +45,6 @@ class PatchOutputs:
     """
 
     def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
-        """Store the points, which must not be modified afterwards."""
         self.config = config
         kinds, num_points, features = points.patches.shape
         self._shape = (config.classes, kinds, num_points)
@@ -62,22 +56,12 @@ class PatchOutputs:
         self._buffers = np.empty((3, self._rows, columns))
 
     def __call__(self, weights: Floats) -> Floats:
-        """Return the outputs g of the network on all points: (k, points).
-
-        Args:
-            weights: Weights of the network, (k classes, m neurons, L k features).
-        """
+        """Return the outputs g of the network on all points: (k, points)."""
         outputs: Floats = (self.by_patch(weights) * self._counts).sum(axis=1)
         return outputs
 
     def by_patch(self, weights: Floats, slopes: Floats | None = None) -> Floats:
-        """Return the contribution of each patch to each output: (k, patches, points).
-
-        Args:
-            weights: Weights of the network, (k classes, m neurons, L k features).
-            slopes: Array into which the derivative of the activation at each pre-activation is
-                written, (k, m, patches * points); None: it is not needed.
-        """
+        """Return the contribution of each patch to each output: (k, patches, points)."""
         config, rows = self.config, self._rows
         outputs = np.zeros((config.classes, self._scaled.shape[1]))
         for y in range(config.classes):
@@ -89,11 +73,7 @@ class PatchOutputs:
         return outputs.reshape(self._shape)
 
     def _add(self, weights: Floats, output: Floats, slopes: Floats | None) -> None:
-        """Add the activations of some neurons, divided by rho, to the output of their class.
-
-        With t = clip(x / rho, 0, 1), R' = t^(alpha - 1) and R / rho = t R' / alpha +
-        max(x / rho, 1) - 1; powers are products of squares.
-        """
+        """Add the activations of some neurons, divided by rho, to the output of their class."""
         neurons, power = len(weights), self.config.network.power
         scaled, clipped, spare = self._buffers[:, :neurons]
         ones = np.ones(neurons)
@@ -108,10 +88,7 @@ class PatchOutputs:
 
 
 def _power(values: Floats, power: int, *, out: Floats, square: Floats) -> None:
-    """Compute values^power by repeated squaring, into `out`; `square` is scratch space.
-
-    The power is at least 1.
-    """
+    """Compute values^power by repeated squaring, into `out`; `square` is scratch space."""
     squared = values
     product: Floats | float = values if power & 1 else 1.0
     while power := power >> 1:

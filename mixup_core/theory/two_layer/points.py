@@ -59,14 +59,7 @@ class PatchSet:
 
 
 def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purpose) -> PatchSet:
-    """Draw random points, the same number of each class, ordered by class.
-
-    Args:
-        data: Distribution of the points.
-        points_per_class: Number of points of each class, at least 1.
-        seed: Seed of the run.
-        purpose: Name of the random stream to use, such as `training points`.
-    """
+    """Draw random points, the same number of each class, ordered by class."""
     classes, signals, others = data.classes, data.signal_patches, data.noise_classes
     labels = np.repeat(np.arange(classes), points_per_class)
     points = np.arange(len(labels))
@@ -105,11 +98,6 @@ def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Floats) -> PatchSet:
     """Return linearly mixed points `lam x_i + (1 - lam) x_j` with mixed targets (mixup).
 
     All patches of a pair are mixed with the same weight.
-
-    Args:
-        points: Points to mix.
-        pairs: Indices i and j of the points of each pair, (2, pairs).
-        lam: Weight of the point i of each pair, (pairs,), in [0, 1].
     """
     own, partner = pairs
     weight = lam[:, None]
@@ -128,12 +116,6 @@ def cut(
 
     The label weight of x_i is the fraction of patches that come from x_i. The result stores the
     patches of both x_i and x_j, with the number of each that is used.
-
-    Args:
-        points: Points to mix.
-        pairs: Indices i and j of the points of each pair, (2, pairs).
-        lam: Probability with which each patch comes from x_i, (pairs,), in [0, 1].
-        rng: Random generator that selects the patches.
     """
     own, partner = pairs
     kept = _kept(points.counts[:, own], lam, rng)
@@ -152,12 +134,6 @@ def masked(
 
     A patch of zeros would add R(0) = 0 (R is the activation) to every output, so removed patches
     are left out.
-
-    Args:
-        points: Points to choose from.
-        chosen: Indices of the points to mask, (chosen points,).
-        lam: Probability with which each patch of a point is kept, (chosen points,), in [0, 1].
-        rng: Random generator that selects the patches.
     """
     return PatchSet(
         patches=points.patches[:, chosen],
@@ -167,13 +143,7 @@ def masked(
 
 
 def _kept(counts: Floats, lam: Floats, rng: np.random.Generator) -> Floats:
-    """Draw how many of the equal patches of a point are kept, each with probability lam.
-
-    Args:
-        counts: Number of equal patches that each stored patch represents, (patches, points).
-        lam: Probability that a patch is kept, (points,).
-        rng: Random generator.
-    """
+    """Draw how many of the equal patches of a point are kept, each with probability lam."""
     return rng.binomial(counts.astype(np.int64), lam).astype(np.float64)
 
 

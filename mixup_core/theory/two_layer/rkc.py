@@ -44,13 +44,6 @@ def stages_of(count: int) -> tuple[float, tuple[RungeKuttaStage, ...]]:
 
     Source: Sommeijer, Shampine and Verwer 1998, RKC: an explicit solver for parabolic PDEs,
     J. Comput. Appl. Math. 88, 315-326.
-
-    Args:
-        count: Number s of stages, at least 2.
-
-    Returns:
-        The coefficient of h f(Y_0) in the first stage, with h the step size and Y_0 the state
-        before the step; and the stages from the second on.
     """
     w0 = 1 + 2 / (13 * count**2)
     value, first, second = [1.0, w0], [0.0, 1.0], [0.0, 0.0]  # T_j(w0) and its derivatives
@@ -79,14 +72,6 @@ def rkc_step(velocity: Velocity, y: Floats, f: Floats, step: float, count: int) 
     """Return the state after one Runge-Kutta-Chebyshev step of the ODE dy/dt = velocity(y).
 
     The step evaluates the velocity `count - 1` times.
-
-    Args:
-        velocity: Right-hand side of the ODE.
-        y: State before the step.
-        f: The value velocity(y).
-        step: Step size h.
-        count: Number of stages, at least 2. The step is stable if h times the spectral radius of
-            the Jacobian is below about 0.65 (count^2 - 1).
     """
     head, stages = stages_of(count)
     before, now = y, y + (head * step) * f
@@ -109,15 +94,6 @@ class RkcSolver:
     """
 
     def __init__(self, velocity: Velocity, y: Floats, tolerance: float, scale: float) -> None:
-        """Create a solver at time 0.
-
-        Args:
-            velocity: Right-hand side f of the ODE; must be deterministic for reproducible results.
-            y: Initial state, any shape.
-            tolerance: Largest allowed value of the estimated error of a step divided by
-                `scale` + |y|, in any component.
-            scale: Size of |y| below which the error limit is absolute rather than relative.
-        """
         self.time = 0.0
         self.evaluations = 0
         self.y = y
@@ -128,12 +104,7 @@ class RkcSolver:
         self._last_step, self._last_error = 0.0, 0.0
 
     def advance(self, until: float) -> None:
-        """Integrate the ODE up to exactly the time `until`.
-
-        Raises:
-            ArithmeticError: If the velocity is not finite, or the step size becomes too small to
-                change the time.
-        """
+        """Integrate the ODE up to exactly the time `until`."""
         was_rejected = False
         while self.time < until:
             if self._age >= STEPS_PER_RADIUS:
@@ -185,15 +156,7 @@ class RkcSolver:
         return self._velocity(y)
 
     def _growth(self, step: float, error: float) -> float:
-        """Return the ratio of the next step size to this one, at least 0.1.
-
-        The factor is predicted from the errors of the last two steps. As the method is of order 2,
-        the error is proportional to the cube of the step size. If errors also grow from step to
-        step, for example when a neuron becomes active, this trend is extrapolated, so that fewer
-        steps are rejected.
-
-        Source: Sommeijer, Shampine and Verwer 1998, the controller of their program.
-        """
+        """Return the ratio of the next step size to this one, at least 0.1."""
         if not error > 0:
             return math.inf
         factor = 0.8 / math.cbrt(error)
@@ -209,13 +172,7 @@ class RkcSolver:
         return float(np.abs(estimate / size).max()) / self._tolerance
 
     def _estimate_radius(self) -> None:
-        """Estimate the spectral radius of the Jacobian, and store the estimate times 1.2.
-
-        The power method starts from the direction in which the last estimate ended.
-
-        Raises:
-            ArithmeticError: If the velocity is not finite.
-        """
+        """Estimate the spectral radius of the Jacobian, and store the estimate times 1.2."""
         distance = 1e-6 * float(np.linalg.norm(self.y))
         direction, radius = self._direction, 0.0
         for _ in range(MAX_POWER_ITERATIONS):

@@ -28,7 +28,6 @@ class TwoLayerTraining:
     """Training of one two-layer network: the points, the loss, and the solver of its weights."""
 
     def __init__(self, config: TwoLayerConfig) -> None:
-        """Draw the points and the initial weights, and start the solver at flow time 0."""
         self.config = config
         self._points, self._fresh = training_points(config), fresh_points(config)
         self._outputs = PatchOutputs(self._points, config)
@@ -39,15 +38,7 @@ class TwoLayerTraining:
         self.solver = _solver(config, self._landscape)
 
     def advance(self, epoch: int, state: Arrays) -> Mapping[str, float]:
-        """Train from a state up to the flow time of a record; return the metrics at that time.
-
-        Args:
-            epoch: Number of the record, from 0; `TwoLayerConfig.time_of` returns its flow time.
-            state: State of the solver (`solver.state`), updated in place to that at the record.
-
-        Raises:
-            DivergedError: If the solver fails.
-        """
+        """Train from a state up to the flow time of a record; return the metrics at that time."""
         self.solver.load(state)
         try:
             self.solver.advance(self.config.time_of(epoch))
@@ -93,11 +84,6 @@ class TwoLayerTraining:
 
 
 def start(config: TwoLayerConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Start a run: return an iterator that trains a network and yields the records of the run.
-
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
-    dataset and uses the CPU, in float64.
-    """
     del data_root, device
     training = TwoLayerTraining(config)
     return ArrayProcess(
