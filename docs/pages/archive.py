@@ -20,8 +20,15 @@ from PIL import Image
 
 from docs.pages.answers import Answers
 from docs.pages.claims_index import claims_index
-from docs.pages.published import PUBLISHED, provenance_of, record_first, rows_of
+from docs.pages.published import (
+    PUBLISHED,
+    latest_report,
+    provenance_of,
+    record_first,
+    rows_of,
+)
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
+from sweeps.reading.study_file import bundled_names, load_study
 
 _KEPT = {"provenance.json", "runs.csv", "verdicts.csv"}
 """Files of every report; the other tables follow from them (`docs/pages/tables.py`)."""
@@ -102,9 +109,15 @@ def _row(folder: Path, published: Path) -> list[str]:
         ", ".join(dict.fromkeys(part["code"]["commit"][:7] for part in parts)),
         ", ".join(dict.fromkeys(_machine(place) for p in parts for place in p["environments"])),
         str(sum(len(part["runs"]) for part in parts)),
-        _verdicts(folder),
+        _verdicts(folder) + (" (to be run again)" if _is_outdated(name, published) else ""),
     )
     return [link, *(escape_markdown(cell) for cell in cells)]
+
+
+def _is_outdated(name: str, published: Path) -> bool:
+    """Return True if runs of a study's report were trained by code that was corrected since."""
+    report = latest_report(published, name) if name in bundled_names() else None
+    return report is not None and bool(report.outdated(load_study(name)))
 
 
 def _columns(provenance: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -7,7 +7,7 @@ from mixup_core.images.objectives.objective import Objective
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Guided(Objective):
-    """Base class of objectives with a teacher, which is the run of another arm at the same seed.
+    """Base class of objectives with a teacher: a run of another arm's configuration.
 
     Example:
         >>> from dataclasses import dataclass
@@ -23,8 +23,9 @@ class Guided(Objective):
     """
 
     teacher: str
-    """Name of the arm whose run at the same seed is the teacher; that run is trained first. The
-    name does not enter keys.
+    """Name of the arm whose configuration the teacher has. The teacher is trained first, at the
+    same seed and on the same images, but with `as_teacher: true`: with a start, batches and mixing
+    of its own. The name does not enter keys.
     """
     teacher_key: str | None = None
     """Final stage key of the teacher, filled in when a study is read. It replaces `teacher` in
