@@ -86,7 +86,7 @@ def _records(arm: str, kind: str, of_arm: PredictedArm) -> list[dict[str, Any]]:
     parts = [part for part in found if part is not None]
     if not parts:
         return []
-    count, confidence, correct = (_summed(parts, name) for name in Reliability.__slots__)
+    count, confidence, correct = (_summed(parts, n) for n in ("count", "confidence", "correct"))
     return [
         {
             "arm": arm,
