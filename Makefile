@@ -40,18 +40,18 @@ units: $(DEV)
 # A launch whose driver is killed, and one whose workers are. They run in namespaces, which no signal can
 # leave.
 NAMESPACE := tests/faults/in_namespace.sh
-KILLS := tests/faults/test_drivers.py tests/faults/test_workers.py
+KILLS := after_a_killed_driver or killed_workers_lose
 
 kills: $(DEV)
-	$(NAMESPACE) $(BIN)/python -m pytest $(KILLS) -m "not long" -rs
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults/test_drivers.py tests/faults/test_workers.py -m "not long" -k "$(KILLS)" -rs
 
 # CI runs these two after `make check` and `make test`. `smoke` runs whole studies by the commands that a
-# user types. `faults` tests other faults: of workers, disks, memory, nodes, networks and services.
+# user types. `faults` tests other faults: of workers, disks, memory, networks and services.
 smoke: $(DEV)
 	$(BIN)/python -m pytest tests/smoke --numprocesses 2 --dist load -m "not long" -rs
 
 faults: $(DEV)
-	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts $(KILLS:%=--ignore=%) -m "not long" -rs
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts -m "not long" -k "not ($(KILLS))" -rs
 
 # Tests on a real GPU, in a few minutes. They need PyTorch, torchvision, scikit-learn, pytest and
 # pytest-timeout, but neither Ray nor MLflow.

@@ -21,6 +21,7 @@ import yaml
 from ray.runtime_env import RuntimeEnv
 
 from tests.cluster.scratch_image import steps
+from tests.servers import options_of_mlflow_server
 
 FILES = Path(__file__).parents[2] / "cluster"
 SCHEMA = json.loads((Path(ray.__file__).parent / "autoscaler" / "ray-schema.json").read_text())
@@ -410,7 +411,4 @@ def _assert_hosts_have_ports(command: str) -> None:
 
 
 def _assert_are_options_of_mlflow(words: Sequence[str]) -> None:
-    asked = [sys.executable, "-W", "ignore", "-m", "mlflow", "server", "--help"]
-    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    known = set(re.findall(r"--[a-z-]+", said))
-    assert {word for word in words if word.startswith("--")} <= known
+    assert {word for word in words if word.startswith("--")} <= options_of_mlflow_server()

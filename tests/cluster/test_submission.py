@@ -52,6 +52,7 @@ def _jobs(head: Head, monkeypatch: pytest.MonkeyPatch) -> Any:
     return JobSubmissionClient(head.address, headers={"Authorization": f"Bearer {token}"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("token", "said"),
     [
@@ -176,39 +177,44 @@ def test_a_job_needs_only_a_study_file_in_its_folder(
     assert "mine.yaml: this file is not uploaded" in said
 
 
-def test_credentials_are_refused_listed_and_never_uploaded(
-    command_line: Callable[..., CommandLine],
-    head: Head,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+CREDENTIALS = (".pgpass", ".ssh/id_rsa", ".aws/credentials", "server.pem", ".env.local")
+
+
+@pytest.fixture
+def canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write a text to files of credentials and results beside a study; return the text."""
     canary = token_hex(16)
-    for name in (".pgpass", ".ssh/id_rsa", ".aws/credentials", "server.pem", ".env.local",
-                 "runs[1]/store/x.json", "tracked.sqlite"):  # fmt: skip
+    for name in (*CREDENTIALS, "runs[1]/store/x.json", "tracked.sqlite"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(canary)
     (tmp_path / "mine.yaml").write_text(f"{MINE}description: with {canary[:8]}\n")
     monkeypatch.chdir(tmp_path)
-    mixsweep = command_line(tmp_path / "runs[1]", **head.environment())
-    places = ("--home", "runs[1]", "--optuna", "sqlite:///tracked.sqlite")
-    ran = mixsweep("submit", "mine.yaml", *places, "--address", head.address, code=2)
-    for said in (
-        ".pgpass",
-        ".ssh/",
-        ".aws/",
-        "server.pem",
-        ".env.local",
-        "--leave-out-credentials",
-    ):
-        assert said in ran.stderr
-    assert len(ran.stderr.splitlines()) == 1, ran.stderr
-    listed = mixsweep("submit", "mine.yaml", *places, "--list-files").stdout
+    return canary
+
+
+PLACES = ("--home", "runs[1]", "--optuna", "sqlite:///tracked.sqlite")
+
+
+def test_credentials_are_refused_and_not_listed(
+    command_line: Callable[..., CommandLine], canary: str, tmp_path: Path
+) -> None:
+    mixsweep = command_line(tmp_path / "runs[1]")
+    nobody = ("--address", "http://127.0.0.1:1")
+    (said,) = mixsweep("submit", "mine.yaml", *PLACES, *nobody, code=2).stderr.splitlines()
+    folders = (name.partition("/")[0] for name in CREDENTIALS)
+    assert all(name in said for name in (*folders, "--leave-out-credentials"))
+    listed = mixsweep("submit", "mine.yaml", *PLACES, "--list-files").stdout
     assert [line.split()[1] for line in listed.splitlines()] == ["mine.yaml"]
-    said = _submit(mixsweep, head, "mine.yaml", *places, "--leave-out-credentials", code=1)
+
+
+@pytest.mark.long
+def test_credentials_are_never_uploaded(
+    command_line: Callable[..., CommandLine], head: Head, canary: str, tmp_path: Path
+) -> None:
+    mixsweep = command_line(tmp_path / "runs[1]", **head.environment())
+    said = _submit(mixsweep, head, "mine.yaml", *PLACES, "--leave-out-credentials", code=1)
     assert "left out  .aws/" in said
-    uploads = list(
-        head.token.parent.glob("session_2*/runtime_resources/working_dir_files/*/mine.yaml")
-    )
+    uploads = head.token.parent.glob("session_2*/runtime_resources/working_dir_files/*/mine.yaml")
     (own,) = [file for file in uploads if canary[:8] in file.read_text()]
     assert [file.name for file in own.parent.iterdir()] == ["mine.yaml"]
     session = [file for file in head.token.parent.rglob("*") if file.is_file()]

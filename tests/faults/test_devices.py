@@ -75,6 +75,7 @@ def test_runs_of_a_faulty_gpu_finish_on_the_other_and_the_faulty_one_is_reported
     assert "Traceback" not in said
 
 
+@pytest.mark.long
 def test_a_run_that_fails_on_every_gpu_fails_without_blaming_a_gpu(
     command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_run_that_loses_its_node_four_times_is_retried_and_finishes(
     assert "failed" not in said.replace("0 failed", "")
 
 
+@pytest.mark.long
 def test_a_node_with_too_little_memory_fails_each_run_with_advice(
     command_line: Callable[..., CommandLine],
 ) -> None:

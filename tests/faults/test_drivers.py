@@ -64,7 +64,7 @@ def test_a_driver_whose_home_is_moved_ends_with_3_and_writes_nothing_at_the_old_
     assert_nothing_was_lost(TWO_LAWS, there, undisturbed, acknowledged=acknowledged)
 
 
-@pytest.mark.parametrize("engine", ["ray", "inline"])
+@pytest.mark.parametrize("engine", [pytest.param("ray", marks=pytest.mark.long), "inline"])
 def test_a_driver_whose_lease_is_deleted_leaves_the_study_to_the_next_driver(
     command_line: Callable[..., CommandLine], engine: str
 ) -> None:

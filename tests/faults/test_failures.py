@@ -60,6 +60,7 @@ def test_a_run_that_diverges_is_reported_and_never_retried(
     assert Store(str(launch.store)).failures.read_all() == failures
 
 
+@pytest.mark.long
 def test_a_point_with_diverging_seeds_fails_and_the_search_continues(
     command_line: Callable[..., CommandLine], tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ def finished(home: Path) -> int:
     return sum(result.outcome == "complete" for result in results)
 
 
+@pytest.mark.long
 def test_drivers_killed_between_and_within_looks_give_the_report_of_an_unbroken_launch(
     command_line: Callable[..., CommandLine],
 ) -> None:

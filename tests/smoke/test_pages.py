@@ -118,6 +118,7 @@ def test_the_printed_link_shows_the_learning_curves_of_each_run(
     assert re.search(CHARTS, page)
 
 
+@pytest.mark.long
 def test_every_chart_of_the_arms_is_a_mean_over_seeds_by_epoch(
     finished: CommandLine, links: dict[str, str], tmp_path: Path
 ) -> None:
@@ -154,6 +155,7 @@ def test_the_report_shows_its_table_and_figures(finished: CommandLine, tmp_path:
         assert shown in page
 
 
+@pytest.mark.long
 def test_a_figure_wider_than_the_screen_shows_a_scroll_shadow(
     finished: CommandLine, tmp_path: Path
 ) -> None:
