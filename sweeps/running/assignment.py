@@ -21,7 +21,7 @@ from sweeps.state.stages import PlannedRun
 _CONFIGS = ("config", "teacher")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)  # Tune writes copies that are not opened
 class Assignment:
     """A run for a worker to train; after unpickling, call `open` first."""
 

@@ -34,6 +34,7 @@ def test_an_assignment_that_was_sent_and_opened_equals_the_original() -> None:
     sent = pickle.loads(pickle.dumps(assignment))
     assert pickle.loads(pickle.dumps(sent)).open() == assignment, "sent on before it is opened"
     assert sent.packed[0] == ()
+    assert "Assignment" in str(sent), "Tune names trials by their parameters"
     assert assignment.open() is assignment
 
 
