@@ -5,6 +5,8 @@ import math
 import zipfile
 from typing import IO, Any
 
+from mixup_core.arrays import np
+
 _DAMAGES = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, RuntimeError)
 """Errors raised when a damaged archive is read. RuntimeError: encryption or unknown compression."""
 
@@ -48,7 +50,6 @@ def read_arrays(content: bytes) -> dict[str, Any]:
         ArchiveError: If the bytes are no archive of arrays, or the header of an array declares more
             data than the archive contains.
     """
-    import numpy as np
     from numpy.lib import format as npy
 
     headers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}

@@ -1,6 +1,38 @@
-"""Floats: type alias of NumPy arrays of float64."""
+"""NumPy, PyTorch and SciPy, each imported when it is first used; and the types of arrays.
 
-import numpy as np
-from numpy.typing import NDArray
+Files that are imported whenever a study is read use these modules from here, because PyTorch alone
+takes a second to import. At run time the types stand for `Any`; only type checkers see them.
+"""
 
-Floats = NDArray[np.float64]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import scipy.optimize
+    import scipy.sparse.csgraph
+    import torch
+    from numpy.typing import NDArray
+    from scipy import special
+    from torch import Tensor, nn
+    from torch.nn import functional
+
+    Floats = NDArray[np.float64]
+else:
+
+    class _Later:
+        """Module that is imported when one of its names is first used."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(import_module(self._name), name)
+
+    np, scipy, special = map(_Later, ("numpy", "scipy", "scipy.special"))
+    torch, nn, functional = map(_Later, ("torch", "torch.nn", "torch.nn.functional"))
+    Floats = NDArray = Tensor = Any
+
+__all__ = [
+    "Floats", "NDArray", "Tensor", "functional", "nn", "np", "scipy", "special", "torch",
+]  # fmt: skip

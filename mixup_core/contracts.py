@@ -4,17 +4,12 @@ A plugin can break a contract without an error: label weights above 1, for examp
 can give the best value of a table. `mixsweep check` and training call the same functions.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mixup_core.arrays import Floats, Tensor, np, torch
 from mixup_core.config.catalogue import catalogue_of, kind_name, origin_of
 from mixup_core.config.written_forms import flatten
 from mixup_core.rules import RuleError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
-
-    from mixup_core.arrays import Floats
 
 _ROUNDING = 1e-5
 """Largest distance outside [0, 1] that counts as float32 rounding of a weight."""
@@ -62,8 +57,6 @@ def require_quantiles(law: Any) -> None:
     Raises:
         RuleError: If they are not; its fields are those of the law.
     """
-    import numpy as np
-
     levels = np.linspace(0, 1, 65)
     found = np.asarray(law.quantiles(levels))
     origin = origin_of(type(law))
@@ -131,8 +124,6 @@ def first_outside(weights: "list[Tensor]") -> tuple[int, float] | None:
     Args:
         weights: Label weights of each batch, (batch,).
     """
-    import torch
-
     low, high = torch.stack(torch.aminmax(torch.cat(weights))).tolist()
     if _are_weights(low, high):
         return None

@@ -17,7 +17,7 @@ from mixup_core.rules import RuleError
 
 NUMERICS_VERSION = 1
 """Version of the computations of all problems. It is part of every key: raise it when results
-change, so that old results are not reused. `Keying.numerics` is such a version of one problem.
+change, so that old results are not reused.
 """
 
 
@@ -206,8 +206,6 @@ def _hashed(config: Config, content: Mapping[str, Any]) -> str:
         hashed["problem"] = origin.keyed(config.problem)
     elif keying.is_named:
         hashed["problem"] = config.problem
-    if keying.numerics:
-        hashed["problem_numerics"] = keying.numerics
     if corrections := keying.corrected(config):
         hashed["corrections"] = corrections
     text = json.dumps(hashed, sort_keys=True, allow_nan=False)

@@ -5,10 +5,9 @@ A purpose is the name of a kind of draw, such as `batch order` or `initial weigh
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    import numpy as np
+from mixup_core.arrays import np
 
 Purpose = Literal[
     "initial weights",
@@ -102,6 +101,4 @@ def stream(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> "np.random.Ge
         >>> first == again, first == other
         (True, False)
     """
-    import numpy as np  # configurations use `Purpose` and are read without NumPy
-
     return np.random.Generator(np.random.Philox(stream_seed(seed, purpose, epoch)))

@@ -21,7 +21,6 @@ from tests.golden.project import bundled_names
 WITNESSES: dict[str, list[dict[str, Any]]] = {
     "images": [
         {"data.folds": 3, "data.fold": 1},
-        {"data.pool": 1, "data.augment": "randaugment"},
         {
             "mix.law": {"beta": 0.5},
             "mix.second": "cutmix",

@@ -94,10 +94,7 @@ TOY = Problem(
     headline=("val/place",),
     axis=Axis(label="steps", unit="step"),
     searching=Searching(objectives=("val/place",)),
-    reading=Reading(
-        baseline="still",
-        reserved={"seed": "give `seeds`", "teacher_key": "it is filled in"},
-    ),
+    reading=Reading(reserved={"seed": "give `seeds`", "teacher_key": "it is filled in"}),
     keying=Keying(
         never={"teacher": "`teacher_key` enters in its place."},
         by_epoch=dict.fromkeys(("drift", "turn"), "The drift of each epoch enters instead."),

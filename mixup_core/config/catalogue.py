@@ -162,11 +162,6 @@ class Catalogue(Register[type[T]], Generic[T]):
     """
 
     def check(self, entry: type[T]) -> None:
-        """Check that a class can be registered: a frozen, keyword-only dataclass, not abstract.
-
-        Raises:
-            CatalogueError: If one of these does not hold, or its name is invalid or taken.
-        """
         if not getattr(vars(entry).get("__dataclass_params__"), "frozen", False):
             raise CatalogueError(
                 f"{described(entry)} is not a frozen dataclass; write "
@@ -185,12 +180,6 @@ class Catalogue(Register[type[T]], Generic[T]):
             )
 
     def put(self, entry: type[T], origin: Origin | None) -> None:
-        """Add a dataclass to this registry without checks; `check` must have accepted it before.
-
-        Args:
-            entry: The dataclass.
-            origin: The plugin that defines the dataclass; None if it is built in.
-        """
         super().put(entry, origin)
         if origin is not None:
             note_origin(entry, origin)

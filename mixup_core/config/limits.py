@@ -50,25 +50,11 @@ class Range(Limit):
     hint: str = ""
 
     def holds(self, value: float) -> bool:
-        """Return whether a number is within the bounds of this range; NaN never is.
-
-        Example:
-            >>> from mixsweep.plugins import Range
-            >>> [Range(0, 1, "(]").holds(value) for value in (0, 1, float("nan"))]
-            [False, True, False]
-        """
         low, high = self.low, self.high
         reaches = low < value if self.ends[0] == "(" else low <= value
         return reaches and (value < high if self.ends[1] == ")" else value <= high)
 
     def rule(self, name: str) -> str:
-        """Return this range as text about a field of this name: `epochs >= 1`, `0 < lr < inf`.
-
-        Example:
-            >>> from mixsweep.plugins import Range
-            >>> Range(0, 1000, "(]").rule("lr")
-            '0 < lr <= 1000'
-        """
         if self.low == self.high:
             return f"{name} == {_spelled(self.low)}"
         if self.high == math.inf and self.ends[1] == "]":
@@ -78,13 +64,6 @@ class Range(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Keywords of JSON Schema that express this limit, such as `{"minimum": 1}`.
-
-        Example:
-            >>> from mixsweep.plugins import Range
-            >>> Range(0, 1, "(]").keywords
-            {'exclusiveMinimum': 0, 'maximum': 1}
-        """
         low = "minimum" if self.ends[0] == "[" else "exclusiveMinimum"
         high = "maximum" if self.ends[1] == "]" else "exclusiveMaximum"
         return {
@@ -122,35 +101,14 @@ class Distinct(Limit):
     may_be_empty: bool = True
 
     def holds(self, value: Collection[Any]) -> bool:
-        """Return True if all items of a list differ; an empty list is allowed if `may_be_empty`.
-
-        Example:
-            >>> from mixsweep.plugins import Distinct
-            >>> Distinct().holds([1, 2]), Distinct().holds([1, 1]), Distinct().holds([])
-            (True, False, True)
-        """
         return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:
-        """Return this limit as a rule for messages: `items of seeds must be distinct`.
-
-        Example:
-            >>> from mixsweep.plugins import Distinct
-            >>> Distinct(may_be_empty=False).rule("layers")
-            'items of layers must be distinct, and there must be at least one'
-        """
         at_least = "" if self.may_be_empty else ", and there must be at least one"
         return f"items of {name} must be distinct{at_least}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Keywords of JSON Schema that express this limit, such as `{"uniqueItems": True}`.
-
-        Example:
-            >>> from mixsweep.plugins import Distinct
-            >>> Distinct(may_be_empty=False).keywords
-            {'uniqueItems': True, 'minItems': 1}
-        """
         return {"uniqueItems": True} | ({} if self.may_be_empty else {"minItems": 1})
 
 
@@ -172,34 +130,13 @@ class Matching(Limit):
     """The limit in words that complete the sentence `FIELD must ...`."""
 
     def holds(self, value: str) -> bool:
-        """Return whether a text as a whole matches the regular expression of this limit.
-
-        Example:
-            >>> from mixsweep.plugins import Matching
-            >>> [Matching("[a-z]+", "be a to z").holds(name) for name in ("timm", "timm1")]
-            [True, False]
-        """
         return re.fullmatch(self.pattern, value) is not None
 
     def rule(self, name: str) -> str:
-        """Return this limit as a rule for messages: `name must be a to z`.
-
-        Example:
-            >>> from mixsweep.plugins import Matching
-            >>> Matching("[a-z]+", "be a to z").rule("model.architecture")
-            'model.architecture must be a to z'
-        """
         return f"{name} must {self.meaning}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Keywords of JSON Schema that express this limit, such as `{"pattern": "^(?:[a-z]+)$"}`.
-
-        Example:
-            >>> from mixsweep.plugins import Matching
-            >>> Matching("[a-z]+", "be a to z").keywords
-            {'pattern': '^(?:[a-z]+)$'}
-        """
         return {"pattern": f"^(?:{self.pattern})$"}
 
 
@@ -216,34 +153,13 @@ class Among(Limit):
     names: Collection[str] = field(hash=False)
 
     def holds(self, value: str) -> bool:
-        """Return whether a text is one of the names that this limit allows.
-
-        Example:
-            >>> from mixsweep.plugins import Among
-            >>> [Among(("digits", "mnist")).holds(name) for name in ("mnist", "MNIST")]
-            [True, False]
-        """
         return value in self.names
 
     def rule(self, name: str) -> str:
-        """Return this limit as a rule for messages: `name must be one of digits, mnist`.
-
-        Example:
-            >>> from mixsweep.plugins import Among
-            >>> Among(("digits", "mnist")).rule("data.name")
-            'data.name must be one of digits, mnist'
-        """
         return f"{name} must be one of {', '.join(self.names)}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Keywords of JSON Schema that express this limit, such as `{"enum": ["digits", "mnist"]}`.
-
-        Example:
-            >>> from mixsweep.plugins import Among
-            >>> Among(("digits", "mnist")).keywords
-            {'enum': ['digits', 'mnist']}
-        """
         return {"enum": list(self.names)}
 
 

@@ -60,26 +60,17 @@ class Under(ShortForm):
     tag: str
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return FIELDS if a value is `{TAG: FIELDS}` with the tag of this short form, else None.
-
-        Args:
-            value: The value in a study file.
-            names: Names of the dataclass's fields. FIELDS may contain only these.
-        """
         content = value.get(self.tag) if isinstance(value, Mapping) and len(value) == 1 else None
         is_ours = isinstance(content, Mapping) and content and set(content) <= set(names)
         return content if is_ours else None
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a dataclass's fields as `{TAG: FIELDS}`, with the tag of this short form."""
         return {self.tag: dict(fields)}
 
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of this short form for messages: `{TAG: {a: A, b: B}}`."""
         return f"{{{self.tag}: {{{', '.join(f'{name}: {name.upper()}' for name in names)}}}}}"
 
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of a value `{TAG: FIELDS}` with the tag of this short form."""
         return _mapping(properties={self.tag: whole}, required=[self.tag])
 
 
@@ -96,11 +87,6 @@ class Pairs(ShortForm):
     """Name of the field that holds the value of each key."""
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return the keys and the values of a mapping such as `{0.5: 0.7}` as two lists, by field.
-
-        The lists are in the order of the keys. The result is None unless the value is a mapping
-        that is not empty and whose keys are numbers, or numbers as text.
-        """
         del names
         if not isinstance(value, Mapping) or not value:
             return None
@@ -111,17 +97,14 @@ class Pairs(ShortForm):
         return {self.keys: [key for key, _ in pairs], self.values: [part for _, part in pairs]}
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the two lists of a dataclass as a mapping, with text as keys, as JSON requires."""
         pairs = zip(fields[self.keys], fields[self.values], strict=True)
         return {repr(float(key)): value for key, value in pairs}
 
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern for messages: `{VALUE: SHARE, ...}` for fields `values`, `shares`."""
         first, second = (name.upper().removesuffix("S") for name in names)
         return f"{{{first}: {second}, ...}}"
 
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of values in this short form: mappings whose keys are numbers."""
         key = {"pattern": r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"}
         item = whole["properties"][self.values]["items"]
         return {"type": "object", "minProperties": 2, "propertyNames": key,

@@ -63,8 +63,7 @@ class Draws:
     """
     augmentation: Tensor | None = None
     """Random values of the augmentation, for images and for partners, (2, images, values per
-    image). None: no augmentation. They are on the CPU if `chooses_on_host` of the augmentation is
-    True.
+    image). None: no augmentation.
     """
     sizes: list[int]
     """Number of images in each batch."""
@@ -80,8 +79,7 @@ class Draws:
     ) -> "Draws":
         """Draw the random values of a training epoch, such as order and partners of the images.
 
-        They are drawn ahead for the whole epoch, and moved to the device of the images, except
-        those of an augmentation with `chooses_on_host`.
+        They are drawn ahead for the whole epoch, and moved to the device of the images.
 
         Args:
             config: Configuration of the run.
@@ -95,7 +93,7 @@ class Draws:
         draws = cls._mixed(config, how, images, torch.from_numpy(order), gamma, streams)
         device = images.labels.device
         augmentation = _augmentation(config, epoch, images)
-        if augmentation is not None and not config.data.augment.chooses_on_host:
+        if augmentation is not None:
             augmentation = augmentation.to(device)
         return replace(draws.to(device), augmentation=augmentation)
 

@@ -1,6 +1,6 @@
 """TrainConfig: the configuration of one run of image training."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Literal
 
 from mixup_core.config.checked import Checked
@@ -57,6 +57,11 @@ VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
 
 OF_DATA: frozenset[VariationSource] = frozenset({"subset", "label-noise", "pairing"})
 """Sources of randomness that choose the training data; a run and its teacher share them."""
+
+_OF_EACH_EPOCH = [
+    part.name for part in fields(Epoch) if part.name in MixConfig.__slots__ and part.name != "law"
+]
+"""Names of the fields of `mix` that an epoch has as they are; its law depends on the epoch."""
 
 SECOND_SEED = 2**63
 """Number that is added to a run's seed to get the second seed of `TrainConfig.redraw`; larger than
@@ -142,18 +147,6 @@ class TrainConfig(Checked):
     """Seed of the run's random draws."""
 
     def check(self) -> None:
-        """Check the rules that involve several fields, such as that `eval_every` divides `epochs`.
-
-        Raises:
-            RuleError: If fields contradict each other.
-
-        Example:
-            >>> from mixup_core.images.config import TrainConfig
-            >>> TrainConfig(epochs=9, batch_size=128, eval_every=2)
-            Traceback (most recent call last):
-                ...
-            mixup_core.rules.RuleError: eval_every must divide epochs, got (eval_every=2, epochs=9).
-        """
         require(
             self.epochs % self.eval_every == 0,
             "eval_every must divide epochs",
@@ -313,16 +306,5 @@ class TrainConfig(Checked):
         rate = self.lr_schedule.in_epoch(epoch, self.epochs)
         if not law.mixes:
             return Epoch(law=law, objective=objective, rate=rate)
-        return Epoch(
-            law=law,
-            lam_scope=self.mix.lam_scope,
-            partner=self.mix.partner,
-            operation=self.mix.operation,
-            probability=self.mix.probability,
-            second=self.mix.second,
-            second_law=self.mix.second_law,
-            second_probability=self.mix.second_probability,
-            label_law=self.mix.label_law,
-            objective=objective,
-            rate=rate,
-        )
+        mixing = {name: getattr(self.mix, name) for name in _OF_EACH_EPOCH}
+        return Epoch(law=law, objective=objective, rate=rate, **mixing)

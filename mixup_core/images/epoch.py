@@ -1,8 +1,9 @@
 """Epoch: the settings of training that can differ between epochs."""
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from mixup_core.arrays import Tensor
 from mixup_core.config.catalogue import cached_until_growth
 from mixup_core.config.written_forms import spelled
 from mixup_core.images.losses.loss import Loss
@@ -12,9 +13,6 @@ from mixup_core.laws import Erm, Law
 from mixup_core.mixing.linear import Linear
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import FromDataset, Partner
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mixup_core.arrays import torch
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.evaluation_size import images_per_batch
 from mixup_core.images.needs import described
@@ -50,8 +51,6 @@ def peak_bytes(config: TrainConfig, device: str) -> int:
         config: Configuration of the run.
         device: `cpu` or `cuda`.
     """
-    import torch
-
     from mixup_core.images.data.datasets import Images, Splits
     from mixup_core.images.training import TrainingState, fit
 

@@ -49,13 +49,6 @@ class MixConfig(Checked):
     """
 
     def check(self) -> None:
-        """Check the rules that involve several fields, such as `law` and `schedule`.
-
-        Raises:
-            RuleError: If `switch_epoch` and `switch_fraction` are both given, `law_after` is given
-                without either of them, `second_law` is given without a `second` operation, or both
-                a law and a schedule are given.
-        """
         epoch, fraction = self.switch_epoch, self.switch_fraction
         require(
             epoch is None or fraction is None,

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -56,7 +55,7 @@ class ResNet(nn.Module):
         channels = stages[0][0]
         self.conv1 = _conv3x3(in_channels, channels, stem_stride)
         self.bn1 = nn.BatchNorm2d(channels)
-        self.blocks = _blocks_of(BasicBlock, channels, stages)
+        self.blocks = _blocks_of(channels, stages)
         self.hidden_layers: list[nn.Module] = _last_of_stages(self.blocks, stages)
         """Layers whose outputs the operation `manifold` can mix, from first to last."""
         self.fc = nn.Linear(stages[-1][0], num_classes)
@@ -65,54 +64,6 @@ class ResNet(nn.Module):
         """Return the logits of images, (batch, classes)."""
         hidden = torch.relu(self.bn1(self.conv1(images)))
         logits: Tensor = self.fc(self.blocks(hidden).mean(dim=(2, 3)))
-        return logits
-
-
-class PreActBlock(nn.Module):
-    """A basic block with normalisation and ReLU before each convolution.
-
-    Source: He et al. 2016, arXiv:1603.05027, figure 1b. If the shape changes, the shortcut is a 1x1
-    convolution of the normalised input.
-    """
-
-    def __init__(self, in_channels: int, channels: int, stride: int) -> None:
-        super().__init__()
-        self.bn1 = nn.BatchNorm2d(in_channels)
-        self.conv1 = _conv3x3(in_channels, channels, stride)
-        self.bn2 = nn.BatchNorm2d(channels)
-        self.conv2 = _conv3x3(channels, channels, 1)
-        self.shortcut: nn.Module | None = None
-        if stride != 1 or in_channels != channels:
-            self.shortcut = _Projection(in_channels, channels, 1, stride=stride, bias=False)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return the block's feature maps, (batch, channels, height / stride, width / stride)."""
-        ready = torch.relu(self.bn1(images))
-        hidden = self.conv2(torch.relu(self.bn2(self.conv1(ready))))
-        total: Tensor = hidden + (images if self.shortcut is None else self.shortcut(ready))
-        return total
-
-
-class PreActResNet(nn.Module):
-    """A pre-activation ResNet for small images; BatchNorm and ReLU precede the global average."""
-
-    def __init__(
-        self, in_channels: int, num_classes: int, stages: Sequence[tuple[int, int, int]]
-    ) -> None:
-        """Build the network; arguments as for `ResNet`. The stem has stride 1."""
-        super().__init__()
-        channels = stages[0][0]
-        self.conv1 = _conv3x3(in_channels, channels, 1)
-        self.blocks = _blocks_of(PreActBlock, channels, stages)
-        self.hidden_layers: list[nn.Module] = _last_of_stages(self.blocks, stages)
-        """Layers whose outputs the operation `manifold` can mix, from first to last."""
-        self.bn = nn.BatchNorm2d(stages[-1][0])
-        self.fc = nn.Linear(stages[-1][0], num_classes)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return the logits of images, (batch, classes)."""
-        hidden = torch.relu(self.bn(self.blocks(self.conv1(images))))
-        logits: Tensor = self.fc(hidden.mean(dim=(2, 3)))
         return logits
 
 
@@ -156,24 +107,6 @@ def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
         layers.append(nn.MaxPool2d(2, ceil_mode=True))
     head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, num_classes)]
     return _Sequence(*layers, *head, hidden=nn.MaxPool2d)
-
-
-def efficientnet_v2_s(in_channels: int, num_classes: int) -> nn.Module:
-    """Return torchvision's EfficientNetV2-S for a given number of channels.
-
-    Dropout and stochastic depth are 0, because they would draw from the global generator, which
-    runs must not use. Stem and stages halve the side five times.
-
-    Source: Tan and Le 2021, arXiv:2104.00298, table 4.
-    """
-    from torchvision.models import efficientnet_v2_s as published
-
-    network: Any = published(num_classes=num_classes, dropout=0.0, stochastic_depth_prob=0.0)
-    stem = network.features[0]
-    stem[0] = nn.Conv2d(in_channels, stem[0].out_channels, 3, stride=2, padding=1, bias=False)
-    network.hidden_layers = list(network.features[1:-1])
-    built: nn.Module = network
-    return built
 
 
 def mlp(sizes: Sequence[int]) -> nn.Module:
@@ -271,16 +204,12 @@ def _conv3x3(in_channels: int, channels: int, stride: int) -> nn.Conv2d:
     return nn.Conv2d(in_channels, channels, 3, stride=stride, padding=1, bias=False)
 
 
-def _blocks_of(
-    kind: Callable[[int, int, int], nn.Module],
-    channels: int,
-    stages: Sequence[tuple[int, int, int]],
-) -> nn.Sequential:
+def _blocks_of(channels: int, stages: Sequence[tuple[int, int, int]]) -> nn.Sequential:
     """Return the blocks of all stages; `channels` are those of the first block's input."""
     blocks = []
     for stage_channels, num_blocks, stride in stages:
         for block in range(num_blocks):
-            blocks.append(kind(channels, stage_channels, stride if block == 0 else 1))
+            blocks.append(BasicBlock(channels, stage_channels, stride if block == 0 else 1))
             channels = stage_channels
     return nn.Sequential(*blocks)
 

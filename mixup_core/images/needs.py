@@ -42,39 +42,20 @@ class ImageData:
     """
 
     def __init__(self) -> None:
-        """Start with empty caches."""
         self._found: dict[DataConfig, DataConfig | str] = {}
         self._known: Callable[[], KnownData] | None = None
         self._looks_here = True
 
     def root(self) -> Path:
-        """Return the folder of datasets on this machine."""
         return data_root()
 
     def sets(self) -> tuple[DataSet, ...]:
-        """Return name, place, size and presence on this machine of each known dataset.
-
-        Known are those that `fetch` can download or that come with a package.
-        """
         return statuses(data_root())
 
     def fetch(self, name: str) -> str:
-        """Download a dataset unless it is on this machine; return a text that names the source."""
         return fetch(name, data_root())
 
     def prepare(self, config: TrainConfig, folder: Path) -> TrainConfig:
-        """Return the configuration with digests of image-folder and pretrained weights filled in.
-
-        Each image-folder is read once.
-
-        Args:
-            config: Configuration of a run.
-            folder: Folder of the study file, to which relative paths refer.
-
-        Raises:
-            DataError: If the image-folder cannot be read. A later call with the same data raises
-                the same error without reading.
-        """
         data = config.data
         model = _model(config)
         if model is not None and (prepared := model.prepared(folder)) is not model:
@@ -92,31 +73,13 @@ class ImageData:
         return replace(config, data=found)
 
     def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
-        """Let `prepare` use a store's facts about image-folders that are not on this machine.
-
-        A store keeps the facts about the image-folders of its results.
-
-        Args:
-            known: Reads the facts from the store.
-            only: False: scan image-folders that are on this machine instead. True: use the store's
-                facts for these, too.
-        """
         self._known, self._looks_here = known, not only
 
     def facts(self, config: TrainConfig) -> Mapping[str, Mapping[str, Any]]:
-        """Return the facts about a configuration's image-folder, as JSON, for the store to keep.
-
-        The result maps the digest of the folder to its facts; it is empty for other datasets.
-        """
         facts = facts_of(config.data)
         return {} if facts is None else {facts.digest: dataclasses.asdict(facts)}
 
     def _prepared(self, data: DataConfig, place: Path) -> DataConfig:
-        """Return the configuration of a folder that is on this machine or known to a store.
-
-        Raises:
-            DataError: If the folder is neither.
-        """
         assert data.folder is not None, "asked of an image-folder"
         folder = (place / local_path(data.folder)).absolute()
         placed = _with_test_folder(replace(data, folder=str(folder)))
@@ -135,7 +98,6 @@ class ImageData:
         return _found(placed)
 
     def missing(self, config: TrainConfig) -> str | None:
-        """Return a message that names a missing dataset or package; None if nothing is missing."""
         root = data_root()
         model = _model(config)
         if model is not None and (message := model.missing()) is not None:
@@ -152,11 +114,6 @@ class ImageData:
         return None
 
     def check(self, config: TrainConfig) -> None:
-        """Check the images of an image-folder by their file headers.
-
-        Raises:
-            FileFaultsError: If some images cannot be used.
-        """
         data, facts = config.data, facts_of(config.data)
         if facts is None or data.folder is None:
             return
@@ -170,7 +127,6 @@ class ImageData:
             raise FileFaultsError(Path(data.folder), faults)
 
     def notes(self, config: TrainConfig) -> Iterator[str]:
-        """Yield a note that lists those subfolders of an image-folder that a run does not use."""
         data = config.data
         folder = Path(data.folder or "")
         is_here = data.folder is not None and folder.is_dir()
@@ -178,14 +134,6 @@ class ImageData:
             yield spell_unused(names)
 
     def open(self, config: TrainConfig) -> None:
-        """Check an image-folder and, before runs start, decode it into a file that they share.
-
-        With `data.folds`, each fold has its own file. If the configuration sets no fold, the file
-        of the first fold is written here; runs that need other folds write theirs.
-
-        Raises:
-            DataError: If a file cannot be used as an image; the message names it.
-        """
         self.check(config)
         if config.data.folder is not None:
             from mixup_core.images.data.mapped import load_mapped
@@ -195,11 +143,6 @@ class ImageData:
             load_mapped(replace(data, fold=0) if is_open else data)
 
     def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
-        """Return the sha256 of the files that a run loads, by name of the dataset and of the file.
-
-        They are stored with the results, to show which data were used. An image-folder has one
-        digest for all files. For any other dataset with missing files, the result is empty.
-        """
         data = config.data
         if data.folder is not None and not Path(data.folder).exists():
             return {data.name: {f"{Path(data.folder).name}/": str(data.digest)}}

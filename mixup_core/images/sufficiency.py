@@ -54,11 +54,6 @@ class SufficiencyConfig(Checked):
     """Seed of the subset and of the mixed images."""
 
     def check(self) -> None:
-        """Check that the data and the law fit the problem `sufficiency`.
-
-        Raises:
-            RuleError: If `data` sets views, validation images or `oracle`, or the law does not mix.
-        """
         usual = {"views": "single", "val_size": 0, "folds": None, "oracle": False}
         for name, value in usual.items():
             given = getattr(self.data, name)

@@ -2,15 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
+from mixup_core.arrays import Floats, np, special
 from mixup_core.config.limits import Range
 from mixup_core.laws.law import Law
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from mixup_core.arrays import Floats
 
 MIN_ALPHA = 1e-6
 """Smallest allowed alpha. Below it, practically every weight is 0 or 1 in float32: at 1e-6, only 6
@@ -48,65 +44,39 @@ class Beta(Law):
     """Both shape parameters. At 1 the law is uniform on [0, 1]."""
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam at the probabilities `levels`, in the same shape."""
-        from scipy.special import betaincinv
-
-        found: Floats = betaincinv(self.alpha, self.alpha, levels)
+        found: Floats = special.betaincinv(self.alpha, self.alpha, levels)
         return found
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Draw an array of mixing weights lam of the given shape."""
         return rng.beta(self.alpha, self.alpha, shape)
 
     @property
     def mean(self) -> float:
-        """The mean of the mixing weight lam: 1/2."""
         return 0.5
 
     @property
     def variance(self) -> float:
-        """The variance of the mixing weight lam: 1 / (4 (2 alpha + 1))."""
         return 1 / (4 * (2 * self.alpha + 1))
 
     @property
     def is_symmetric(self) -> bool:
-        """True: lam and 1 - lam always have the same distribution."""
         return True
 
     @property
     def method(self) -> str | None:
-        """Name of the training method that this law defines: `uniform` if alpha is 1, else None.
-
-        Figures reserve a colour for `uniform`; arms without a method take other colours.
-        """
         return "uniform" if self.alpha == 1 else None
 
     @property
     def caption(self) -> str:
-        """Name of this law in captions, such as `Beta(1, 1)`."""
         return f"Beta({self.alpha:g}, {self.alpha:g})"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:
-        """Return the mean entropy of a mixed label of two different classes, in nats.
-
-            E[-2 lam ln lam] = psi(2 alpha + 1) - psi(alpha + 1)
-
-        psi is the digamma function.
-        """
-        import numpy as np
-        from scipy.special import psi
-
-        upper, lower = (digamma or psi)(np.array([2 * self.alpha + 1, self.alpha + 1]))
+        upper, lower = (digamma or special.psi)(np.array([2 * self.alpha + 1, self.alpha + 1]))
         return float(upper - lower)
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
-
-        1(...) is 1 if the condition holds, else 0. With I(a, b) the probability of [low, high]
-        under a Beta(a, b) law, the two values are I(alpha, alpha) and I(alpha + 1, alpha) / 2.
-        """
-        from scipy.special import betainc
-
         a = self.alpha
-        mass = betainc(a, a, high) - betainc(a, a, low)
-        return float(mass), float(betainc(a + 1, a, high) - betainc(a + 1, a, low)) / 2
+        mass = special.betainc(a, a, high) - special.betainc(a, a, low)
+        return float(mass), float(
+            special.betainc(a + 1, a, high) - special.betainc(a + 1, a, low)
+        ) / 2

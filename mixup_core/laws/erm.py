@@ -23,5 +23,4 @@ class Erm(ConstantLaw):
 
     @property
     def caption(self) -> str:
-        """Name of this law in captions: `no mixing`."""
         return "no mixing"

@@ -4,17 +4,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from mixup_core.arrays import Floats, np, special
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
 from mixup_core.contracts import is_of_plugin, require_quantiles
 from mixup_core.rules import require
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from mixup_core.arrays import Floats
 
 _NODES = 4096
 """Number of quantiles of lam whose mean approximates an expectation without a closed form.
@@ -111,8 +107,6 @@ class Law(Checked, ABC):
             >>> Beta(alpha=1.0).nodes(4)
             array([0.125, 0.375, 0.625, 0.875])
         """
-        import numpy as np
-
         if self.constant is not None:
             return np.array([self.constant])
         places: Any = (np.arange(count) + 0.5) / count
@@ -224,10 +218,9 @@ class Law(Checked, ABC):
             [0.5, 0.6931]
         """
         del digamma
-        from scipy.special import entr
 
         nodes = self.nodes(_NODES)
-        return float((entr(nodes) + entr(1 - nodes)).mean())
+        return float((special.entr(nodes) + special.entr(1 - nodes)).mean())
 
     def has_nodes(self, count: int) -> bool:
         """Return whether `count` equally weighted values of lam (from `nodes`) represent the law.
@@ -291,42 +284,29 @@ class ConstantLaw(Law):
     constant: ClassVar[float]
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the constant weight lam for each of `levels`, in the same shape."""
-        import numpy as np
-
         return np.full(np.shape(levels), self.constant)
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Return an array of the given shape, filled with the constant weight lam."""
         del rng
-        import numpy as np
 
         return np.full(shape, self.constant)
 
     @property
     def mean(self) -> float:
-        """The mean of the mixing weight lam: its constant value."""
         return self.constant
 
     @property
     def variance(self) -> float:
-        """The variance of the mixing weight lam: 0."""
         return 0.0
 
     @property
     def is_symmetric(self) -> bool:
-        """True if the constant weight lam is 1/2, since lam and 1 - lam are then equal."""
         return self.constant == 0.5
 
     def label_entropy(self, digamma: object = None) -> float:
-        """Return the entropy of a mixed label of two different classes, in nats.
-
-        The entropy is 0 at lam = 1 and ln 2 at lam = 1/2.
-        """
         del digamma
         return -math.fsum(p * math.log(p) for p in (self.constant, 1 - self.constant) if p)
 
     @property
     def method(self) -> str | None:
-        """Name of the training method that this law defines: its tag, for example `midpoint`."""
         return self.tag

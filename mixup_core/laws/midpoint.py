@@ -25,5 +25,4 @@ class Midpoint(ConstantLaw):
 
     @property
     def caption(self) -> str:
-        """Name of this law in captions: `lam = 1/2`."""
         return "lam = 1/2"

@@ -58,13 +58,6 @@ class Phases(Checked):
     """
 
     def check(self) -> None:
-        """Check that every epoch has exactly one law.
-
-        Raises:
-            RuleError: If the list of phases (laws with their ends) is empty, a phase before the
-                last has no `until`, the last phase has an `until`, or `until` does not increase
-                from phase to phase.
-        """
         require(len(self.phases) >= 1, "phases must not be empty", self, "phases")
         ends = [part.until if isinstance(part, Phase) else None for part in self.phases]
         before = 0
@@ -115,12 +108,6 @@ class _PowerRamp(Checked):
     """Exponent of the largest alpha, which is base ** high; above `low`."""
 
     def check(self) -> None:
-        """Check that the exponents `low` and `high` of alpha are ordered and in range.
-
-        Raises:
-            RuleError: If `low` is not below `high`, or base ** low or base ** high is outside
-                [1e-6, 1e6].
-        """
         require(self.low < self.high, "low < high", self, "low", "high")
         fits = all(MIN_ALPHA <= self._alpha(end) <= MAX_ALPHA for end in (self.low, self.high))
         require(fits, "1e-6 <= base ** low < base ** high <= 1e6", self, "base", "low", "high")

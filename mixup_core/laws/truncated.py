@@ -1,15 +1,13 @@
 """Truncated: a symmetric Beta law restricted to an interval."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from mixup_core.arrays import Floats, special
 from mixup_core.config.limits import Share
 from mixup_core.laws.beta import Alpha
 from mixup_core.laws.law import Law
 from mixup_core.rules import require
-
-if TYPE_CHECKING:
-    from mixup_core.arrays import Floats
 
 _LEAST_MASS = 1e-6
 """Smallest allowed probability of the interval; below, the quantiles are inaccurate."""
@@ -40,12 +38,6 @@ class Truncated(Law):
     """Upper end of the interval."""
 
     def check(self) -> None:
-        """Check that the interval [low, high] is not empty and not too improbable.
-
-        Raises:
-            RuleError: If `low` is not below `high`, or the probability of [low, high] under
-                Beta(alpha, alpha) is below 1e-6.
-        """
         require(self.low < self.high, "low < high", self, "low", "high")
         first, last = self._levels()
         rule = "P(low <= lam <= high) >= 1e-6"
@@ -53,41 +45,30 @@ class Truncated(Law):
         require(last - first >= _LEAST_MASS, rule, self, "alpha", "low", "high", hint=hint)
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam at the probabilities `levels`, in the same shape."""
-        from scipy.special import betaincinv
-
         first, last = self._levels()
-        found: Floats = betaincinv(self.alpha, self.alpha, first + (last - first) * levels)
+        found: Floats = special.betaincinv(self.alpha, self.alpha, first + (last - first) * levels)
         return found.clip(self.low, self.high)
 
     @property
     def is_symmetric(self) -> bool:
-        """True if the interval [low, high] of lam is symmetric about 1/2."""
         return self.low == 1 - self.high
 
     @property
     def caption(self) -> str:
-        """Name of this law in captions, such as `Beta(1, 1) within [0.5, 1]`."""
         return f"Beta({self.alpha:g}, {self.alpha:g}) within [{self.low:g}, {self.high:g}]"
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
-
-        1(...) is 1 if the condition holds, else 0.
-        """
-        from scipy.special import betainc
-
         a = self.alpha
         low, high = max(low, self.low), min(high, self.high)
         if low > high:
             return 0.0, 0.0
         first, last = self._levels()
-        mass = betainc(a, a, high) - betainc(a, a, low)
-        part = (betainc(a + 1, a, high) - betainc(a + 1, a, low)) / 2
+        mass = special.betainc(a, a, high) - special.betainc(a, a, low)
+        part = (special.betainc(a + 1, a, high) - special.betainc(a + 1, a, low)) / 2
         return float(mass / (last - first)), float(part / (last - first))
 
     def _levels(self) -> tuple[float, float]:
         """Return P(x <= low) and P(x <= high) for x ~ Beta(alpha, alpha), before truncation."""
-        from scipy.special import betainc
-
-        return tuple(float(betainc(self.alpha, self.alpha, end)) for end in (self.low, self.high))  # type: ignore[return-value]
+        return tuple(
+            float(special.betainc(self.alpha, self.alpha, end)) for end in (self.low, self.high)
+        )  # type: ignore[return-value]

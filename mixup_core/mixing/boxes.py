@@ -1,12 +1,10 @@
 """Boxes: axis-aligned rectangles of pixels in an image, clipped at its borders."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from mixup_core.arrays import NDArray, Tensor, np, torch
 
 
 def sides(share: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.int64]:
@@ -47,15 +45,13 @@ def boxes(
     return np.stack([first, end], axis=2).reshape(-1, 4)
 
 
-def outside(drawn: "Tensor", own: "Tensor") -> "Tensor":
+def outside(drawn: Tensor, own: Tensor) -> Tensor:
     """Return a mask that is 1 outside the boxes and 0 inside: (boxes, height, width).
 
     Args:
         drawn: First row, end row, first column and end column of each box, (boxes, 4).
         own: Images, (batch, channels, height, width); the mask has their size, type and device.
     """
-    import torch
-
     ranges = drawn.view(-1, 2, 2, 1)
     inside = []
     for axis, length in enumerate(own.shape[2:]):

@@ -1,7 +1,8 @@
 """draw_kept: draws which parts of an image are kept; the partner's parts replace the others."""
 
-import numpy as np
-from numpy.typing import NDArray
+from __future__ import annotations
+
+from mixup_core.arrays import NDArray, np
 
 
 def draw_kept(lam: NDArray[np.float64], parts: int, rng: np.random.Generator) -> NDArray[np.bool_]:

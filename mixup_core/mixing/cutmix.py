@@ -1,14 +1,12 @@
 """CutMix: replaces a box of an image's pixels by the same box of the partner."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np
+from mixup_core.mixing.boxes import boxes, draw_centres, outside, sides
+from mixup_core.mixing.masks import masked
 from mixup_core.mixing.operation import Operation
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,18 +40,10 @@ class CutMix(Operation):
 
         The values are first row, end row, first column and end column.
         """
-        import numpy as np
-
-        from mixup_core.mixing.boxes import boxes, draw_centres, sides
-
         return boxes(draw_centres(len(lam), size, rng), sides(np.sqrt(1 - lam), size), size)
 
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and their label weights: each image's share of pixels kept."""
-        from mixup_core.mixing.boxes import outside
-        from mixup_core.mixing.masks import masked
-
         del lam
         return masked(own, beside, outside(drawn, own))

@@ -1,15 +1,12 @@
 """FMix: joins two images along a random mask of low frequencies."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np
 from mixup_core.config.limits import NonNegative
+from mixup_core.mixing.masks import masked
 from mixup_core.mixing.operation import Operation
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 _MASKS_AT_A_TIME = 4096
 """Number of masks computed at once. For 32 x 32 pixels, the Fourier transform then takes 70 MB."""
@@ -52,8 +49,6 @@ class FMix(Operation):
 
         True shows the image's own pixel, False the partner's.
         """
-        import numpy as np
-
         masks = np.empty((len(lam), *size), dtype=bool)
         for start in range(0, len(lam), _MASKS_AT_A_TIME):
             some = lam[start : start + _MASKS_AT_A_TIME]
@@ -66,9 +61,6 @@ class FMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and lam as the label weights."""
-        from mixup_core.mixing.masks import masked
-
         return masked(own, beside, drawn.to(own.dtype))[0], lam
 
 
@@ -80,8 +72,6 @@ def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.flo
         decay: Exponent of the frequency. The unit of frequency is periods per pixel; frequencies
             below one period per image count as one period per image.
     """
-    import numpy as np
-
     size = noise.shape[1:]
     rows, columns = np.fft.fftfreq(size[0]), np.fft.rfftfreq(size[1])
     frequency = np.maximum(np.hypot(rows[:, None], columns), 1 / max(size))
@@ -95,8 +85,6 @@ def highest(surface: "NDArray[np.float64]", count: "NDArray[Any]") -> "NDArray[n
         surface: (surfaces, height, width).
         count: Number of values to select, (surfaces,); at most height * width.
     """
-    import numpy as np
-
     flat = surface.reshape(len(surface), -1)
     order = np.argsort(-flat, axis=1, kind="stable")
     rank = np.empty_like(order)

@@ -1,15 +1,13 @@
 """GridMix: replaces cells of a regular grid by the partner's cells."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np, torch
 from mixup_core.config.limits import Count
+from mixup_core.mixing.cells import draw_kept
+from mixup_core.mixing.masks import masked
 from mixup_core.mixing.operation import Operation
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,19 +42,12 @@ class GridMix(Operation):
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
         """Draw the grid cells to keep for each mixing weight lam: (weights, cells, cells), bool."""
-        from mixup_core.mixing.cells import draw_kept
-
         del size
         return draw_kept(lam, self.cells**2, rng).reshape(-1, self.cells, self.cells)
 
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and their label weights: each image's share of pixels kept."""
-        import torch
-
-        from mixup_core.mixing.masks import masked
-
         del lam
         kept = drawn.to(own.dtype)
         for axis, length in enumerate(own.shape[2:], 1):

@@ -1,9 +1,8 @@
 """draw_lambdas: draws mixing weights lam as a tensor."""
 
-import numpy as np
-import torch
-from torch import Tensor
+from __future__ import annotations
 
+from mixup_core.arrays import Tensor, np, torch
 from mixup_core.contracts import weights_of
 from mixup_core.laws import Law
 

@@ -1,7 +1,8 @@
 """least_cost_labels: labels the cells of a grid at minimal total cost, by a minimum graph cut."""
 
-import numpy as np
-from numpy.typing import NDArray
+from __future__ import annotations
+
+from mixup_core.arrays import NDArray, np, scipy
 
 _SCALE = 2**20
 """Factor by which costs are multiplied before rounding: SciPy's maximum flow takes integers."""
@@ -29,9 +30,6 @@ def least_cost_labels(
         beside: Weight of the pair of a cell and the cell to its right, (rows, columns - 1),
             non-negative.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
-
     rows, columns, labels = costs.shape
     cells, levels = np.arange(rows * columns).reshape(rows, columns), labels - 1
     first = np.concatenate([cells[:-1].ravel(), cells[:, :-1].ravel()])
@@ -55,10 +53,10 @@ def least_cost_labels(
     capacities = [own, np.full_like(node[:, 1:], _NEVER), both, both]
     ends = tuple(np.concatenate([part.ravel() for part in side]) for side in (start, end))
     capacity = np.concatenate([part.ravel() for part in capacities]).astype(np.int32)
-    network = csr_array((capacity, ends), shape=(2 + node.size,) * 2)
-    left = network - maximum_flow(network, 0, 1).flow
+    network = scipy.sparse.csr_array((capacity, ends), shape=(2 + node.size,) * 2)
+    left = network - scipy.sparse.csgraph.maximum_flow(network, 0, 1).flow
     left.eliminate_zeros()
-    reached = breadth_first_order(left, 0, return_predecessors=False)
+    reached = scipy.sparse.csgraph.breadth_first_order(left, 0, return_predecessors=False)
     is_above = np.isin(node, reached)
     found: NDArray[np.int64] = is_above.sum(axis=1).reshape(rows, columns)
     return found

@@ -1,12 +1,10 @@
 """Linear: interpolates between two images (the original mixup)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from mixup_core.arrays import Tensor, torch
 from mixup_core.mixing.operation import Operation
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +30,6 @@ class Linear(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the interpolated images, and lam as the label weights."""
         del drawn
         return mix(own, beside, lam), lam
 
@@ -48,7 +45,5 @@ def mix(
         lam: Weight of `images`, in [0, 1]; () for one weight per batch, (batch,) for one each.
         out: Tensor to which the result is written; None allocates a new one.
     """
-    import torch
-
     weight = lam.reshape(lam.shape + (1,) * (images.dim() - 1)) if lam.dim() else lam
     return torch.lerp(partner_images, images, weight, out=out)

@@ -1,12 +1,11 @@
 """loss_floor: the lowest possible expected loss on linearly mixed images."""
 
+from __future__ import annotations
+
 import math
 from typing import Literal
 
-import torch
-from torch import Tensor
-
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, Tensor, torch
 from mixup_core.laws import Law
 
 

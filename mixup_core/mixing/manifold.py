@@ -1,15 +1,12 @@
 """Manifold: interpolates between the activations of two images at a layer of the network."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np
 from mixup_core.config.limits import Distinct, Range
+from mixup_core.mixing.linear import mix
 from mixup_core.mixing.operation import Operation
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,28 +49,18 @@ class Manifold(Operation):
 
         If each image of a batch has its own weight, the layer of the first is used for the batch.
         """
-        import numpy as np
-
         del size
         return np.asarray(self.layers)[rng.integers(len(self.layers), size=(len(lam), 1))]
 
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the interpolated images, and lam as the label weights.
-
-        Training calls this method only if the drawn layer is 0, the input of the network.
-        """
-        from mixup_core.mixing.linear import mix
-
         del drawn
         return mix(own, beside, lam), lam
 
     def layer(self, drawn: "Tensor") -> int:
-        """Return the hidden layer that was drawn for a batch; 0 is the input of the network."""
         return int(drawn[0, 0])
 
     @property
     def deepest_layer(self) -> int:
-        """The deepest layer that can be drawn: the maximum of `layers`."""
         return max(self.layers)

@@ -1,9 +1,6 @@
 """masked: combines the pixels of two images by a mask of weights."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from mixup_core.arrays import Tensor, torch
 
 
 def masked(own: "Tensor", beside: "Tensor", mask: "Tensor") -> "tuple[Tensor, Tensor]":
@@ -16,6 +13,4 @@ def masked(own: "Tensor", beside: "Tensor", mask: "Tensor") -> "tuple[Tensor, Te
         beside: Partners of the images, as `own`.
         mask: Weight of each pixel of `own`, (batch or 1, height, width), in [0, 1].
     """
-    import torch
-
     return torch.lerp(beside, own, mask.unsqueeze(1)), mask.mean(dim=(1, 2))

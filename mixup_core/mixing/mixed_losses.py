@@ -1,8 +1,8 @@
 """Mixed losses: losses of a classifier whose target is mixed from two labels."""
 
-import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
+from __future__ import annotations
+
+from mixup_core.arrays import Tensor, functional, torch
 
 
 def mixed_cross_entropies(
@@ -25,7 +25,7 @@ def mixed_cross_entropies(
         smoothing: Label smoothing: fraction of each target that is spread evenly over all classes.
     """
     own, partner = (
-        cross_entropy(logits, target, reduction="none", label_smoothing=smoothing)
+        functional.cross_entropy(logits, target, reduction="none", label_smoothing=smoothing)
         for target in (labels, partner_labels)
     )
     return torch.lerp(partner, own, lam.expand_as(own))

@@ -2,15 +2,11 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +94,6 @@ class Operation(Checked, ABC):
             (3, 4)
         """
         del size, rng
-        import numpy as np
 
         return np.empty((len(lam), 0))
 

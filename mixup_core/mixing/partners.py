@@ -5,13 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from mixup_core.arrays import Tensor, np, torch
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Positive
 
 if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
-
     Shown = Callable[[Tensor], Tensor]
     """Function that takes indices, (images,), and returns the training images at these indices,
     (images, ...), without augmentation.
@@ -34,8 +32,6 @@ class EpochOrder:
 
     def batches(self) -> Sequence["Tensor"]:
         """Return, for each batch of this epoch, the indices of its images in the training set."""
-        import torch
-
         return torch.split(self.indices, list(self.batch_sizes))
 
 
@@ -84,9 +80,6 @@ class FromDataset(PartnerRule):
     pairing: ClassVar = "dataset"
 
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw each image's partner from the whole training set; return the indices, (images,)."""
-        import torch
-
         count = len(order.indices)
         return torch.from_numpy(rng.integers(count, size=count))
 
@@ -113,9 +106,6 @@ class FromBatch(PartnerRule):
     pairing: ClassVar = "permutation"
 
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw partners by a random permutation of each batch; return their indices, (images,)."""
-        import torch
-
         return torch.cat(
             [batch[torch.from_numpy(rng.permutation(len(batch)))] for batch in order.batches()]
         )
@@ -150,9 +140,6 @@ class Similar(PartnerRule, Checked):
     """Width of the kernel, in units of the root mean squared distance of the batch."""
 
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw partners in each batch, similar ones more often; return their indices, (images,)."""
-        import torch
-
         places = torch.from_numpy(rng.random(len(order.indices)))
         found, start = [], 0
         for batch in order.batches():
@@ -173,8 +160,6 @@ class Similar(PartnerRule, Checked):
             place: Uniform random number in [0, 1) for each image, which selects its partner,
                 (batch,).
         """
-        import torch
-
         count = len(square)
         if count == 1:
             return torch.zeros(1, dtype=torch.int64, device=square.device)

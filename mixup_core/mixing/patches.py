@@ -1,9 +1,6 @@
 """Patches: means over the patches of a regular grid, and images with rearranged patches."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from mixup_core.arrays import Tensor
 
 
 def patch_means(values: "Tensor", grid: tuple[int, int]) -> "Tensor":

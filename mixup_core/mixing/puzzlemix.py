@@ -2,15 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np, torch
 from mixup_core.config.limits import Count, NonNegative, Range
+from mixup_core.mixing.least_cost_labels import least_cost_labels
 from mixup_core.mixing.operation import Operation
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
+from mixup_core.mixing.patches import arranged, patch_means
+from mixup_core.mixing.saliency import fine_grained
+from mixup_core.mixing.transport import least_cost_transport
 
 GRIDS = (2, 4, 8, 16)
 """Possible numbers of blocks along a side of the image. `PuzzleMix.draw` draws one of those that
@@ -90,34 +90,18 @@ class PuzzleMix(Operation):
 
         It is one of those of 2, 4, 8 and 16 that divide both the height and the width.
         """
-        import numpy as np
-
         known = _grids(size)
         return np.asarray(known)[rng.integers(len(known), size=(len(lam), 1))]
 
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return images mixed by the mask of lowest cost, and each mask's mean as label weight.
-
-        The saliency of each pixel is computed from the pixels alone, without a network.
-        """
-        import torch
-
-        from mixup_core.mixing.saliency import fine_grained
-
         saliency = torch.stack([fine_grained(own), fine_grained(beside)])
         return self.mix_salient(own, beside, lam, drawn, saliency.clamp(min=0))
 
     def mix_salient(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor", saliency: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return images mixed by the mask of lowest cost, and each mask's mean as label weight.
-
-        The saliency of each pixel is an argument; training computes it with the network.
-        """
-        import torch
-
         counts = drawn[:, 0].expand(len(own)).tolist()
         mixed, weight = torch.empty_like(own), torch.empty_like(lam)
         for count in sorted(set(counts)):
@@ -142,12 +126,6 @@ class PuzzleMix(Operation):
             lam: Mixing weights, (batch,).
             count: Number of blocks along a side.
         """
-        import numpy as np
-        import torch
-
-        from mixup_core.mixing.patches import arranged
-        from mixup_core.mixing.transport import least_cost_transport
-
         blocks = [side // count for side in pair.shape[3:]]
         is_finer = all(side % self.transport_size == 0 for side in blocks)
         finer = [side // self.transport_size if is_finer else 1 for side in blocks]
@@ -181,8 +159,6 @@ class PuzzleMix(Operation):
             weight of the mask difference to the block below, (batch, count - 1, count), and to the
             block on the right, (batch, count, count - 1).
         """
-        import torch
-
         beta = self.mask_smoothness / count / 16
         costs = shares.flip(0).clone()
         weights = []
@@ -216,10 +192,6 @@ class PuzzleMix(Operation):
             below: Weight of the mask difference to the block below, (count - 1, count).
             beside: Weight of the mask difference to the block on the right, (count, count - 1).
         """
-        import numpy as np
-
-        from mixup_core.mixing.least_cost_labels import least_cost_labels
-
         last = self.levels - 1
         labels = np.arange(self.levels)  # label 0 shows only the image itself
         chance = np.array([math.comb(last, k) for k in labels])
@@ -236,9 +208,6 @@ def _grids(size: tuple[int, int]) -> list[int]:
 
 def _on_host(*parts: "Tensor") -> "list[NDArray[np.float64]]":
     """Copy tensors of equal first length to the CPU in one transfer; return them as arrays."""
-    import numpy as np
-    import torch
-
     flat = [part.flatten(1) if part.dim() > 1 else part[:, None] for part in parts]
     whole = torch.cat(flat, dim=1).double().cpu().numpy()
     ends = np.cumsum([part.shape[1] for part in flat])[:-1]
@@ -251,8 +220,6 @@ def _shares(saliency: "Tensor", grid: tuple[int, int]) -> "Tensor":
 
     If the total is 0, all shares are equal.
     """
-    from mixup_core.mixing.patches import patch_means
-
     means = patch_means(saliency, grid)
     total = means.sum(dim=(-2, -1), keepdim=True)
     return (means / total).where(total > 0, 1 / (grid[0] * grid[1]))
@@ -265,10 +232,6 @@ def _jumps(pair: "Tensor", count: int, neighbourhood: int, axis: int) -> "Tensor
         (2, 2, batch, rows, columns): image shown before the border, image shown behind the border
         (0: the image itself, 1: the partner), batch, and position of the border.
     """
-    import torch
-
-    from mixup_core.mixing.patches import patch_means
-
     sides = [math.gcd(side // count, neighbourhood) for side in pair.shape[3:]]
     cells = pair.shape[3] // sides[0], pair.shape[4] // sides[1]
     means = patch_means(pair, cells).movedim(3 + axis, 3)

@@ -1,16 +1,14 @@
 """ResizeMix: pastes the whole partner, scaled down, into a box of the image."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np, torch
 from mixup_core.config.limits import Range
+from mixup_core.mixing.boxes import boxes, draw_centres, outside, sides
+from mixup_core.mixing.masks import masked
 from mixup_core.mixing.operation import Operation
 from mixup_core.rules import require_order
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 Scale = Annotated[float, Range(0, 1, "(]")]
 
@@ -46,11 +44,6 @@ class ResizeMix(Operation):
     """Side of the box at lam = 0, as a fraction of the image's side."""
 
     def check(self) -> None:
-        """Check that `smallest` is not above `largest`.
-
-        Raises:
-            RuleError: If `smallest` is above `largest`.
-        """
         require_order(self, "smallest", "largest")
 
     def draw(
@@ -60,20 +53,12 @@ class ResizeMix(Operation):
 
         The values are first row, end row, first column and end column.
         """
-        from mixup_core.mixing.boxes import boxes, draw_centres, sides
-
         share = self.smallest + (self.largest - self.smallest) * (1 - lam)
         return boxes(draw_centres(len(lam), size, rng), sides(share, size), size)
 
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and their label weights: each image's share of pixels kept."""
-        import torch
-
-        from mixup_core.mixing.boxes import outside
-        from mixup_core.mixing.masks import masked
-
         del lam
         ranges = drawn.view(-1, 2, 2)
         indices = []

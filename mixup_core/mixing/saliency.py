@@ -1,8 +1,8 @@
 """fine_grained: saliency from pixels alone: the difference between a pixel and its surroundings."""
 
-import torch
-from torch import Tensor
-from torch.nn.functional import pad
+from __future__ import annotations
+
+from mixup_core.arrays import Tensor, functional, torch
 
 REACHES = (12, 24, 28, 48, 56, 112)
 """Half the side, in pixels, of each square of surroundings with which a pixel is compared."""
@@ -26,11 +26,11 @@ def fine_grained(images: Tensor) -> Tensor:
     """
     gray = images.double().mean(1, keepdim=True)
     for _ in range(2):
-        around = pad(gray, (1, 1, 1, 1), mode="reflect")
+        around = functional.pad(gray, (1, 1, 1, 1), mode="reflect")
         tall = around[:, :, :-2] + 2 * around[:, :, 1:-1] + around[:, :, 2:]
         gray = (tall[..., :-2] + 2 * tall[..., 1:-1] + tall[..., 2:]) / 16
     gray = gray.squeeze(1)
-    sums = pad(gray.cumsum(1).cumsum(2), (1, 0, 1, 0))
+    sums = functional.pad(gray.cumsum(1).cumsum(2), (1, 0, 1, 0))
     above, below = torch.zeros_like(gray), torch.zeros_like(gray)
     for reach in REACHES:
         (top, bottom), (left, right) = (

@@ -1,14 +1,13 @@
 """SaliencyMix: pastes a box around the partner's most salient pixel into the image."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np, torch
+from mixup_core.mixing.boxes import outside, sides
+from mixup_core.mixing.masks import masked
 from mixup_core.mixing.operation import Operation
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
+from mixup_core.mixing.saliency import fine_grained
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,23 +41,12 @@ class SaliencyMix(Operation):
 
         `rng` is not used: saliency determines the position of the box.
         """
-        import numpy as np
-
-        from mixup_core.mixing.boxes import sides
-
         del rng
         return sides(np.sqrt(1 - lam), size)
 
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and their label weights: each image's share of pixels kept."""
-        import torch
-
-        from mixup_core.mixing.boxes import outside
-        from mixup_core.mixing.masks import masked
-        from mixup_core.mixing.saliency import fine_grained
-
         del lam
         width = own.shape[3]
         peak = fine_grained(beside).flatten(1).argmax(1)

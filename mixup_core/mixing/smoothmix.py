@@ -1,16 +1,14 @@
 """SmoothMix: blends the partner into a round spot of the image with a soft edge."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np, torch
 from mixup_core.config.limits import Positive
+from mixup_core.mixing.boxes import draw_centres
+from mixup_core.mixing.masks import masked
 from mixup_core.mixing.operation import Operation
 from mixup_core.rules import require_order
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,11 +41,6 @@ class SmoothMix(Operation):
     """sigma at lam = 0, as a fraction of the image's height."""
 
     def check(self) -> None:
-        """Check that `narrowest` is not above `widest`.
-
-        Raises:
-            RuleError: If `narrowest` is above `widest`.
-        """
         require_order(self, "narrowest", "widest")
 
     def draw(
@@ -57,21 +50,12 @@ class SmoothMix(Operation):
 
         The values are row and column of the spot's centre, and its width sigma.
         """
-        import numpy as np
-
-        from mixup_core.mixing.boxes import draw_centres
-
         sigma = (self.widest - (self.widest - self.narrowest) * lam) * size[0]
         return np.column_stack([draw_centres(len(lam), size, rng), sigma]).astype(np.float32)
 
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and their label weights: the mean weight of own pixels."""
-        import torch
-
-        from mixup_core.mixing.masks import masked
-
         del lam
         row, column, sigma = drawn.unsqueeze(2).unbind(1)
         weights = [

@@ -1,7 +1,8 @@
 """least_cost_transport: rearranges the patches of an image so that salient ones are visible."""
 
-import numpy as np
-from numpy.typing import NDArray
+from __future__ import annotations
+
+from mixup_core.arrays import NDArray, np, scipy
 
 
 def least_cost_transport(
@@ -19,13 +20,11 @@ def least_cost_transport(
             0 are visible.
         cost: Cost of a move along the whole longer side.
     """
-    from scipy.optimize import linear_sum_assignment
-
     rows, columns = shares.shape
     place = np.stack(np.divmod(np.arange(rows * columns), columns), axis=1)
     square = ((place[:, None] - place) ** 2).sum(axis=2) / max(rows - 1, columns - 1, 1) ** 2
     gains = shares.reshape(-1, 1) * (shown.reshape(1, -1) > 0)
-    patches, places = linear_sum_assignment(cost * square - gains)
+    patches, places = scipy.optimize.linear_sum_assignment(cost * square - gains)
     sources: NDArray[np.int64] = np.empty(rows * columns, dtype=np.int64)
     sources[places] = patches
     return sources

@@ -24,15 +24,10 @@ class Keying:
     """True if the problem's name enters the keys. False only for `images`, which was the only
     problem when results were first stored.
     """
-    numerics: int = 0
-    """Version of this problem's computations. Increase it when the same configuration gives other
-    numbers than before: the keys then change, and old results are not reused. Version 0 does not
-    enter keys. `NUMERICS_VERSION` is the version of the computations that all problems share.
-    """
     corrected: Callable[[Any], int] = lambda config: 0
     """Takes a configuration; returns the number of corrections of this problem's code that have
-    changed the results of this configuration. Use it instead of `numerics` if a correction changes
-    the results of few configurations. 0 does not enter keys.
+    changed the results of this configuration: their keys change, and old results are not reused. 0
+    does not enter keys. `NUMERICS_VERSION` is the version of the computations of all problems.
     """
 
     first: Mapping[str, Any] = field(default_factory=dict)

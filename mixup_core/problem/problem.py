@@ -28,12 +28,6 @@ class _Problems(Register["str | Problem"]):
     """Registry of problems: built-in problems as import paths, problems of plugins as objects."""
 
     def check(self, entry: "str | Problem") -> None:
-        """Check a plugin's problem before it is registered.
-
-        Raises:
-            CatalogueError: If another problem has the same name, or the problem's configuration
-                class names another problem.
-        """
         super().check(entry)
         assert isinstance(entry, Problem), "built-in problems are given when the registry is made"
         named = getattr(entry.config, "problem", None)
@@ -44,7 +38,6 @@ class _Problems(Register["str | Problem"]):
             )
 
     def put(self, entry: "str | Problem", origin: Origin | None) -> None:
-        """Register a problem that `check` has accepted, and note which plugin it comes from."""
         super().put(entry, origin)
         if isinstance(entry, Problem) and origin is not None:
             note_origin(entry.config, origin)

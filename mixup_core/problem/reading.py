@@ -9,23 +9,18 @@ from mixup_core.rules import RuleError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Rules for reading study files: default baseline, fields they must not set, further checks.
+    """Rules for reading study files: fields they must not set, further checks.
 
     `other_names` maps the names of settings in other programs to this problem's, for hints in
     error messages.
 
     Example:
         >>> from mixsweep.plugins import Reading
-        >>> reading = Reading(baseline="plain", other_names={"learning_rate": "rate"})
+        >>> reading = Reading(other_names={"learning_rate": "rate"})
         >>> reading.other_names["learning_rate"]
         'rate'
     """
 
-    baseline: str = "erm"
-    """Name of the arm that the others are compared with, if the study file names no baseline. If
-    this arm has a grid, its first grid point is the baseline; without such an arm, it is the first
-    arm of the study.
-    """
     reserved: Mapping[str, str] = field(default_factory=dict)
     """Paths that a study file must not set, because the program fills them in. Each path has the
     message for a user who sets it.

@@ -101,7 +101,7 @@ class StudyReader:
         arms = self._arms()
         known = None if self._read.faults else arms
         search = self._search(arms)
-        usual = self._problem.reading.baseline
+        usual = "erm"
         if usual not in arms:
             # Without an arm of this name, its first grid point; without those, the first arm.
             of_usual = (name for name in arms if self._listed[name] == usual)

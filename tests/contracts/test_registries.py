@@ -158,7 +158,7 @@ def _every_pair() -> list[Any]:
     """Return pairs of datasets and models in which each dataset and each model occurs."""
 
     def is_short(dataset: str, model: str) -> bool:
-        return model == "mlp" or (dataset == "digits" and model != "efficientnet-v2-s")
+        return model == "mlp" or dataset == "digits"
 
     return [
         pytest.param(dataset, model, marks=[] if is_short(dataset, model) else pytest.mark.long)
@@ -177,7 +177,7 @@ def test_every_dataset_trains_every_model(dataset: str, model: str) -> None:
     own = {"architecture": "test_resnet"} if model == "timm" else width
     values = {"data.name": dataset, "model": {"name": model, **own}, "mix.law": {"beta": 0.5}}
     # Twenty million weights take their time; what a data set changes is seen in one step of them.
-    epochs = 1 if model == "efficientnet-v2-s" and dataset != "digits" else 2
+    epochs = 2
     config = with_values(SMALL, {**values, "batch_size": 8, "epochs": epochs})
     for record in _keeps_its_promises(config, _splits(info, 8)):
         assert 0 < record.metrics["train/loss"] < 20

@@ -199,14 +199,7 @@ def test_every_augmentation_matches_the_cpu_and_no_step_reads_from_the_device(
     augment: Any, digits: Splits
 ) -> None:
     config = with_values(MIXED, {"data.augment": augment, "data.views": "concat"})
-    if augment != "randaugment":
-        _steps_wait_for_nothing(config, digits)
-        return
-    few = _trained(config, digits)
-    many = _there(with_values(config, {"batch_size": 5}), digits).device
-    assert many.reads == few.reads
-    grown = (many.uploads - few.uploads).keys()
-    assert grown <= {"_to_copy in rand_augment.<lambda>"}, "torchvision's numbers of a rotation"
+    _steps_wait_for_nothing(config, digits)
 
 
 @pytest.mark.long

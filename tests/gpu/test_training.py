@@ -36,7 +36,6 @@ pytestmark = needs_gpu
 
 CPU = torch.device("cpu")
 MIXED = with_values(SMALL, {"mix.law": {"beta": 0.5}, "deterministic": True})
-DEEP = {"efficientnet-v2-s"}
 """Models in which the rounding of one step changes the next losses by percents."""
 COMPUTES_ON_THE_CPU = {"puzzlemix"}
 """Operations that solve an assignment problem on the CPU in each step."""
@@ -109,11 +108,7 @@ def _check(
     assert _equal_bits(resumed, straight)
     state = TrainingState.initial(config, data.info, CPU)
     expected = list(fit(config, data, state, teacher=teacher))
-    if config.model.name in DEEP:
-        loss, on_cpu = (each[0].metrics["train/loss"] for each in (records, expected))
-        assert loss == pytest.approx(on_cpu, rel=5e-3)
-    else:
-        _near(records, expected)
+    _near(records, expected)
     predict(config, data, straight.networks(), GPU, straight.logits).to_bytes()
     if not may_wait:
         _waits(config, data, teacher)  # the first time, kernels are loaded
@@ -174,7 +169,7 @@ def test_every_optimizer_and_average_trains_on_a_gpu_like_on_a_cpu(
 @pytest.mark.parametrize("augment", sorted(Augmentation.catalogue))
 def test_every_augmentation_trains_on_a_gpu_like_on_a_cpu(augment: str, digits: Splits) -> None:
     config = with_values(MIXED, {"data.augment": augment, "data.views": "concat"})
-    _check(config, digits, may_wait=augment == "randaugment")
+    _check(config, digits)
 
 
 @pytest.mark.parametrize("probe", registries.PROBES, ids=str)

@@ -74,6 +74,8 @@ def _of_object(value: type | FunctionType) -> Iterator[tuple[str, str]]:
                 is_newest = member is inspect.getattr_static(value, name)
                 if is_newest and isinstance(member, METHODS) and not name.startswith("_"):
                     text = inspect.cleandoc(member.__doc__ or "")
+                    if not text and any(name in vars(base) for base in kind.__mro__[1:]):
+                        continue  # the base documents it
                     yield f"{kind.__module__}.{kind.__qualname__}.{name}", text
 
 

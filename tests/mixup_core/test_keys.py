@@ -163,17 +163,16 @@ def test_a_new_numerics_version_changes_every_key(monkeypatch: pytest.MonkeyPatc
     assert set(stage_keys(MIXED)).isdisjoint(stages)
 
 
-def test_the_numerics_version_of_one_problem_changes_only_keys_of_this_problem(
+def test_a_correction_of_one_problem_changes_only_keys_of_this_problem(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     raised = {"images"}
 
     def problem_of(config: Any) -> Problem:
         problem = problem_named(config.problem)
-        numerics = 1 if problem.name in raised else 0
-        return dataclasses.replace(
-            problem, keying=dataclasses.replace(problem.keying, numerics=numerics)
-        )
+        count = 1 if problem.name in raised else 0
+        keying = dataclasses.replace(problem.keying, corrected=lambda config: count)
+        return dataclasses.replace(problem, keying=keying)
 
     other = EntropyFloorConfig()
     before = {config: (run_key(config), *stage_keys(config)) for config in (MIXED, other)}

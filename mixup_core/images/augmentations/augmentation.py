@@ -2,15 +2,11 @@
 
 from abc import ABC
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,15 +39,6 @@ class Augmentation(Checked, ABC):
 
     tag: ClassVar[str]
     """Name of the augmentation in study files."""
-    needs_bytes: ClassVar[bool] = False
-    """True if the augmentation works on 8-bit pixels only, so that images must not be pooled before
-    it.
-    """
-
-    chooses_on_host: ClassVar[bool] = False
-    """True if the drawn values decide which functions are called. They then stay on the CPU,
-    because reading them from a GPU would make each step wait for it.
-    """
 
     @property
     def changes_images(self) -> bool:
@@ -100,7 +87,7 @@ class Augmentation(Checked, ABC):
         Args:
             pixels: (batch, channels, height, width), integer; 0 is black.
             drawn: Values that `draw` returned for these images, (batch, numbers), on the device of
-                the pixels, or on the CPU if they decide which functions run (`chooses_on_host`).
+                the pixels.
 
         Example:
             >>> import torch

@@ -1,15 +1,11 @@
 """Crop, CropFlip: random crops of a padded image, without or with mirroring."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, np
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.moves import Border, draw_moves, moved
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +40,6 @@ class Crop(Augmentation):
         return draw_moves(shape, rng, mirrors=self.mirrors)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the images padded, then cropped and mirrored by their values in `drawn`."""
         return moved(pixels, drawn, self.border)
 
 

@@ -1,17 +1,15 @@
 """Erasing: replaces a random window of the image by the mean pixel."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from mixup_core.arrays import NDArray, Tensor, np
 from mixup_core.config.limits import Range, Share
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.moves import Border, draw_moves, moved
+from mixup_core.images.augmentations.windows import draw_windows
+from mixup_core.mixing.boxes import outside
 from mixup_core.rules import require_order
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 ErasedArea = Annotated[float, Range(0, 1, "()")]
 
@@ -51,11 +49,6 @@ class Erasing(Augmentation):
     """Kind of padding of the crop."""
 
     def check(self) -> None:
-        """Check the limits of the erased area: `least_area` must not be above `greatest_area`.
-
-        Raises:
-            RuleError: If `least_area` is greater.
-        """
         require_order(self, "least_area", "greatest_area")
 
     def draw(
@@ -67,10 +60,6 @@ class Erasing(Augmentation):
         0, and first row, end row, first column and end column of the window, which is empty if
         nothing is erased.
         """
-        import numpy as np
-
-        from mixup_core.images.augmentations.windows import draw_windows
-
         moves = draw_moves(shape, rng, mirrors=self.before == "crop-flip")
         area = self.least_area, self.greatest_area
         windows, found = draw_windows(shape, size, area, (1 / self.ratio, self.ratio), rng)
@@ -78,11 +67,7 @@ class Erasing(Augmentation):
         return np.concatenate([moves, windows * is_erased[..., None]], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return a batch after the augmentation `before`: none, crop, or crop and mirror."""
         return pixels if self.before == "none" else moved(pixels, drawn[:, :3], self.border)
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return normalised images with the windows in `drawn` set to 0, the mean pixel."""
-        from mixup_core.mixing.boxes import outside
-
         return images.mul_(outside(drawn[:, 3:], images).unsqueeze(1))

@@ -1,11 +1,8 @@
 """Moves: random crops of a padded image, with or without mirroring."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
+from mixup_core.arrays import NDArray, Tensor, functional, np, torch
 
 PADDING = 4
 """Number of padding pixels on each side."""
@@ -26,8 +23,6 @@ def draw_moves(
         rng: Random generator. The crops drawn from it do not depend on `mirrors`.
         mirrors: True: mirror with probability 1/2.
     """
-    import numpy as np
-
     corner = rng.integers(2 * PADDING + 1, size=(*shape, 2))
     mirrored = rng.integers(2, size=(*shape, 1)) * mirrors
     return np.concatenate([corner, mirrored], axis=-1)
@@ -43,9 +38,6 @@ def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
             Then 1 to mirror the image, or 0.
         border: Kind of padding: black, or the image reflected without repeating its edge.
     """
-    import torch
-    from torch.nn.functional import pad
-
     height, width = pixels.shape[2:]
     first_row, first_column, is_mirrored = moves.unbind(1)
     rows = first_row[:, None] + torch.arange(height, device=moves.device)
@@ -53,7 +45,7 @@ def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
     columns = torch.where(is_mirrored[:, None] == 1, along.flip(0), along)
     columns = first_column[:, None] + columns
     if border == "black":
-        pixels = pad(pixels, [PADDING] * 4)
+        pixels = functional.pad(pixels, [PADDING] * 4)
     else:
         rows, columns = _reflected(rows - PADDING, height), _reflected(columns - PADDING, width)
     image = torch.arange(len(moves), device=moves.device)[:, None, None]

@@ -1,16 +1,13 @@
 """RandomResizedCrop: resizes a window of random area and aspect ratio to the size of the image."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from mixup_core.arrays import NDArray, Tensor, functional, np, torch
 from mixup_core.config.limits import Range
 from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.augmentations.windows import draw_windows
 from mixup_core.rules import require_order
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 CropArea = Annotated[float, Range(0, 1, "(]")]
 
@@ -45,11 +42,6 @@ class RandomResizedCrop(Augmentation):
     """True: mirror with probability 1/2."""
 
     def check(self) -> None:
-        """Check the limits of the window's area: `least_area` must not be above `greatest_area`.
-
-        Raises:
-            RuleError: If `least_area` is greater.
-        """
         require_order(self, "least_area", "greatest_area")
 
     def draw(
@@ -60,23 +52,12 @@ class RandomResizedCrop(Augmentation):
         The values are first row, end row, first column and end column of the window, and 1 to
         mirror it or 0.
         """
-        import numpy as np
-
-        from mixup_core.images.augmentations.windows import draw_windows
-
         area = self.least_area, self.greatest_area
         windows, _ = draw_windows(shape, size, area, (1 / self.ratio, self.ratio), rng)
         mirrored = rng.integers(2, size=(*shape, 1)) * self.flip
         return np.concatenate([windows, mirrored], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return each image's window, resized to the size of the image, as float32.
-
-        Windows whose last value in `drawn` is 1 are mirrored, too.
-        """
-        import torch
-        from torch.nn.functional import grid_sample
-
         places = []
         for length, first, end in zip(
             pixels.shape[2:], drawn[:, 0:4:2].unbind(1), drawn[:, 1:4:2].unbind(1), strict=True
@@ -89,4 +70,6 @@ class RandomResizedCrop(Augmentation):
         columns = torch.where(drawn[:, 4:] == 1, columns.flip(1), columns)
         shape = len(pixels), *pixels.shape[2:]
         grid = torch.stack([columns[:, None].expand(shape), rows[:, :, None].expand(shape)], dim=3)
-        return grid_sample(pixels.float(), grid, align_corners=False, padding_mode="border")
+        return functional.grid_sample(
+            pixels.float(), grid, align_corners=False, padding_mode="border"
+        )

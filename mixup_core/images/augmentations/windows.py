@@ -1,9 +1,10 @@
 """draw_windows: draws rectangles of random area and aspect ratio inside an image."""
 
+from __future__ import annotations
+
 import math
 
-import numpy as np
-from numpy.typing import NDArray
+from mixup_core.arrays import NDArray, np
 
 _ATTEMPTS = 10
 

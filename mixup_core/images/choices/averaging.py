@@ -10,11 +10,11 @@ This file is imported whenever a study is read, so import torch inside the metho
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from mixup_core.arrays import nn
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Range
 
 if TYPE_CHECKING:
-    from torch import nn
     from torch.optim.swa_utils import AveragedModel
 
 

@@ -3,14 +3,13 @@
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from mixup_core.arrays import nn
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
 from mixup_core.seeding import Seeds
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from torch import nn
 
 
 class Model(Checked, ABC):

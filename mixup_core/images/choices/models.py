@@ -7,22 +7,18 @@ import itertools
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from mixup_core.addresses import local_path
+from mixup_core.arrays import nn
 from mixup_core.config.limits import Count, Matching, Range
 from mixup_core.images.choices.model import Model
 from mixup_core.images.data.digests import file_digest
 from mixup_core.problem import DataError
 from mixup_core.seeding import Seeds
 
-if TYPE_CHECKING:
-    from torch import nn
-
-
 __all__ = [
-    "EfficientNetV2S", "LinearModel", "Mlp", "Model", "NarrowResNet", "PreActResNet18", "ResNet18",
-    "ResNet34", "Timm", "Vgg16",
+    "LinearModel", "Mlp", "Model", "NarrowResNet", "ResNet18", "ResNet34", "Timm", "Vgg16",
 ]  # fmt: skip
 
 
@@ -34,7 +30,6 @@ class _Uniform(Model):
     def initialised(
         self, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
     ) -> "nn.Module":
-        """Return the network on the CPU with the initial weights of a seed."""
         from mixup_core.images.models import with_uniform_weights
 
         shape = in_channels, num_classes, image_size
@@ -53,12 +48,10 @@ class _ByWidth(_Uniform):
 
     @property
     def depth(self) -> int:
-        """Number of stages of the network, whose outputs the operation `manifold` can mix."""
         return self.stages
 
     @property
     def scale(self) -> float:
-        """Width of the network: channels of its first stage divided by 64; 1 if `width` is None."""
         return (self.width or 64) / 64
 
 
@@ -78,7 +71,6 @@ class ResNet18(_ByWidth):
     name: ClassVar = "resnet18"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return a ResNet-18: 11,173,386 parameters for 2 channels (two grey views), 10 classes."""
         from mixup_core.images.models import ResNet, widening
 
         del image_size
@@ -101,38 +93,10 @@ class ResNet34(_ByWidth):
     name: ClassVar = "resnet34"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return a ResNet-34, which maps images to logits."""
         from mixup_core.images.models import ResNet, widening
 
         del image_size
         return ResNet(in_channels, num_classes, 1, widening(self.width or 64, (3, 4, 6, 3)))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PreActResNet18(_ByWidth):
-    """ResNet-18 with normalisation before convolutions; first stage of 64 or `width` channels.
-
-    Example:
-        In a study file: `model: {name: preact-resnet18, width: 8}`.
-
-        >>> from mixup_core.images.choices.models import PreActResNet18
-        >>> network = PreActResNet18(width=8).network(in_channels=3, num_classes=10, image_size=32)
-        >>> sum(parameter.numel() for parameter in network.parameters())
-        176178
-    """
-
-    name: ClassVar = "preact-resnet18"
-
-    def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return a PreActResNet-18; it has 11,172,170 parameters for 3 channels and 10 classes.
-
-        The network of mixup-cifar10 (the mixup paper's code) also normalises after its first
-        convolution, and does not after its last block: 11,171,274 parameters.
-        """
-        from mixup_core.images.models import PreActResNet, widening
-
-        del image_size
-        return PreActResNet(in_channels, num_classes, widening(self.width or 64, (2, 2, 2, 2)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,7 +116,6 @@ class Vgg16(_ByWidth):
     stages: ClassVar[int] = 5
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return a VGG-16, which maps images to logits."""
         from mixup_core.images.models import vgg16_bn
 
         del image_size
@@ -176,39 +139,10 @@ class NarrowResNet(_ByWidth):
     stages: ClassVar[int] = 3
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return a small ResNet, which maps images to logits."""
         from mixup_core.images.models import ResNet, widening
 
         del image_size
         return ResNet(in_channels, num_classes, 2, widening(self.width or 12, (1, 1, 1)))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EfficientNetV2S(_Uniform):
-    """EfficientNetV2-S of torchvision, without dropout and stochastic depth.
-
-    Example:
-        In a study file: `model: {name: efficientnet-v2-s}`.
-
-        >>> from mixup_core.images.choices.models import EfficientNetV2S
-        >>> EfficientNetV2S().has_batch_norm, EfficientNetV2S().depth
-        (True, 6)
-    """
-
-    name: ClassVar = "efficientnet-v2-s"
-    has_batch_norm: ClassVar = True
-
-    @property
-    def depth(self) -> int:
-        """Number of stages of the network, whose outputs the operation `manifold` can mix."""
-        return 6
-
-    def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return an EfficientNetV2-S, which maps images to logits."""
-        from mixup_core.images.models import efficientnet_v2_s
-
-        del image_size
-        return efficientnet_v2_s(in_channels, num_classes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -232,23 +166,13 @@ class Mlp(_Uniform):
 
     @property
     def depth(self) -> int:
-        """Number of hidden layers, whose outputs the operation `manifold` can mix."""
         return 2 if self.hidden is None else len(self.hidden)
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights up to the last hidden layer; 0 if `hidden` is None.
-
-        Biases are not counted. The upper bound of a run's memory adds this number to the weights of
-        the largest bundled network; these cover the default hidden layers.
-
-        Args:
-            inputs: Number of values of an image: channels times pixels.
-        """
         sizes = (inputs, *(self.hidden or ()))
         return sum(before * after for before, after in itertools.pairwise(sizes))
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return a fully connected network, which maps images to logits."""
         from mixup_core.images.models import mlp
 
         return mlp([in_channels * image_size**2, *(self.hidden or (300, 100)), num_classes])
@@ -271,7 +195,6 @@ class LinearModel(_Uniform):
     has_batch_norm: ClassVar = False
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return a linear network, which maps images to logits."""
         from mixup_core.images.models import mlp
 
         return mlp([in_channels * image_size**2, num_classes])
@@ -303,11 +226,6 @@ class Timm(Model):
     """sha256 of the weights file, filled in when a study is read. It replaces `weights` in keys."""
 
     def prepared(self, folder: Path) -> "Timm":
-        """Return these settings with absolute path and digest of the file of pretrained weights.
-
-        Raises:
-            DataError: If the file is missing.
-        """
         if self.weights is None:
             return self
         file = (folder / local_path(self.weights)).absolute()
@@ -319,13 +237,11 @@ class Timm(Model):
         return replace(self, weights=str(file), weights_digest=file_digest(file))
 
     def missing(self) -> str | None:
-        """Return a message if timm is not installed, else None."""
         if find_spec("timm") is not None:
             return None
         return "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network of timm, with pretrained weights if `weights` names their file."""
         from mixup_core.images.timm_networks import load_weights, timm_network
 
         network = timm_network(self.architecture, in_channels, num_classes, image_size)
@@ -334,6 +250,4 @@ class Timm(Model):
         return network
 
 
-Model.catalogue.add(
-    ResNet18, NarrowResNet, Mlp, LinearModel, ResNet34, PreActResNet18, Vgg16, EfficientNetV2S, Timm
-)
+Model.catalogue.add(ResNet18, NarrowResNet, Mlp, LinearModel, ResNet34, Vgg16, Timm)

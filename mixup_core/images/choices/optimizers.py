@@ -3,16 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from mixup_core.arrays import nn, torch
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import NonNegative, Positive, Range
 from mixup_core.rules import require
-
-if TYPE_CHECKING:
-    import torch
-    from torch import nn
 
 MAX_RATE = 1000.0
 """Largest allowed learning rate; a larger one is probably a typing error. A step of Adam moves each
@@ -87,11 +84,6 @@ class Decaying(Optimizer):
     """
 
     def check(self) -> None:
-        """Check that `decayed: weights`, decay of weights only, has a `weight_decay` above 0.
-
-        Raises:
-            RuleError: If `decayed` is `weights` while `weight_decay` is 0.
-        """
         has_any = self.weight_decay > 0 or self.decayed == "all"
         rule = "`decayed: weights` needs a weight_decay above 0"
         require(has_any, rule, self, "decayed", "weight_decay")
@@ -133,9 +125,6 @@ class Adam(Decaying):
     """L2 penalty added to the gradient."""
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return PyTorch's Adam for the parameters of a network."""
-        import torch
-
         decay = self.weight_decay
         return torch.optim.Adam(self.groups(parameters), lr=self.lr, weight_decay=decay, fused=True)
 
@@ -163,9 +152,6 @@ class AdamW(Decaying):
     """
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return PyTorch's AdamW for the parameters of a network."""
-        import torch
-
         decay = self.weight_decay
         return torch.optim.AdamW(
             self.groups(parameters), lr=self.lr, weight_decay=decay, fused=True
@@ -196,20 +182,11 @@ class Sgd(Decaying):
     """True: use Nesterov momentum; needs `momentum` above 0."""
 
     def check(self) -> None:
-        """Check that `nesterov` has a momentum above 0, and `decayed: weights` a weight decay.
-
-        Raises:
-            RuleError: If `nesterov` is set while `momentum` is 0, or `decayed` is `weights` while
-                `weight_decay` is 0.
-        """
         super(Sgd, self).check()
         has_any = self.momentum > 0 or not self.nesterov
         require(has_any, "nesterov needs a momentum above 0", self, "nesterov", "momentum")
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return PyTorch's SGD for the parameters of a network."""
-        import torch
-
         return torch.optim.SGD(
             self.groups(parameters),
             lr=self.lr,

@@ -156,11 +156,6 @@ class Step(_WarmedUp):
     """Factor of the learning rate at each of these epochs."""
 
     def check(self) -> None:
-        """Check that the epochs in `at` (changes of the rate) increase and follow the warm-up.
-
-        Raises:
-            RuleError: If the epochs in `at` do not increase, or the first is in the warm-up.
-        """
         grow = list(self.at) == sorted(set(self.at))
         fits = grow and (not self.at or self.at[0] >= self.warm_up)
         require(fits, "the epochs in `at` must increase, from warm_up on", self, "at", "warm_up")

@@ -160,9 +160,6 @@ class DataConfig(Checked):
             "pixel_mean",
             "pixel_std",
         )
-        has_bytes = self.pool == 1 or not self.augment.needs_bytes
-        rule = f"the augmentation {self.augment.tag} needs `pool: 1`"
-        require(has_bytes, rule, self, "pool", "augment")
         has_any = not self.corruptions or self.name in CORRUPTED
         require(
             has_any,

@@ -1,14 +1,14 @@
 """CrossEntropy: cross entropy of an image with a mixed label."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from mixup_core.arrays import Tensor
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Share
 from mixup_core.laws import Law
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from mixup_core.mixing.loss_floor import loss_floor
+from mixup_core.mixing.mixed_losses import mixed_cross_entropies
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,8 +40,6 @@ class CrossEntropy(Checked):
 
         The mixed label has the weight `lam` on `labels` and 1 - `lam` on `partner_labels`.
         """
-        from mixup_core.mixing.mixed_losses import mixed_cross_entropies
-
         return mixed_cross_entropies(logits, labels, partner_labels, lam, self.smoothing)
 
     @property
@@ -61,6 +59,4 @@ class CrossEntropy(Checked):
         `mixup_core.mixing.loss_floor` computes it from the law of lam, the labels of all training
         images, and the way in which partners are drawn.
         """
-        from mixup_core.mixing.loss_floor import loss_floor
-
         return loss_floor(law, labels, partner, batch_size)

@@ -4,14 +4,12 @@ Each loss is a dataclass with a `tag`. Their files are imported whenever a study
 torch inside the methods.
 """
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
+from mixup_core.arrays import Tensor
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.squared_error import SquaredError
 from mixup_core.laws import Law
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class Loss(Protocol):

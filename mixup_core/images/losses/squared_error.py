@@ -1,12 +1,11 @@
 """SquaredError: squared error of the logits against the mixed label."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from mixup_core.arrays import Tensor
 from mixup_core.laws import Law
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from mixup_core.mixing.mixed_losses import mixed_squared_errors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,8 +32,6 @@ class SquaredError:
 
         The mixed label has the weight `lam` on `labels` and 1 - `lam` on `partner_labels`.
         """
-        from mixup_core.mixing.mixed_losses import mixed_squared_errors
-
         return mixed_squared_errors(logits, labels, partner_labels, lam)
 
     def floor(

@@ -7,6 +7,7 @@ from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Law
+from mixup_core.mixing.linear import mix
 
 if TYPE_CHECKING:
     from mixup_core.images.batch import Batch
@@ -38,20 +39,12 @@ class AllPairs(Objective):
     is_linear: ClassVar = True
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the epoch's law and this objective; without mixing, `Plain` (the mean loss)."""
         del epoch, epochs
         return law, self if law.mixes else Plain()
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the mean loss of all ordered pairs of a batch of images.
-
-        It is computed in one forward pass. If the batch is not mixed, it is the mean loss of the
-        images.
-        """
-        from mixup_core.mixing.linear import mix
-
         if batch.unmixed is None:
             return Plain().on(batch, student, loss, teacher)
         count, images = len(batch), batch.images

@@ -4,6 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import torch
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
@@ -45,26 +46,12 @@ class FailureSet(Guided):
     }
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the epoch's law and this objective, without the name of the teacher's arm.
-
-        The name must not enter stage keys; in them, `teacher_key` identifies the teacher.
-        """
         del epoch, epochs
         return law, dataclasses.replace(self, teacher="")  # `teacher_key` replaces it
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the mean loss of the images that count, and the share of failures in the batch.
-
-        Failures are test images that the teacher misclassifies. They count, and so do all training
-        images.
-
-        Raises:
-            ValueError: If there is no teacher, or `batch.is_test` is None.
-        """
-        import torch
-
         if teacher is None or batch.is_test is None:
             raise ValueError(
                 "this objective trains on the test images that its teacher gets wrong, so it needs "

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
+from mixup_core.arrays import torch
 from mixup_core.config.limits import Range, Share
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.minimised import Minimised
@@ -64,19 +65,9 @@ class Filter(Guided):
     """
 
     def check(self) -> None:
-        """Check that filtering does not end before it begins: `warm_up <= stop`.
-
-        Raises:
-            RuleError: If `stop` is smaller.
-        """
         require(self.warm_up <= self.stop, "warm_up <= stop", self, "warm_up", "stop")
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective that a run uses in a 0-based epoch.
-
-        Before `warm_up` and after `stop`, which are fractions of the epochs, the objective is
-        `Plain`, the mean loss of all mixed images.
-        """
         first, end = epoch_after(self.warm_up, epochs), epoch_after(self.stop, epochs)
         if not first <= epoch < end:
             return law, Plain()
@@ -86,16 +77,6 @@ class Filter(Guided):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss of the images that `keep` selects, and two fractions of the batch.
-
-        One is the fraction of these images, the other that of images with r <= threshold,
-        where r is the loss of the teacher minus the loss of the student.
-
-        Raises:
-            ValueError: If there is no teacher.
-        """
-        import torch
-
         if teacher is None:
             raise ValueError(f"the objective `filter` needs a teacher, got (objective={self}).")
         losses = batch.losses(batch.logits(student), loss)
@@ -113,9 +94,4 @@ class Filter(Guided):
         )
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum over all classifiers of the mean objective.
-
-        If no image is filtered out (`keep: all`), it is `mixed_floor`, the infimum of the mean loss
-        of the mixed images; otherwise it is unknown: None.
-        """
         return mixed_floor if self.keep == "all" else None

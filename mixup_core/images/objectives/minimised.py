@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from mixup_core.arrays import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

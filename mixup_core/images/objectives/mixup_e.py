@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import functional
 from mixup_core.config.limits import NonNegative
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
@@ -54,30 +55,16 @@ class MixupE(Objective):
     """Limit of the alignment a_i: only images with a smaller alignment count in the regulariser."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective that a run uses in a 0-based epoch.
-
-        The objective is `Plain`, the mean loss of the mixed images, if the law does not mix or
-        eta is 0; otherwise it is this objective.
-        """
         del epoch, epochs
         return law, self if law.mixes and self.eta > 0 else Plain()
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the value to minimise, the mean alignment, and the share of negative alignments.
-
-        The value is the loss times (mixup loss / absolute value of the loss), a factor that has no
-        gradient. It therefore equals the mixup loss, or its negative if the loss is negative. The
-        alignment of an image is the inner product of its logits with one-hot label - softmax. The
-        field `threshold` changes only the loss.
-        """
-        from torch.nn.functional import one_hot
-
         del teacher
         own, mixed = batch.logits(student, after=batch.images).chunk(2)
         plain = batch.losses(mixed, loss).mean()
-        error = one_hot(batch.labels, own.shape[1]) - own.softmax(1)
+        error = functional.one_hot(batch.labels, own.shape[1]) - own.softmax(1)
         alignment = (own * error).sum(1)
         counted = alignment * (alignment.detach() < self.threshold)
         whole = plain - self.eta * counted.mean()

@@ -29,10 +29,8 @@ class Plain(Objective):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the mean loss of the mixed images."""
         del teacher
         return Minimised(loss=batch.losses(batch.logits(student), loss).mean())
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return `mixed_floor`, since the objective is the mean loss of the mixed images."""
         return mixed_floor

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from mixup_core.arrays import torch
 from mixup_core.config.limits import NonNegative
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
@@ -43,11 +44,6 @@ class RegMixup(Objective):
     """Combination of both losses: `sum`, or `mean`, half the sum, as in the authors' code."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective that a run uses in a 0-based epoch.
-
-        With eta = 0, they are `Erm` and `Plain`, the mean loss of the images. If the law does not
-        mix, the objective is `Plain`, too.
-        """
         del epoch, epochs
         if self.eta == 0:
             return Erm(), Plain()
@@ -56,12 +52,6 @@ class RegMixup(Objective):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss of the unmixed images plus eta times that of the mixed ones.
-
-        Both are computed in one forward pass. With `reduction: mean`, half the sum is returned.
-        """
-        import torch
-
         del teacher
         own, mixed = batch.logits(student, after=batch.images).chunk(2)
         unmixed = torch.ones_like(batch.lam)
@@ -70,9 +60,4 @@ class RegMixup(Objective):
         return Minimised(loss=both / 2 if self.reduction == "mean" else both)
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum over all classifiers of the mean objective.
-
-        It is eta times `mixed_floor`, the infimum for the mixed images, since the loss of unmixed
-        images can reach 0. With `reduction: mean` it is half of this.
-        """
         return self.eta * mixed_floor / (2 if self.reduction == "mean" else 1)

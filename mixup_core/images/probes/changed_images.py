@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import Tensor, functional, torch
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 from mixup_core.seeding import stream
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from mixup_core.images.probes.subject import Subject
     from mixup_core.images.views import EvaluationImages
 
@@ -59,12 +58,6 @@ class ChangedImages(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return errors on changed test images after an epoch, by name, as `test/blur_error`.
-
-        Without test images, there are no values.
-        """
-        import torch
-
         from mixup_core.images.evaluation import calibration_error_on_device
 
         images = subject.held_out.get("test")
@@ -87,9 +80,6 @@ class ChangedImages(Probe):
 
 def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
     """Yield the test images after one of the changes in `CHANGES`, such as `noise`, in batches."""
-    import torch
-    from torch.nn.functional import avg_pool2d
-
     drawn = stream(0, "probe images")
     for part in images.parts:
         pixels = images[part]
@@ -98,7 +88,9 @@ def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
             yield pixels + torch.from_numpy(noise).to(pixels.device, non_blocking=True)
         elif change == "blur":
             for _ in range(2):
-                pixels = avg_pool2d(pixels, 3, stride=1, padding=1, count_include_pad=False)
+                pixels = functional.avg_pool2d(
+                    pixels, 3, stride=1, padding=1, count_include_pad=False
+                )
             yield pixels
         elif change == "contrast":
             yield CONTRAST * pixels
@@ -114,8 +106,6 @@ def _uncovered(pixels: "Tensor", corners: "Tensor") -> "Tensor":
         corners: Relative position of the upper left corner, (2, images), in [0, 1): 0 is the first
             possible row or column.
     """
-    import torch
-
     covered = []
     for side, corner in zip(pixels.shape[2:], corners, strict=True):
         half = side // 2

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import functional
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
@@ -34,12 +35,6 @@ class El2n(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the mean EL2N score of training images after an epoch, by metric name.
-
-        The score of an image is the distance between its softmax and its one-hot label.
-        """
-        from torch.nn.functional import one_hot
-
         logits, labels = subject.outputs()
-        distance = logits.double().softmax(1) - one_hot(labels, logits.shape[1])
+        distance = logits.double().softmax(1) - functional.one_hot(labels, logits.shape[1])
         return {"train/el2n": float(distance.norm(dim=1).mean())}

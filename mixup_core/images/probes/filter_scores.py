@@ -4,13 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import Tensor, functional, torch
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from mixup_core.images.epoch import Epoch
     from mixup_core.images.probes.subject import Subject
     from mixup_core.images.run_settings import Planned
@@ -74,13 +73,6 @@ class FilterScores(Probe):
         return None
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the statistics of r after an epoch, by metric name.
-
-        r is the teacher's loss minus the student's loss of a mixed image.
-        """
-        import torch
-        from torch.nn.functional import one_hot
-
         assert subject.teacher is not None, "`lacks` needs an objective with a teacher"
         scores, distances, weights = [], [], []
         with torch.no_grad():
@@ -89,7 +81,9 @@ class FilterScores(Probe):
                 behind = batch.losses(batch.logits(subject.teacher), subject.loss)
                 scores.append((behind - batch.losses(logits, subject.loss)).double())
                 classes, lam = logits.shape[1], batch.lam.double().unsqueeze(1)
-                own, other = (one_hot(y, classes) for y in (batch.labels, batch.partner_labels))
+                own, other = (
+                    functional.one_hot(y, classes) for y in (batch.labels, batch.partner_labels)
+                )
                 target = lam * own + (1 - lam) * other
                 distances.append((logits.double().softmax(1) - target).norm(dim=1))
                 weights.append(lam.squeeze(1))
@@ -104,8 +98,6 @@ class FilterScores(Probe):
             distances: EL2N of each mixed image, (images,).
             lam: Weight of each mixed image, (images,).
         """
-        import torch
-
         size = scores.abs()
         is_middle = ((lam - 0.5).abs() < _REACH).double()
         middle = (size * is_middle).sum() / is_middle.sum()

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import torch
+from mixup_core.images.probes.gradient_norm import batch_gradients
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
@@ -41,15 +43,8 @@ class GradientNoise(Probe):
         return None if has_more else "an epoch has a single batch; set a smaller batch_size"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the spread of the batches' gradients after an epoch, by metric name."""
-        import torch
-
-        objective = subject.how.objective
-        weights = [part for part in subject.network.parameters() if part.requires_grad]
         squares, total, count = torch.zeros((), dtype=torch.float64), torch.zeros(1), 0
-        for batch in subject.mixed():
-            minimised = objective.on(batch, subject.logits, subject.loss, subject.teacher)
-            parts = torch.autograd.grad(minimised.loss, weights)
+        for _, parts in batch_gradients(subject):
             gradient = torch.cat([part.flatten() for part in parts]).double()
             squares, total = (
                 squares.to(gradient) + gradient @ gradient,

@@ -1,15 +1,15 @@
 """GradientNorm: norm of the objective's gradient; small near a stationary point."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import Tensor, torch
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from mixup_core.images.probes.subject import Subject
 
 
@@ -37,8 +37,18 @@ class GradientNorm(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the norm of the objective's gradient after an epoch, by metric name."""
         return {"train/gradient_norm": norm_of(gradient_of(subject))}
+
+
+def batch_gradients(
+    subject: "Subject", draw: int = 0
+) -> "Iterator[tuple[int, tuple[Tensor, ...]]]":
+    """Yield the size of each mixed batch and the gradient of the epoch's objective on it."""
+    objective = subject.how.objective
+    weights = [part for part in subject.network.parameters() if part.requires_grad]
+    for batch in subject.mixed(draw):
+        minimised = objective.on(batch, subject.logits, subject.loss, subject.teacher)
+        yield len(batch), torch.autograd.grad(minimised.loss, weights)
 
 
 def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
@@ -50,17 +60,11 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
         subject: The network and its images.
         draw: Number of the draw of partners and weights, from 0.
     """
-    import torch
-
-    objective = subject.how.objective
     weights = [part for part in subject.network.parameters() if part.requires_grad]
     total = [torch.zeros_like(part, dtype=torch.float64) for part in weights]
-    for batch in subject.mixed(draw):
-        minimised = objective.on(batch, subject.logits, subject.loss, subject.teacher)
-        share = len(batch) / len(subject.images)
-        gradients = torch.autograd.grad(minimised.loss, weights)
+    for size, gradients in batch_gradients(subject, draw):
         for sum_, gradient in zip(total, gradients, strict=True):
-            sum_.add_(gradient, alpha=share)
+            sum_.add_(gradient, alpha=size / len(subject.images))
     return total
 
 
@@ -69,6 +73,4 @@ def norm_of(parts: "list[Tensor]") -> float:
 
     The tensors' sums of squares are copied from the device in one transfer.
     """
-    import torch
-
     return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import torch
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
@@ -31,12 +32,6 @@ class InputGradientNorm(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the mean norm of the loss's input gradient after an epoch, by metric name.
-
-        There is one value for validation images and one for test images, if the run has them.
-        """
-        import torch
-
         found = {}
         for split, images in subject.held_out.items():
             norms = []

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from mixup_core.arrays import torch
 from mixup_core.config.limits import Range
 from mixup_core.images.probes.gradient_norm import gradient_of, norm_of
 from mixup_core.images.probes.probe import Probe
@@ -55,9 +56,6 @@ class MeanGradientNorm(Probe):
     """Number of draws of partners and weights."""
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the norm of the expected gradient and its error after an epoch, by metric name."""
-        import torch
-
         if not subject.how.is_mixed:
             norm = norm_of(gradient_of(subject))
             return dict(zip(self.metrics, (norm, 0.0), strict=True))

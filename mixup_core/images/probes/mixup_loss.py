@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import torch
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
@@ -39,12 +40,6 @@ class MixupLoss(Probe):
         return planned.how.lacks_floor(planned.config.loss)
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the mean loss on mixed images after an epoch, by metric name.
-
-        The result also has the infimum and the excess over it, if the infimum is known.
-        """
-        import torch
-
         config = subject.config
         how = subject.how
         sums = []

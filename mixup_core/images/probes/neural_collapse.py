@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import Tensor, nn, torch
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from mixup_core.images.probes.subject import Subject
 
 
@@ -55,13 +54,6 @@ class NeuralCollapse(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the five measures of neural collapse after an epoch, by metric name.
-
-        With a single class, or if a class mean equals the average of all, there are no values.
-        """
-        import torch
-        from torch import nn
-
         layers = [part for part in subject.network.modules() if isinstance(part, nn.Linear)]
         if not layers:
             raise ValueError(f"the probe {self.tag} needs a network that has a linear layer")

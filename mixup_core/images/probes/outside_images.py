@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import Tensor, torch
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 from mixup_core.seeding import stream
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from mixup_core.images.probes.subject import Subject
 
 OUTSIDE = ("noise", "shuffled", "mosaic")
@@ -60,12 +59,6 @@ class OutsideImages(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return AUROCs and confidence on images of no class after an epoch, by metric name.
-
-        Without test images, there are no values.
-        """
-        import torch
-
         images = subject.held_out.get("test")
         if images is None:
             return {}
@@ -96,8 +89,6 @@ def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
         pixels: Normalised test images, (images, channels, height, width).
         kind: One of the kinds in `OUTSIDE`.
     """
-    import torch
-
     drawn = stream(0, "probe images")
     if kind == "noise":
         noise = drawn.normal(size=pixels.shape).astype("float32")
@@ -118,8 +109,6 @@ def area_above(own: "Tensor", others: "Tensor") -> "Tensor":
 
     Equal values count half.
     """
-    import torch
-
     ordered = others.sort().values
     below = torch.searchsorted(ordered, own)
     at_most = torch.searchsorted(ordered, own, right=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import special
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
@@ -56,14 +57,11 @@ class Scores(Probe):
         return f"{count} images have not all {info.num_classes} classes; set a larger data.val_size"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return accuracy, balanced accuracy and AUROC after an epoch, by metric name."""
-        from scipy.special import softmax
-
         from mixup_core.scores import accuracy, auroc, balanced_accuracy
 
         found: dict[str, float] = {}
         for (split, suffix), logits in subject.evaluated.items():
-            chances = softmax(logits.double().cpu().numpy(), axis=1)
+            chances = special.softmax(logits.double().cpu().numpy(), axis=1)
             labels = subject.held_out[split].labels.cpu().numpy()
             area = auroc(chances, labels)
             found |= {

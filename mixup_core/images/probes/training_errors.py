@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import Tensor, functional, torch
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from mixup_core.images.probes.subject import Subject
     from mixup_core.images.run_settings import Planned
 
@@ -37,13 +36,10 @@ class OriginalError(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return error and cross entropy on training images after an epoch, by metric name."""
-        from torch.nn.functional import cross_entropy
-
         logits, labels = subject.outputs()
         return {
             "train/error": _error(logits, labels),
-            "train/nll": float(cross_entropy(logits.double(), labels)),
+            "train/nll": float(functional.cross_entropy(logits.double(), labels)),
         }
 
 
@@ -56,7 +52,6 @@ class _ViewsError(Probe):
     """Weight of the image's own view, in [0, 1]; None: as training draws it."""
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the error on training images with two views after an epoch, by metric name."""
         (metric,) = self.metrics
         return {metric: _error(*subject.outputs(gamma=self.gamma))}
 
@@ -167,9 +162,6 @@ class LabelErrors(Probe):
         return None
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return errors on images with right and wrong labels after an epoch, by metric name."""
-        import torch
-
         logits, labels = subject.outputs()
         given, right = logits.argmax(1), subject.images.right_labels
         is_wrong = labels != right

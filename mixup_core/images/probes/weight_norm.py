@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.arrays import torch
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
@@ -31,9 +32,6 @@ class WeightNorm(Probe):
     metrics: ClassVar = {"train/weight_norm": Metric(label="weight norm", least=0.0)}
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the Euclidean norm of all parameters after an epoch, by metric name."""
-        import torch
-
         weights = [part.detach().double() for part in subject.network.parameters()]
         squares = torch.stack([part.square().sum() for part in weights]).tolist()
         return {"train/weight_norm": math.sqrt(sum(squares))}

@@ -14,9 +14,7 @@ def _network(name: str) -> nn.Module:
     return model.initialised(1, 3, 16, 0).eval()
 
 
-@pytest.mark.parametrize(
-    "name", ["mlp", "narrow-resnet", "resnet18", "preact-resnet18", "vgg16-bn"]
-)
+@pytest.mark.parametrize("name", ["mlp", "narrow-resnet", "resnet18", "vgg16-bn"])
 def test_the_number_of_hidden_layers_equals_the_depth_of_the_model(name: str) -> None:
     model = parsed(Model, {"name": name} | (SMALL if name != "mlp" else {}))
     network = _network(name)
@@ -24,7 +22,7 @@ def test_the_number_of_hidden_layers_equals_the_depth_of_the_model(name: str) ->
     assert not any("hidden_layers" in key for key in network.state_dict())
 
 
-@pytest.mark.parametrize("name", ["mlp", "narrow-resnet", "preact-resnet18", "vgg16-bn"])
+@pytest.mark.parametrize("name", ["mlp", "narrow-resnet", "vgg16-bn"])
 @pytest.mark.parametrize("layer", [1, 2])
 def test_forward_mixes_paired_outputs_of_the_chosen_layer_and_passes_the_other_images(
     name: str, layer: int

@@ -7,8 +7,6 @@ from torch import Tensor
 
 from mixup_core.config.building import parsed
 from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.data.data_config import DataConfig
-from mixup_core.rules import RuleError
 
 SIZE = (12, 14)
 AUGMENTATIONS = sorted(Augmentation.catalogue)
@@ -73,13 +71,3 @@ def test_augmenting_an_image_does_not_depend_on_its_batch(tag: str) -> None:
 def test_augmentation_draws_have_the_requested_leading_shape(tag: str) -> None:
     drawn = parsed(Augmentation, tag).draw((2, 5), SIZE, np.random.default_rng(0))
     assert drawn is None or drawn.shape[:2] == (2, 5)
-
-
-def test_augmentations_of_8_bit_pixels_refuse_pooled_images() -> None:
-    for tag in AUGMENTATIONS:
-        augmentation = parsed(Augmentation, tag)
-        if augmentation.needs_bytes:
-            with pytest.raises(RuleError, match="needs `pool: 1`"):
-                DataConfig(augment=augmentation, pool=2)
-        else:
-            DataConfig(augment=augmentation, pool=2)
