@@ -5,6 +5,7 @@ import os
 import select
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
@@ -14,6 +15,7 @@ from sweeps.machine.signals import (
     GOES_ON,
     INTERRUPTED,
     arrivals,
+    came_again,
     given_ending,
     is_self_interrupted,
 )
@@ -68,6 +70,8 @@ def end_by_force(told: str, code: int, patience: float = _TO_CLEAN_UP) -> NoRetu
 def ended_if_interrupted(*, patience: float = _PATIENCE) -> Iterator[None]:
     """End this process if the `with` block does not end soon after SIGINT, SIGTERM or SIGHUP.
 
+    A second signal ends it at once.
+
     An interrupt raises `KeyboardInterrupt` only once. So the block does not end if a library
     catches the exception, or if the main thread then waits for a lock. A process that is in a
     debugger, or that has interrupted itself without a `given_ending`, is not ended. Use this
@@ -83,12 +87,18 @@ def ended_if_interrupted(*, patience: float = _PATIENCE) -> Iterator[None]:
             while not is_interrupted():
                 if over.wait(_LOOK_EVERY):
                     return
-            if over.wait(patience) or _is_debugged():
+            give_up_at = time.monotonic() + patience
+            while not came_again() and time.monotonic() < give_up_at:
+                if over.wait(min(_LOOK_EVERY, patience)):
+                    return
+                is_interrupted()
+            if _is_debugged():
                 return
+            to_clean_up = _TO_PRINT if came_again() else _TO_CLEAN_UP
             if (ending := given_ending()) is not None:
-                end_by_force(*ending)
-            if not is_self_interrupted():
-                end_by_force(GOES_ON, INTERRUPTED)
+                end_by_force(*ending, to_clean_up)
+            if came_again() or not is_self_interrupted():
+                end_by_force(GOES_ON, INTERRUPTED, to_clean_up)
 
         try:
             threading.Thread(target=watch, name="interrupts", daemon=True).start()

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -62,6 +63,10 @@ def given_ending() -> tuple[str, int] | None:
 
 _open_arrivals: list[Callable[[], bool]] = []
 """The function that the open `arrivals` block of this process has yielded; empty without one."""
+_arrived_at: list[float] = []
+"""Times, on the monotonic clock, at which signals were seen in the open `arrivals` block."""
+_APART = 0.4
+"""Seconds between two signals that count as two: a terminal that closes sends SIGHUP twice."""
 
 
 @contextmanager
@@ -86,7 +91,9 @@ def arrivals() -> Iterator[Callable[[], bool]]:
         def look() -> bool:
             nonlocal have_come
             with suppress(OSError):  # no signal has come, or the context is closed
-                have_come |= not set(ending_signals()).isdisjoint(reader.recv(4096))
+                if not set(ending_signals()).isdisjoint(reader.recv(4096)):
+                    have_come = True
+                    _arrived_at.append(time.monotonic())
             return have_come
 
         _open_arrivals.append(look)
@@ -94,7 +101,13 @@ def arrivals() -> Iterator[Callable[[], bool]]:
             yield look
         finally:
             _open_arrivals.clear()
+            _arrived_at.clear()
             signal.set_wakeup_fd(before)
+
+
+def came_again() -> bool:
+    """Return True once a second signal has arrived in the open `arrivals` block."""
+    return bool(_arrived_at) and _arrived_at[-1] - _arrived_at[0] >= _APART
 
 
 def leave(number: int, frame: FrameType | None) -> None:

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import time
 from typing import Any
 
 import psutil
@@ -20,7 +21,7 @@ def leave():
 hear()
 child = subprocess.Popen(["sleep", "60"])
 print(child.pid, flush=True)
-with ended_if_interrupted(patience=0.2), cleaned_by_force(leave):
+with ended_if_interrupted(patience={patience}), cleaned_by_force(leave):
     try:
         {interrupt}
     except KeyboardInterrupt:
@@ -32,9 +33,12 @@ child.kill()
 WAIT_FOR_A_LOCK = "lock = threading.Lock(); lock.acquire(); lock.acquire()"
 
 
-def run(number: str, block: str, leave: str = "pass", given: str = "", **environment: str) -> Any:
+def run(
+    number: str, block: str, leave: str = "pass", given: str = "", patience: float = 0.2,
+    **environment: str,
+) -> Any:  # fmt: skip
     interrupt = f"signal.raise_signal(signal.{number})" if number.startswith("SIG") else number
-    script = SCRIPT.format(interrupt=interrupt, block=block, leave=leave)
+    script = SCRIPT.format(interrupt=interrupt, block=block, leave=leave, patience=patience)
     return subprocess.run(
         [sys.executable, "-c", script], env=environment, input=given, capture_output=True,
         text=True, timeout=60, check=False,
@@ -47,6 +51,20 @@ def test_a_process_that_waits_for_a_lock_after_an_interrupt_is_ended(number: str
     pid, said = done.stdout.split()
     assert (done.returncode, said, done.stderr) == (INTERRUPTED, "left", f"{GOES_ON}\n")
     assert not (psutil.pid_exists(int(pid)) and lives(psutil.Process(int(pid))))
+
+
+@pytest.mark.parametrize("wait", [1.0, 0.0])
+def test_a_second_signal_ends_a_process_at_once_unless_it_comes_with_the_first(wait: float) -> None:
+    second = "signal.signal(signal.SIGHUP, lambda *_: None), os.kill(os.getpid(), signal.SIGHUP)"
+    block = f"time.sleep({wait}), {second}, time.sleep(5), print('cleaned up', flush=True)"
+    began = time.monotonic()
+    done = run("SIGTERM", block, patience=50)
+    if wait:
+        assert (done.returncode, done.stderr) == (INTERRUPTED, f"{GOES_ON}\n")
+        assert done.stdout.split()[1:] == ["left"]
+        assert time.monotonic() - began < 20
+    else:
+        assert (done.returncode, done.stdout.split()[1:3]) == (0, ["cleaned", "up"])
 
 
 def test_a_process_whose_cleanup_never_returns_is_ended() -> None:
