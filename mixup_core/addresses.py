@@ -199,15 +199,6 @@ def without_secrets(text: str) -> str:
     return _ANYWHERE.sub(replaced, text)
 
 
-def has_secret(text: str) -> bool:
-    """Return whether a text contains a URL with a secret; False for URLs that this module wrote.
-
-    The text may be of an earlier version, whose rules found fewer secrets.
-    """
-    rest = text.replace(f"?{HIDDEN}", "")
-    return without_secrets(rest) != rest
-
-
 def local_path(text: str | Path) -> Path:
     """Return a path with a leading `~` or `~NAME` expanded to that user's home folder.
 

@@ -24,14 +24,10 @@ def publish(home: Path, out: Path) -> int:
     The site is a folder: open its index.html in a browser, or copy the folder to any web server.
     It contains the reports, and nothing else of the home.
     """
-    from reports.pages.shelf import SecretInReportError
     from reports.pages.site import write_site
 
     reports = Home(folder=home).folder / "reports"
-    try:
-        entries = write_site(reports, out) if reports.is_dir() else ()
-    except SecretInReportError as error:
-        raise RefusedError(str(error)) from error
+    entries = write_site(reports, out) if reports.is_dir() else ()
     if not entries:
         raise RefusedError(f"{reports} contains no report; `mixsweep run STUDY` writes one")
     click.echo(f"{len(entries)} reports  {out / 'index.html'}")

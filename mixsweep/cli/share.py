@@ -110,11 +110,7 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
 
 
 def _require_no_secrets(launch: Launch) -> None:
-    """Require settings without secrets; an arm without its secret has other keys, so no runs.
-
-    Raises:
-        RefusedError: If a setting contains an address with a secret.
-    """
+    """Require settings without secrets; an arm without its secret has other keys, so no runs."""
     for arm, config in launch.arms.items():
         for path, value in config.items():
             if isinstance(value, str) and (shown := without_secrets(value)) != value:

@@ -33,11 +33,7 @@ class Bucket:
         self._shown = store_address(url)
 
     def names(self, folder: str) -> Iterator[str]:
-        """Yield the names of all objects of this bucket below a folder; none if there is no folder.
-
-        Raises:
-            StoreError: If the server cannot be reached, or the bucket does not exist.
-        """
+        """Yield the names of all objects below a folder; none if there is no such folder."""
         try:
             with self._told():
                 found = self._files.find(self._path(folder))
@@ -47,24 +43,13 @@ class Bucket:
             yield path[len(self._root) + 1 :]
 
     def read(self, name: str) -> bytes:
-        """Return the content of an object of this bucket as bytes.
-
-        Raises:
-            FileNotFoundError: If the object does not exist.
-            StoreError: If the server cannot be reached.
-        """
+        """Return the content of an object of this bucket as bytes."""
         with self._told():
             content: bytes = self._files.cat_file(self._path(name))
         return content
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
-        """Yield (name, content) for each of the given objects that exists in this bucket.
-
-        The objects are read in parallel, with one request each.
-
-        Raises:
-            StoreError: If the server cannot be reached.
-        """
+        """Yield (name, content) for each of the given objects that exists in this bucket."""
         waiting = iter(names)
         while batch := {self._path(name): name for name in islice(waiting, _BATCH)}:
             with self._told():
@@ -82,27 +67,15 @@ class Bucket:
                         raise answer
 
     def has(self, name: str) -> bool:
-        """Return whether this bucket has an object of this name.
-
-        Raises:
-            StoreError: If the server cannot be reached.
-        """
+        """Return whether this bucket has an object of this name."""
         return self.size(name) is not None
 
     def is_taken(self, name: str) -> bool:
-        """Return whether this bucket has an object of this name; folders do not exist in buckets.
-
-        Raises:
-            StoreError: If the server cannot be reached.
-        """
+        """Return whether an object has this name; buckets have no folders."""
         return self.has(name)
 
     def size(self, name: str) -> int | None:
-        """Return the size in bytes of an object of this bucket; None if it does not exist.
-
-        Raises:
-            StoreError: If the server cannot be reached.
-        """
+        """Return the size in bytes of an object of this bucket; None if it does not exist."""
         try:
             with self._told():
                 found = self._files.info(self._path(name))
@@ -112,11 +85,7 @@ class Bucket:
         return int(found["size"]) if found["type"] == "file" else None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write an object of this bucket, replacing one of the same name.
-
-        Raises:
-            StoreError: If the server cannot be reached or refuses the object.
-        """
+        """Write an object of this bucket, replacing one of the same name."""
         try:
             with self._told():
                 self._files.pipe_file(self._path(name), data)
@@ -130,16 +99,7 @@ class Bucket:
         return bool(_ATOMIC_CREATE & ({protocol} if isinstance(protocol, str) else set(protocol)))
 
     def create(self, name: str, data: bytes) -> bool:
-        """Create an object of this bucket and return True; return False if another has its name.
-
-        If `creates_atomically` is True, an existing object with the same content counts as created
-        by this call: an earlier try of the same upload may have written it. If it is False, the
-        test for an existing object and the upload are two requests, between which another process
-        can create the object.
-
-        Raises:
-            StoreError: If the server cannot be reached or refuses the object.
-        """
+        """Create an object of this bucket and return True; return False if another has its name."""
         try:
             with self._told():
                 if self.creates_atomically:
@@ -184,13 +144,7 @@ class Bucket:
         return False
 
     def age(self, name: str) -> float:
-        """Return an object's age in seconds; 0 if it is missing.
-
-        The age is the time here minus the server's time of writing.
-
-        Raises:
-            StoreError: If the server cannot be reached.
-        """
+        """Return an object's age in seconds; 0 if it is missing."""
         try:
             with self._told():
                 return time.time() - float(self._files.modified(self._path(name)).timestamp())
@@ -199,14 +153,7 @@ class Bucket:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Context manager: turn errors of fsspec packages into `StoreError` with one-line texts.
-
-        Raises:
-            FileNotFoundError: If the code inside raises it.
-            FileExistsError: If the code inside raises it.
-            StoreFullError: If the bucket is full, or over its quota.
-            StoreError: For every other error.
-        """
+        """Context manager: turn errors of fsspec packages into `StoreError` with one-line texts."""
         try:
             yield
         except (FileNotFoundError, FileExistsError, StoreError):

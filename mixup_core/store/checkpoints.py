@@ -72,9 +72,6 @@ class Store:
         Args:
             url: A path, or a URL of an fsspec protocol that shows only complete files (`s3://`,
                 ...).
-
-        Raises:
-            StoreError: If the protocol of the URL is unknown, or its package is not installed.
         """
         self.files = open_files(url)
         self.folder = self.files.root if isinstance(self.files, Folder) else None
@@ -102,9 +99,6 @@ class Store:
                 manifest is quarantined, and its key left out.
             proven_states: Keys whose manifests and states this method validates; a missing or
                 damaged state gives False.
-
-        Raises:
-            FormatError: If a newer version of this program wrote one of the manifests checked.
         """
         with_state, keys = self.states.keys(), self._manifests.keys()
         listed = {key: key in with_state for key in keys}
@@ -116,11 +110,7 @@ class Store:
         return listed
 
     def read(self, key: str) -> Stage | None:
-        """Return the stage stored under a stage key; None if it is missing or its file is damaged.
-
-        Raises:
-            FormatError: If a newer version of this program wrote it.
-        """
+        """Return the stage of a stage key; None if it is missing or its file is damaged."""
         return self._manifests.read(key)
 
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
@@ -128,9 +118,6 @@ class Store:
 
         The result maps keys to stages, in the order of `keys`. From a bucket, all are read in
         parallel.
-
-        Raises:
-            FormatError: If a newer version of this program wrote one of them.
         """
         return self._manifests.read_all(keys)
 
@@ -156,12 +143,6 @@ class Store:
             facts: Duration of each epoch and the time at which it was stored, one per epoch.
             environment: Machine and versions, which can change the last bits of the records.
             state: Model and optimizer after the last epoch, serialised; None keeps records only.
-
-        Raises:
-            ValueError: If records or facts are not one per epoch, or a number is not finite.
-            StoreFullError: If the disk is full.
-            FormatError: If a newer version of this program wrote the stored stage.
-            StoreError: If another process keeps removing the stage.
         """
         check_epochs(records, facts)
         blob = None if state is None else state_header(key) + state
@@ -217,9 +198,6 @@ class Store:
             key: The stage key.
             fact: Name of the entry. Nothing happens if the environment has no such entry, or if no
                 such stage is stored.
-
-        Raises:
-            FormatError: If a newer version of this program wrote the stage.
         """
         stage = self.read(key)
         if stage is not None and fact in stage.environment:
@@ -227,11 +205,7 @@ class Store:
             self._manifests.replace(dataclasses.replace(stage, environment=kept))
 
     def drop_state(self, key: str) -> None:
-        """Remove the state (model and optimizer) of a stage and keep its records.
-
-        Raises:
-            FormatError: If a newer version of this program wrote the stage.
-        """
+        """Remove the state (model and optimizer) of a stage and keep its records."""
         stage = self.read(key)
         if stage is not None and stage.state is not None:
             self._manifests.replace(dataclasses.replace(stage, state=None))
@@ -257,9 +231,6 @@ class Store:
 
         Args:
             *keys: Stage keys to clear. Keys under which a stage is stored are skipped.
-
-        Raises:
-            FormatError: If a newer version of this program wrote one of the stages.
         """
         for shard in sorted({checked(key)[:2] for key in keys}):
             for top in ("stages", "states"):
@@ -269,11 +240,7 @@ class Store:
                         self._clear(name)
 
     def stages(self) -> Iterator[Stage]:
-        """Yield every undamaged stage of this store, sorted by stage key.
-
-        Raises:
-            FormatError: If a newer version of this program wrote one of them.
-        """
+        """Yield every undamaged stage of this store, sorted by stage key."""
         for key in sorted(self.keys()):
             stage = self.read(key)
             if stage is not None:
@@ -294,9 +261,6 @@ class Store:
         Returns:
             One line per damaged file, and per missing state that a manifest (the JSON file of a
             stage) names; empty if there is none.
-
-        Raises:
-            FormatError: If a newer version of this program wrote a manifest.
         """
         faults, named = [], set()
         for key in sorted(self.keys()):

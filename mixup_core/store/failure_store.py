@@ -24,19 +24,11 @@ class FailureStore:
         self._sealed = SealedFiles(files)
 
     def write(self, failure: Failure) -> None:
-        """Store the failure of a run, replacing an earlier failure of this run.
-
-        Raises:
-            StoreFullError: If the disk is full.
-        """
+        """Store the failure of a run, replacing an earlier failure of this run."""
         self._sealed.write(failure_name(failure.run_key), seal(dataclasses.asdict(failure)))
 
     def read_all(self) -> Mapping[str, Failure]:
-        """Return all stored failures of runs by run key; damaged files are moved to quarantine.
-
-        Raises:
-            FormatError: If a newer version of this program wrote one of them.
-        """
+        """Return all stored failures of runs by run key; damaged files are moved to quarantine."""
         found = {}
         for name, sealed in self._files.read_present(self._names()):
             failure = self._sealed.record(Failure, name, sealed, Path(name).stem)
@@ -53,9 +45,6 @@ class FailureStore:
 
         Returns:
             One line per damaged file; empty if there is none.
-
-        Raises:
-            FormatError: If a newer version of this program wrote one of them.
         """
         names = self._names()
         sound = {failure_name(key) for key in self.read_all()}

@@ -17,9 +17,6 @@ def open_files(url: str) -> Files:
     """Return a `Folder` or `Bucket` that reads and writes the files below a path or fsspec URL.
 
     Nothing is created or requested yet.
-
-    Raises:
-        StoreError: If the protocol of the URL is unknown, or its package is not installed.
     """
     # fsspec would read `::` in a path as a chain of file systems.
     if (path := url.removeprefix("file://")) != url or "://" not in url:

@@ -11,12 +11,7 @@ _FORM = re.compile(r"[0-9a-f]{32}")
 
 
 def identity_of(store: Store) -> str:
-    """Return the random ID that marks a store's entries in MLflow and Optuna; create a missing ID.
-
-    Raises:
-        StoreError: If the disk is full, or the bucket cannot be reached or written.
-        OSError: If the folder cannot be written.
-    """
+    """Return the random ID of a store's entries in MLflow and Optuna; create a missing one."""
     if (found := known_identity(store)) is not None:
         return found
     made = secrets.token_hex(16)

@@ -122,10 +122,6 @@ def record_of(kind: type[_Kind], plain: object) -> _Kind:
             sequences, tuples, mappings from text, literals, unions of these, `Any`, and the types
             of this module.
         plain: Parsed JSON.
-
-    Raises:
-        RecordError: If a value has another type or is out of its range. The message has the path of
-            the field.
     """
     read: Any = _reader
     found: _Kind = read(kind)(plain)

@@ -27,20 +27,13 @@ class ManifestStore:
         return [match["key"] for match in found if match]
 
     def read(self, key: str) -> Stage | None:
-        """Return the stage stored under a stage key; None if it is missing or its file is damaged.
-
-        Raises:
-            FormatError: If a newer version of this program wrote it.
-        """
+        """Return the stage of a stage key; None if it is missing or its file is damaged."""
         return next(iter(self.read_all([key]).values()), None)
 
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
         """Return the stages stored under given stage keys; leave out missing and damaged ones.
 
         The result maps keys to stages, in the order of `keys`.
-
-        Raises:
-            FormatError: If a newer version of this program wrote one of them.
         """
         names = {manifest_name(key): key for key in keys}
         found = {}
@@ -55,9 +48,6 @@ class ManifestStore:
 
         Damaged ones are moved to quarantine. This is cheaper than `read`, because manifests that
         match their sha256 are not parsed.
-
-        Raises:
-            FormatError: If a newer version of this program wrote one of them.
         """
         names = {manifest_name(key): key for key in keys}
         good = {
@@ -69,11 +59,7 @@ class ManifestStore:
         return [key for key in names.values() if key not in good]
 
     def replace(self, stage: Stage) -> None:
-        """Replace environment and state checksum in a stage's manifest (JSON file); keep the rest.
-
-        Raises:
-            FormatError: If a newer version of this program wrote the stored manifest.
-        """
+        """Replace environment and state checksum in the manifest of a stage; keep the rest."""
         name = manifest_name(stage.key)
         sealed = self._sealed.read(name)
         there = None if sealed is None else self._sealed.content(name, sealed)

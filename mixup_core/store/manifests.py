@@ -131,12 +131,7 @@ class FormatError(StoreError):
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    """Check that each epoch has one record and one `EpochFacts`, and that all numbers are finite.
-
-    Raises:
-        RecordError: If there is no record, the epochs of the records are not 0, 1, ... in order,
-            the number of facts differs from that of records, or a number is not finite.
-    """
+    """Check that each epoch has one record and one `EpochFacts`, with finite numbers."""
     epochs = [record.epoch for record in records]
     if not epochs or epochs != list(range(len(epochs))):
         raise RecordError(f"there must be one record per epoch, epoch 0 first, got ({epochs=}).")

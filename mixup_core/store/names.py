@@ -18,11 +18,7 @@ _TEMPORARY = re.compile(r"(\.[a-z0-9_]{8})?\.tmp$")
 
 
 def checked(key: str) -> str:
-    """Return a key unchanged after checking that it is safe in a path.
-
-    Raises:
-        ValueError: If the key is not 4 to 64 lower-case hexadecimal digits.
-    """
+    """Return a key unchanged after checking that it is safe in a path."""
     if not re.fullmatch(r"[0-9a-f]{4,64}", key):
         raise ValueError(f"a key must be 4 to 64 lower-case hexadecimal digits, got ({key=}).")
     return key

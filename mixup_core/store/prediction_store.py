@@ -33,9 +33,6 @@ class PredictionStore:
             key: Key of the run's last stage.
             record: Record of the last epoch; the predictions are valid for this record only.
             content: The predictions, as bytes.
-
-        Raises:
-            StoreFullError: If the disk is full; nothing is stored then.
         """
         if self.read(key, record) is not None:
             return

@@ -47,21 +47,13 @@ class SealedFiles:
             return None
 
     def content(self, name: str, sealed: bytes | UnreadableError) -> dict[str, Any] | None:
-        """Return the parsed content of a manifest or failure file; None if the file is damaged.
-
-        Raises:
-            FormatError: If a newer version of this program wrote the file.
-        """
+        """Return the parsed content of a manifest or failure file; None if the file is damaged."""
         return self._sound(name, sealed, lambda: unsealed(name, sealed))
 
     def record(
         self, kind: type[_Kind], name: str, sealed: bytes | UnreadableError, key: str
     ) -> _Kind | None:
-        """Return the record (`Stage`, `Failure`) of a key in a file; None if the file is damaged.
-
-        Raises:
-            FormatError: If a newer version of this program wrote the file.
-        """
+        """Return the record (`Stage`, `Failure`) of a key; None if the file is damaged."""
         return self._sound(name, sealed, lambda: record_in(kind, name, sealed, key))
 
     def _sound(
@@ -74,11 +66,7 @@ class SealedFiles:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file of the store, replacing a file; move a folder of this name to quarantine.
-
-        Raises:
-            StoreFullError: If the disk is full.
-        """
+        """Write a file of the store, replacing a file; move a folder of this name to quarantine."""
         try:
             self._files.write(name, data)
         except IsADirectoryError:
@@ -133,10 +121,6 @@ def unsealed(name: str, sealed: bytes | UnreadableError) -> dict[str, Any]:
     Args:
         name: Name of the file, for messages.
         sealed: Bytes of the file, or the error that reading it raised.
-
-    Raises:
-        RecordError: If the file is damaged.
-        FormatError: If a newer version of this program wrote the file.
     """
     if isinstance(sealed, UnreadableError):
         raise RecordError(str(sealed))
@@ -152,12 +136,7 @@ def unsealed(name: str, sealed: bytes | UnreadableError) -> dict[str, Any]:
 
 
 def record_in(kind: type[_Kind], name: str, sealed: bytes | UnreadableError, key: str) -> _Kind:
-    """Return the record (`Stage`, `Failure`) of a key in a manifest or failure file.
-
-    Raises:
-        RecordError: If the file is damaged, or contains the record of another key.
-        FormatError: If a newer version of this program wrote the file.
-    """
+    """Return the record (`Stage`, `Failure`) of a key in a manifest or failure file."""
     found = record_of(kind, unsealed(name, sealed))
     if isinstance(found, Stage):
         check_epochs(found.records, found.facts)
@@ -171,9 +150,6 @@ def put_aside(files: Files, name: str) -> str:
     """Move a file of a store to `quarantine/` and return its new name.
 
     If this name is in use in `quarantine/`, by a file or a folder, a number is added: `x.json.1`.
-
-    Raises:
-        FileNotFoundError: If the file does not exist.
     """
     first = f"quarantine/{Path(name).name}"
     names = (f"{first}.{number}" if number else first for number in count())

@@ -72,9 +72,6 @@ class StateStore:
         Args:
             stage: The stage, whose `state` has the checksum of `blob`.
             blob: Content of the file: `state_header`, then the state. None writes nothing.
-
-        Raises:
-            StoreFullError: If the disk is full.
         """
         name = name_of_state(stage)
         if blob is not None and name is not None:
@@ -86,9 +83,6 @@ class StateStore:
         Args:
             stage: The stage, whose manifest has just been written.
             blob: Content of the state's file, as given to `write`.
-
-        Raises:
-            StoreFullError: If the disk is full.
         """
         name = name_of_state(stage)
         if name is not None and not self._files.has(name):

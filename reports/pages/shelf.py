@@ -17,18 +17,16 @@ counts as finished and is never replaced.
 
 import csv
 import glob
-import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
-from mixup_core.addresses import has_secret
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.json_records import LARGEST, filled, matching, read_note
 from mixup_core.store.local_files import read_regular
@@ -49,10 +47,6 @@ _UNKNOWN = frozenset({""})
 """Placeholder for unknown run keys. No other report has this key, so none may replace a report that
 has it.
 """
-
-
-class SecretInReportError(Exception):
-    """A report of an earlier version has an address with a secret. The message names the file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,42 +212,6 @@ def files_of(folder: Path) -> tuple[str, ...]:
             f"{folder}: {_PROVENANCE} does not list the files of the report; write the report again"
         )
     return found.files
-
-
-def require_no_secret(folder: Path) -> None:
-    """Require that a report has no address with a secret, so that its files can be given to others.
-
-    Reports of earlier versions have the command line with its passwords on several pages.
-
-    Raises:
-        SecretInReportError: If `provenance.json` has an address that may contain a secret.
-        UnreadableError: If `provenance.json` is not a regular file.
-    """
-    file = folder / _PROVENANCE
-    content = read_regular(file, LARGEST).decode("utf-8", "replace") if file.exists() else ""
-    if any(map(has_secret, _texts_in(content))):
-        raise SecretInReportError(
-            f"{file} has an address that may contain a password, and so may other files of this "
-            f"report of an earlier version; write the report again, or remove {folder}"
-        )
-
-
-def _texts_in(content: str) -> Iterator[str]:
-    """Yield the texts in a JSON document; the whole content if it is damaged."""
-    try:
-        left = [json.loads(content)]
-    except (ValueError, RecursionError):
-        left = [content]
-    while left:
-        match left.pop():
-            case str() as text:
-                yield text
-            case dict() as entries:
-                left += [*entries, *entries.values()]
-            case list() as entries:
-                left += entries
-            case _:
-                pass
 
 
 def standings(folder: Path, study: str) -> tuple[Standing, ...]:

@@ -20,7 +20,7 @@ from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular
 from reports.pages.files import replace_files
 from reports.pages.page import coded
-from reports.pages.shelf import files_of, holds_report, require_no_secret
+from reports.pages.shelf import files_of, holds_report
 
 _TEMPLATE = Path(__file__).with_name("site.html")
 _LARGEST = 2**30
@@ -65,14 +65,11 @@ def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
         FileExistsError: If `out` has the `index.html` of another website, or a folder with the
             name of a report that contains files, but no report.
         OSError: If a file cannot be read or written.
-        SecretInReportError: If a report of an earlier version has an address with a secret.
         UnreadableError: If a report contains anything but regular files, or its provenance or
             verdicts are damaged.
     """
     folders = sorted(path for path in reports.glob("[!.]*") if (path / "report.html").is_file())
     entries = tuple(_entry(folder) for folder in folders)
-    for folder in folders:
-        require_no_secret(folder)
     _require_own(out, [folder.name for folder in folders])
     for folder in folders:
         place = out / folder.name

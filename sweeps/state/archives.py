@@ -22,14 +22,14 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 
 from mixup_core.config.written_forms import flatten
 from mixup_core.keys import stage_keys
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.json_records import RecordError, filled, parse_note, record_of
+from mixup_core.store.json_records import RecordError, parse_note, record_of
 from mixup_core.store.local_files import open_regular, read_regular
 from mixup_core.store.manifests import ADDED, FormatError, Stage
 from mixup_core.store.sealed_files import record_in
@@ -56,8 +56,6 @@ take half of it."""
 _MOST_GROWTH, _SMALL = 200, 2**26
 """An archive may unpack to at most `_SMALL` bytes plus `_MOST_GROWTH` times its own size: records
 compress to a thirtieth, predictions hardly."""
-_LARGEST_NOTE = 2**28
-"""Largest file of an archive that is read into memory at once, in bytes."""
 _CHUNK = 2**20
 _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, RuntimeError)
@@ -166,10 +164,6 @@ def content_of(archive: Archive, study: Study) -> Brought:
     Args:
         archive: The archive.
         study: The study in its launch record, as this program reads it.
-
-    Raises:
-        StudyArchiveError: If the launch record contradicts the study, a record is invalid, or a
-            file belongs to no run of the study.
     """
     said = archive.launch
     for what, stated, own in (
@@ -238,11 +232,7 @@ def add_content(brought: Brought, store: Store, by: str) -> Added:
 
 
 def _stage(archive: Archive, name: str, source: Store, lengths: Mapping[str, int]) -> Stage:
-    """Return a stage in an archive.
-
-    Raises:
-        StudyArchiveError: If it is invalid, or not a stage of the runs whose lengths are given.
-    """
+    """Return a stage in an archive."""
     key = Path(name).stem
     place = f"{archive.file}: store/{name}"
     if key not in lengths:
@@ -259,11 +249,7 @@ def _stage(archive: Archive, name: str, source: Store, lengths: Mapping[str, int
 
 
 def _statements(archive: Archive, source: Store) -> Mapping[str, Statement]:
-    """Return the records of claims in an archive, marked as its own.
-
-    Raises:
-        StudyArchiveError: If one of them is invalid or belongs to another study.
-    """
+    """Return the records of claims in an archive, marked as its own."""
     found = {}
     own = f"studies/{archive.launch.study}/statements.json"
     for name in source.files.names("studies"):
@@ -285,90 +271,72 @@ def unpack(file: Path, folder: Path) -> Archive:
     Args:
         file: The archive.
         folder: Folder into which the files are unpacked.
-
-    Raises:
-        StudyArchiveError: If a file of the archive is missing, is not in the list of checksums, or
-            does not match its checksum.
-        OSError: If the archive cannot be read, or the folder cannot be written.
     """
     with open_regular(file) as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        launch = _launch_in(file, stream)
-        _unpack(file, stream, folder)
-    return Archive(file=file, folder=folder, sha256=sha256, launch=launch)
-
-
-def _unpack(file: Path, stream: IO[bytes], folder: Path) -> None:
-    with zipfile.ZipFile(stream) as archive:
-        members = {member.filename: member for member in archive.infolist()}
-        if len(members) != len(archive.infolist()) or SUMS not in members:
-            raise StudyArchiveError(
-                f"{file}: this zip file is not an archive of a study: {SUMS} is missing from it, "
-                "or a file occurs twice"
-            )
-        size = sum(member.file_size for member in members.values())
-        most = min(_MOST_BYTES, _SMALL + _MOST_GROWTH * stream.seek(0, io.SEEK_END))
-        if size > most:
-            raise StudyArchiveError(
-                f"{file}: unpacks to {size:,} bytes, more than {most:,}, the largest allowed size; "
-                "archives from `mixsweep share` are smaller, so get the archive again"
-            )
         try:
-            lines = _read(archive, members.pop(SUMS)).decode().splitlines()
-            sums = {name: of_file for of_file, _, name in (line.partition("  ") for line in lines)}
-            if sums.keys() != members.keys():
-                odd = sorted(sums.keys() ^ members.keys())
-                raise StudyArchiveError(
-                    f"{file}: {odd[0]!r} is in the archive or in its list {SUMS}, but not in both; "
-                    "get the archive again"
-                )
-            for name, member in members.items():
-                if _IGNORED.fullmatch(name):
-                    continue
-                if not _NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
-                    raise StudyArchiveError(
-                        f"{file}: the file {name!r} does not belong in an archive of a study"
-                    )
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                with (folder / name).open("xb") as out:
-                    digest = _copy(archive, member, out)
-                if digest != sums[name]:
-                    raise StudyArchiveError(
-                        f"{file}: {name} is damaged (wrong sha256); get the archive again"
-                    )
+            with zipfile.ZipFile(stream) as archive:
+                _unpack(file, archive, folder, stream.seek(0, io.SEEK_END))
         except (*_DAMAGES, OSError) as error:
             if isinstance(error, OSError) and error.errno not in _NAMED_BY_DAMAGE:
                 raise
             raise StudyArchiveError(
-                f"{file}: the archive is damaged ({error}); get it again"
+                f"{file}: not an archive of a study, or damaged ({error}); get it again"
             ) from error
-
-
-def _launch_in(file: Path, stream: IO[bytes]) -> Launch:
-    """Return the launch recorded in an archive, without reading its other files.
-
-    Raises:
-        StudyArchiveError: If the file is not an archive of a study.
-    """
     try:
-        with zipfile.ZipFile(stream) as archive:
-            found = filled(Launch, parse_note(_read(archive, archive.getinfo("launch.json"))))
-    except (*_DAMAGES, OSError) as error:
-        raise StudyArchiveError(f"{file}: not an archive of a study ({error})") from error
-    is_named = found is not None and _STUDY.fullmatch(f"{found.study}/{found.settings}")
-    if found is None or not is_named or not found.source or not is_printable(found):
+        launch = record_of(Launch, parse_note((folder / "launch.json").read_bytes()))
+    except (OSError, RecordError) as error:
+        raise StudyArchiveError(
+            f"{file}: its file launch.json does not describe a study ({error})"
+        ) from error
+    is_named = _STUDY.fullmatch(f"{launch.study}/{launch.settings}")
+    if not is_named or not launch.source or not is_printable(launch):
         raise StudyArchiveError(f"{file}: its file launch.json does not describe a study")
-    return found
+    return Archive(file=file, folder=folder, sha256=sha256, launch=launch)
+
+
+def _unpack(file: Path, archive: zipfile.ZipFile, folder: Path, packed: int) -> None:
+    """Unpack an archive whose size is given; raise StudyArchiveError for odd or damaged files."""
+    members = {member.filename: member for member in archive.infolist()}
+    if len(members) != len(archive.infolist()) or SUMS not in members:
+        raise StudyArchiveError(
+            f"{file}: this zip file is not an archive of a study: {SUMS} is missing from it, "
+            "or a file occurs twice"
+        )
+    size = sum(member.file_size for member in members.values())
+    most = min(_MOST_BYTES, _SMALL + _MOST_GROWTH * packed)
+    if size > most:
+        raise StudyArchiveError(
+            f"{file}: unpacks to {size:,} bytes, more than {most:,}, the largest allowed size; "
+            "archives from `mixsweep share` are smaller, so get the archive again"
+        )
+    _copy(archive, members.pop(SUMS), listed := io.BytesIO())
+    lines = listed.getvalue().decode().splitlines()
+    sums = {name: of_file for of_file, _, name in (line.partition("  ") for line in lines)}
+    if sums.keys() != members.keys():
+        odd = sorted(sums.keys() ^ members.keys())
+        raise StudyArchiveError(
+            f"{file}: {odd[0]!r} is in the archive or in its list {SUMS}, but not in both; "
+            "get the archive again"
+        )
+    for name, member in members.items():
+        if _IGNORED.fullmatch(name):
+            continue
+        if not _NAME.fullmatch(name):
+            raise StudyArchiveError(
+                f"{file}: the file {name!r} does not belong in an archive of a study"
+            )
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        with (folder / name).open("xb") as out:
+            digest = _copy(archive, member, out)
+        if digest != sums[name]:
+            raise StudyArchiveError(
+                f"{file}: {name} is damaged (wrong sha256); get the archive again"
+            )
 
 
 def _copied(result: RunResult, store: Store, copy: Store) -> bool:
-    """Copy the last stage of a run and its predictions; return True if it has a stage.
-
-    Args:
-        result: The run.
-        store: The store to copy from.
-        copy: The store to copy to.
-    """
+    """Copy the last stage of a run and its predictions; return True if it has a stage."""
     stage = result.stage
     if stage is None:
         return False
@@ -391,28 +359,8 @@ def _write(stage: Stage, store: Store, mark: Mapping[str, str] | None = None) ->
     )
 
 
-def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Return the content of one file of an archive.
-
-    Raises:
-        StudyArchiveError: If the file is too large to read into memory.
-    """
-    if member.file_size > _LARGEST_NOTE:
-        raise StudyArchiveError(
-            f"{archive.filename}: its file {member.filename!r} has {member.file_size:,} bytes, "
-            f"more than {_LARGEST_NOTE:,}, the largest allowed size"
-        )
-    content = io.BytesIO()
-    _copy(archive, member, content)
-    return content.getvalue()
-
-
 def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, out: IO[bytes]) -> str:
-    """Write one file of an archive to a stream, up to its stated size; return its sha256.
-
-    Raises:
-        StudyArchiveError: If the file is larger than stated, or has an unexpected compression.
-    """
+    """Write one file of an archive to a stream, up to its stated size; return its sha256."""
     if member.compress_type not in _COMPRESSIONS:
         raise StudyArchiveError(
             f"{archive.filename}: its file {member.filename!r} is compressed by a method (number "

@@ -309,10 +309,7 @@ def spell_differences(
 def _plugin_differences(
     stored: Iterable[Mapping[str, Any]], asked: Iterable[Mapping[str, Any]]
 ) -> list[tuple[str, str]]:
-    """Return the plugins of stored and of requested arms whose source is not in both.
-
-    A plugin with the same source under another file name is no difference.
-    """
+    """Return the plugins of stored and of requested arms whose source is not in both."""
     before, now = (
         {_plain(of): path for arm in arms for path, of in arm.items() if path.startswith(_PLUGIN)}
         for arms in (stored, asked)

@@ -212,12 +212,7 @@ def plan_runs(
 
 
 def _longest_first(pending: Sequence[PlannedRun]) -> list[PlannedRun]:
-    """Return runs sorted by the work on their longest chain of waiting runs, the most first.
-
-    The chain of a run is the run, a run that waits for it, and so on. With this order, all slots
-    end at about the same time. Work is the problem's estimate per epoch, which does not depend on
-    the network, so for arms with different networks the order is less good.
-    """
+    """Return runs sorted by the work on their longest chain of waiting runs, the most first."""
     waiting: dict[str, list[tuple[int, int]]] = {}
     """Epoch at which each waiting run starts and its further work, by key of the run it waits
     for.
@@ -243,12 +238,7 @@ def _used(keys: tuple[str, ...], start: int, needs: Iterable[Need]) -> tuple[str
 
 
 def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
-    """Return the length of the chain of untrained teachers that must be trained before a run.
-
-    Args:
-        run: The run that learns from a teacher.
-        trainers: The untrained run that produces a stage, by its final stage key.
-    """
+    """Return the length of the chain of untrained teachers that must be trained before a run."""
     above: set[str] = set()
     learner: Run | None = run
     while learner is not None and learner.teacher is not None:

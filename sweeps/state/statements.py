@@ -50,7 +50,7 @@ class Statement:
     """Number of finished runs of the claim's arms in the last report that `looks` counts."""
     shown: tuple[str, ...] = ()
     """Sets of seeds, and plans of looks, for which a report or planned look used results of the
-    claim; each is written once, the earliest first. Empty in records of an earlier version."""
+    claim; each is written once, the earliest first."""
     extended: Natural = 0
     """Number of times that a report or planned look used other seeds (added, removed, replaced) or
     another plan than all before; `shown` has them."""
@@ -61,7 +61,7 @@ class Statement:
     """Planned looks at the last launch, at which seeds are added until claims are decided; empty if
     there are none."""
     says: str = ""
-    """Sentence of the claim at its first launch; empty in records of an earlier version."""
+    """Sentence of the claim at its first launch."""
     terms: Mapping[str, str] | None = None
     """Parts of the claim by name, such as its metric and margin; None in records of an earlier
     version."""
@@ -124,7 +124,7 @@ def state(study: Study, store: Store) -> None:
         key = statement_key(study, claim)
         before = known.get(key)
         if before is not None:
-            known[key] = replace(before, shown=_shown(before), seeds=study.seeds, plan=plan)
+            known[key] = replace(before, seeds=study.seeds, plan=plan)
             continue
         arms = [arm for arm in claim.that.terms if arm in study.arms]
         runs = [run for arm in arms for run in study.runs_of(arm)]
@@ -144,10 +144,7 @@ def state(study: Study, store: Store) -> None:
 
 
 def _shown_as(study: Study) -> str:
-    """Return the planned looks of a study, or else its seeds, as text; the order is ignored.
-
-    Seeds of a search's confirmation follow the seeds of the search.
-    """
+    """Return the planned looks of a study, or else its seeds, as text; the order is ignored."""
     if study.until is not None:
         return study.until.plan
     seeds = str(sorted(study.seeds))
@@ -155,23 +152,11 @@ def _shown_as(study: Study) -> str:
     return f"{seeds}, confirmed at {sorted(confirm)}" if confirm else seeds
 
 
-def _shown(statement: Statement) -> tuple[str, ...]:
-    """Return `Statement.shown`; for a record of an earlier version, seeds of its last launch."""
-    if statement.shown or not statement.looks:
-        return statement.shown
-    return (statement.plan or str(sorted(statement.seeds)),)
-
-
 def _with_shown(statement: Statement, shown_as: str) -> Statement:
-    """Return a record as it is after a report that uses the given seeds or planned looks.
-
-    Args:
-        statement: The record before the report.
-        shown_as: Seeds or planned looks of the report, from `_shown_as`.
-    """
-    shown = _shown(statement)
+    """Return a record as it is after a report that uses the given seeds or planned looks."""
+    shown = statement.shown
     if shown_as in shown:
-        return replace(statement, shown=shown)
+        return statement
     changed = replace(statement, shown=(*shown, shown_as))
     if not shown:
         return changed
@@ -198,17 +183,7 @@ def _terms(study: Study, claim: Claim) -> dict[str, str]:
 def _changes(
     says: str, terms: Mapping[str, str], seeds: tuple[int, ...], gone: Sequence[Statement]
 ) -> str:
-    """Return how a claim differs from the one that it replaces, as text: `margin 0.02, was 0.01`.
-
-    The replaced claim is one that the study no longer has, with the same sentence, or else with the
-    same metric and an arm in common. The text is empty if no claim was replaced.
-
-    Args:
-        says: Sentence of the claim.
-        terms: Parts of the claim, from `_terms`.
-        seeds: Seeds of the launch.
-        gone: Records of the claims that the study no longer has.
-    """
+    """Return, as text, how a claim differs from the one it replaces: `margin 0.02, was 0.01`."""
     told = [(statement, dict(statement.terms)) for statement in gone if statement.terms]
     alike = [(statement, was) for statement, was in told if statement.says == says] or [
         (statement, was)

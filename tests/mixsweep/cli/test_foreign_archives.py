@@ -1,7 +1,9 @@
 """add: an archive brings the runs of the study that it states, marked, and nothing else."""
 
 import hashlib
+import itertools
 import json
+import shutil
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -16,7 +18,8 @@ from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure, seal
-from sweeps.reading.study_file import StudyError, load_study
+from sweeps.reading.study_file import StudyError, load_study, study_of_launch
+from sweeps.state.archives import StudyArchiveError, add_content, content_of, unpack
 from sweeps.state.ledger import Launch
 from sweeps.study.study import Run
 from tests.mixsweep.cli.trained import train
@@ -252,3 +255,61 @@ def test_predictions_for_a_run_trained_here_are_not_added(
     files["launch.json"] = json.dumps(asdict(Launch.of(study, "run"))).encode()
     assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
     assert not store.predictions.keys()
+
+
+def _of_others() -> dict[str, Files]:
+    other = load_study("digits").runs()[0]
+    key = stage_keys(other.config)[-1]
+    return {
+        "": {},
+        "a stage": stage_file(other),
+        "predictions": {f"store/predictions/{key[:2]}/{key}.bin": b"x"},
+        "statements": {"store/studies/digits/statements.json": b"{}"},
+        "a study": launch_file_of("digits"),
+    }
+
+
+def launch_file_of(study: str) -> Files:
+    """Return the launch of a bundled study, as an archive of it has it."""
+    launch = asdict(Launch.of(load_study(study), "mixsweep run"))
+    return {"launch.json": json.dumps(launch).encode()}
+
+
+IGNORED = {"report/evil.html", "report/figures/a.svg", f"store/failures/{'0' * 32}.json"}
+ODD = {
+    "", *IGNORED, "../evil", "/evil", "store/../evil", "store/states/00/x.bin", "store/identity",
+    "store/leases/harmless.json", "store/stages/00/.hidden", "data/x.json",
+    "store/studies/x/y.json",
+    "evil.html", "store/stages/", "store/stages/0/00.json", "launch.json/x", "SHA256SUMS/x",
+    "store/stages/ab/\x1b[2J.json", "C:\\evil",
+}  # fmt: skip
+
+
+def test_of_all_archives_only_those_with_nothing_foreign_are_added(
+    harmless: Path, tmp_path: Path
+) -> None:
+    run = load_study(str(harmless)).runs()[0]
+    others, damages = _of_others(), {"": {}, **DAMAGES}
+    home, number = tmp_path / "home", 0
+    for foreign, damage, odd in itertools.product(others, damages, sorted(ODD)):
+        if sum(map(bool, (foreign, damage, odd))) > 2:
+            continue
+        files = {**launch_file(harmless), **stage_file(run, **damages[damage]), **others[foreign]}
+        file = zipped(tmp_path / "a.zip", files | ({odd: b"x"} if odd else {}))
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        number += 1
+        is_good = not foreign and not damage and odd in {"", *IGNORED}
+        store = Store(str(home / "store"))
+        try:
+            archive = unpack(file, folder)
+            study = study_of_launch(archive.launch, "a.zip", archive.known)
+            add_content(content_of(archive, study), store, "me")
+        except (StudyArchiveError, StudyError):
+            assert not is_good, (foreign, damage, odd)
+        else:
+            assert is_good, (foreign, damage, odd)
+        assert set(store.keys()) <= {stage_keys(run.config)[-1]}
+        assert not list(tmp_path.rglob("*evil*")), (foreign, damage, odd)
+        shutil.rmtree(home, ignore_errors=True)
+    assert number > 200

@@ -118,7 +118,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "predictions": (
         lambda f: f.update({_any(f, "store/predictions"): b"x"}), "is damaged (wrong sha256)",
     ),
-    "the study": (lambda f: f.update({"launch.json": b"{}"}), "does not describe a study"),
+    "the study": (lambda f: f.update({"launch.json": b"{}"}), "is damaged (wrong sha256)"),
     "a file too few": (lambda f: f.pop(_any(f, "store/stages")), "but not in both"),
     "a file too many": (
         lambda f: f.update({"store/stages/aa/bb.json": b"x"}), "but not in both",
@@ -162,7 +162,7 @@ def test_a_truncated_archive_is_refused(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        pytest.param("launch.json", "more than 268,435,456", marks=pytest.mark.long),
+        pytest.param("launch.json", "unpacks to", marks=pytest.mark.long),
         pytest.param("SHA256SUMS", "unpacks to", marks=pytest.mark.long),
         ("store/bomb", "unpacks to"),
     ],
@@ -262,31 +262,14 @@ def test_the_recorded_command_of_an_earlier_version_is_shared_without_its_passwo
     assert unpack(archive, unpacked).launch.command == OLD_COMMAND.replace("bob:secret", "***")
 
 
-def test_a_report_of_an_earlier_version_with_a_password_is_not_published(
-    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
-) -> None:
-    report, site = launched / "reports" / "signs", tmp_path / "site"
-    assert type_in("report", "signs").return_value == DONE
-    provenance = json.loads((report / "provenance.json").read_text())
-    (report / "provenance.json").write_text(json.dumps(provenance | {"command": OLD_COMMAND}))
-    said = type_in("publish", "--out", str(site))
-    assert isinstance(said.exception, RefusedError)
-    assert "provenance.json has an address that may contain a password" in str(said.exception)
-    assert "secret" not in str(said.exception)
-    assert not site.exists()
-    assert type_in("report", "signs").return_value == DONE
-    assert type_in("publish", "--out", str(site)).return_value == DONE
-
-
 @pytest.mark.parametrize("ends", ["\n", "'\n", ", ", "\n\n"])
-def test_a_report_with_harmless_addresses_is_shared_and_published(
+def test_a_report_with_addresses_is_published(
     launched: Path, tmp_path: Path, type_in: Callable[..., Result], ends: str
 ) -> None:
     file = launched / "reports" / "signs" / "provenance.json"
     assert type_in("report", "signs").return_value == DONE
     text = f"source: https://arxiv.org/abs/2210.13512{ends}claims: s3://bucket/results{ends}"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"study_file": text}))
-    assert type_in("share", "signs", "--out", str(tmp_path / "a.zip")).return_value == DONE
     assert type_in("publish", "--out", str(tmp_path / "site")).return_value == DONE
 
 

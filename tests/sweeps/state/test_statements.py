@@ -159,23 +159,6 @@ def test_a_report_without_results_does_not_count_as_a_look(store: Store) -> None
     assert told(more, store) == ["before the runs"]
 
 
-def test_seeds_of_an_earlier_versions_record_count_as_shown(store: Store) -> None:
-    study = replace(make_study(seeds=(0, 1, 2)), claims=(claim("uniform"),))
-    state(study, store)
-    look(study, store, ended(study, {}))
-    name = f"studies/{study.name}/statements.json"
-    ((_, content),) = store.files.read_present([name])
-    older = {
-        key: {k: v for k, v in one.items() if k != "shown"}
-        for key, one in json.loads(content).items()
-    }
-    store.files.write(name, json.dumps(older).encode())
-    assert told(study, store) == ["before the runs"]
-    more = replace(study, seeds=(0, 1, 2, 3))
-    state(more, store)
-    assert "seeds changed once after a look" in told(more, store)[0]
-
-
 def test_planned_looks_changed_after_a_look_are_reported(store: Store) -> None:
     """The driver had results when it added seeds, although no report existed."""
     first = UntilDecided(at_least=2, at_most=4, looks=2, until="decided")
