@@ -28,10 +28,6 @@ Reference = str | Path | Mapping[str, Any]
 """Name of a bundled study, path of a study file, or a mapping with its keys."""
 
 
-_COLUMNS, _ROWS = 120, 60
-"""Largest size of the main table in the text form of results, in characters and lines."""
-
-
 class Results:
     """The stored results of a study, read once; each table and figure is computed on access.
 
@@ -59,16 +55,14 @@ class Results:
         self._store = request.store
 
     def __repr__(self) -> str:
-        """Return a text with the number of finished runs and the main table."""
-        from mixsweep.cli.terminal_table import fitted
-        from reports.tables.table import tabulate
+        """Return the number of finished runs, and what they show on one screen."""
+        from reports.pages.build import report_screen
 
         done = sum(result.outcome == "complete" for result in self.stored)
         head = f"{self.study.name}: {done} of {len(self.stored)} runs are finished"
         if not done:
             return head
-        table = tabulate(self.study, self.stored).markdown()
-        return f"{head}\n{fitted(table, _COLUMNS, _ROWS)}"
+        return f"{head}\n{report_screen(self.study, self.stored)}"
 
     @cached_property
     def arms(self) -> "pd.DataFrame":

@@ -41,8 +41,8 @@ class Conclusion:
     """The recorded report of a finished study: its folder and its text."""
 
     folder: Path
-    markdown: str
-    """Text of the report for the console."""
+    screen: str
+    """Text of the report for the terminal."""
 
 
 def keep(request: Request, results: Sequence[RunResult], report: "Report") -> None:
@@ -64,7 +64,7 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
         content = {
             "evidence": evidence,
             "folder": report.folder.name,
-            "markdown": report.markdown,
+            "screen": report.screen,
         }
         write_durably(file, seal(content))
 
@@ -86,7 +86,7 @@ def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
         folder = _file(request).with_name(content["folder"])
         if content["evidence"] != _evidence(request, results, folder):
             return None
-        return Conclusion(folder=folder, markdown=str(content["markdown"]))
+        return Conclusion(folder=folder, screen=str(content["screen"]))
     except (OSError, UnreadableError, ValueError, KeyError, TypeError):
         return None  # missing or damaged: the launch writes it again
 

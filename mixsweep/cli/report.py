@@ -14,7 +14,6 @@ from mixsweep.cli.ending import Ending
 from mixsweep.cli.options import LocalPath
 from mixsweep.cli.recorded_line import command_line, program
 from mixsweep.cli.request import DONE, SOME_FAILED, Request, on_study
-from mixsweep.cli.terminal_table import show_table
 from sweeps.state.results import RunResult, ended_on_budget, read_predictions
 from sweeps.state.statements import look, statements_of
 from sweeps.study.study import Study
@@ -48,10 +47,11 @@ def report(request: Request, out: Path | None, watch: bool) -> int:
         written, _ = write_report(request, request.grown, results, out)
     if any(result.outcome == "missing" for result in results):
         request.say_elsewhere()
-    show_table(written.markdown)
+    click.echo(written.screen)
     return conclude(request, results, written)
 
 
+_MOST_UNFINISHED = 4
 _SETTLED = {"complete", "diverged"}
 _LOOK_EVERY = 10.0
 """Seconds between two reads of the store with `--watch`."""
@@ -161,9 +161,11 @@ def conclude(
     if (reason := ended_on_budget(request.study, results)) is not None:
         click.echo(f"{request.study.name}: the study {reason}", err=True)
     unfinished = [result for result in results if result.outcome != "complete"]
-    for result in unfinished:
+    for result in unfinished[:_MOST_UNFINISHED]:
         reason = result.failure.message if result.failure else "not trained yet"
         click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
+    if (more := len(unfinished) - _MOST_UNFINISHED) > 0:
+        click.echo(f"... {more} more runs are not complete; see the report", err=True)
     click.echo(f"report    {report.folder / 'report.html'}", err=True)
     tracked = request.home.shown_tracking if request.home.tracking else _pages(request)
     click.echo(f"tracking  {tracked}", err=True)

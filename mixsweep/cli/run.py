@@ -26,7 +26,6 @@ from mixsweep.cli.recorded_line import command_line
 from mixsweep.cli.report import conclude, write_report
 from mixsweep.cli.request import SOME_FAILED, RefusedError, Request, on_studies
 from mixsweep.cli.sync import bringing_up_to_date, log_network, open_tracker, settled_if_cut
-from mixsweep.cli.terminal_table import show_table
 from mixup_core.addresses import web_address
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
@@ -143,7 +142,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         is_over = study.search is None and (not plan.pending or ended is not None)
         if is_over and (left := recall(request, stored := request.results())) is not None:
             ending.report = left.folder
-            show_table(left.markdown)
+            click.echo(left.screen)
             return conclude(request, stored, left, is_inline=is_inline)
         if not is_over:
             require_room(request, plan)
@@ -200,7 +199,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             _close(tracker, source, store)
         if tracker.trouble is None:
             keep(request, results, report)
-    show_table(report.markdown)
+    click.echo(report.screen)
     if tracker.trouble is not None:
         click.echo(f"tracking is incomplete: {tracker.trouble}", err=True)
         click.echo(f"when the cause is fixed, run: {request.spell('sync')}", err=True)

@@ -22,9 +22,11 @@ from reports.figures.series import draw_series
 from reports.numbers.predicted import Predicted, ReadPredictions, gather_predictions
 from reports.numbers.provenance import describe, spell_origin
 from reports.numbers.runs import arrange, copies, primary_of, runs_csv
+from reports.numbers.spelling import escape_markdown
 from reports.numbers.verdicts import varied_verdicts, verdicts_of
 from reports.pages.files import Content, replace_files
 from reports.pages.page import render_page
+from reports.pages.screen import conclusion, findings, screen
 from reports.pages.shelf import holds_report
 from reports.tables.captions import FIXED_ARMS, Selection
 from reports.tables.crossed import crossed_table
@@ -68,8 +70,10 @@ class Report:
     """A report that was written to a folder: its files, main table, and text for the console."""
 
     table: Table
+    screen: str
+    """What the study found, on one screen: sentences, main table, caption and warnings."""
     markdown: str
-    """Tables for the console, as Markdown: verdicts, main table, and others that are short."""
+    """The conclusion, then the verdicts, main table and short tables, as Markdown."""
     folder: Path
     files: tuple[Path, ...]
     """All files written, sorted; they are below `folder`."""
@@ -80,6 +84,7 @@ class Draft:
     """The content of a study's report, before it is written to files."""
 
     table: Table
+    screen: str
     markdown: str
     contents: Mapping[str, Content]
     """Content of each file, by its path below the folder of the report."""
@@ -118,6 +123,7 @@ class Draft:
                 path.unlink()
         return Report(
             table=self.table,
+            screen=self.screen,
             markdown=self.markdown,
             folder=out,
             files=tuple(out / name for name in sorted(self.contents)),
@@ -197,9 +203,11 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     }
     for listing in listings:
         texts |= {f"{listing.name}.md": listing.markdown(), f"{listing.name}.csv": listing.csv()}
+    told = conclusion(findings(parts.study, table, verdicts))
     page = render_page(
         parts.study,
         table,
+        told,
         figures,
         provenance,
         leading=claims,
@@ -222,8 +230,10 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     }  # fmt: skip
     return Draft(
         table=table,
+        screen=screen(parts.study, table, verdicts),
         markdown="\n".join(
             [
+                escape_markdown(" ".join(told)) + "\n",
                 *_blocks(claims),
                 table.markdown(),
                 *_blocks([listing for listing in listings if not listing.is_long]),
@@ -257,6 +267,15 @@ def report_table(
         describe(study, ordered, selection_rule="", data_checksums={}, command="", history=history)
     )
     return _tabulated(parts, origin, _predicted(parts, predictions))
+
+
+def report_screen(study: Study, results: Sequence[RunResult]) -> str:
+    """Return what a study found on one screen, without claims about stored predictions."""
+    parts = _parts(study, results, None)
+    predicted = study.problem.measuring.predicted
+    verdicts = verdicts_of(parts.study, arrange(parts.study, parts.results))
+    told = [verdict for verdict in verdicts if verdict.claim.that.metric not in predicted]
+    return screen(parts.study, _tabulated(parts, "", None), told)
 
 
 def draw_report(

@@ -11,7 +11,9 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from mixup_core.config.written_forms import flatten
 from reports.figures.canvas import Figure
+from reports.tables.captions import spell_settings
 from reports.tables.listings import Listing
 from reports.tables.table import Table
 from sweeps.study.study import Study, spell_seeds
@@ -38,6 +40,7 @@ class Page:
 def render_page(  # noqa: PLR0913  what a page is made of
     study: Study,
     table: Table,
+    conclusion: Sequence[str],
     figures: Sequence[Figure],
     provenance: Mapping[str, Any],
     *,
@@ -51,6 +54,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
     Args:
         study: The study.
         table: The main table of the study.
+        conclusion: What the study found, in sentences (`reports.pages.screen.conclusion`).
         figures: Figures, inserted as SVG.
         provenance: Result of `reports.numbers.provenance.describe`; all times on the page come from
             here.
@@ -73,12 +77,13 @@ def render_page(  # noqa: PLR0913  what a page is made of
         values={
             "study": study,
             "table": table,
+            "conclusion": conclusion,
             "leading": leading,
             "listings": listings,
             "minutes": {a: _minutes_per_run(study, a, provenance["runs"]) for a in study.arms},
             "figures": figures,
             "downloads": {} if files is None else files,
-            "facts": _facts(provenance),
+            "facts": {**_run_of(study), **_facts(provenance)},
             "num_runs": len(provenance["runs"]),
             "source": provenance["source"],
             "pages": pages,
@@ -110,6 +115,20 @@ def _addressed(content: str | bytes, kind: str) -> Iterator[str]:
     plain = content.encode() if isinstance(content, str) else content
     for start in range(0, len(plain), _PIECE):
         yield base64.b64encode(plain[start : start + _PIECE]).decode()
+
+
+def _run_of(study: Study) -> dict[str, str]:
+    """Return what was run: arms, data, epochs and networks."""
+    flats = [flatten(config) for config in study.arms.values()]
+    networks = dict.fromkeys(str(flat["model.name"]) for flat in flats if "model.name" in flat)
+    epochs = sorted({config.epochs for config in study.arms.values()})
+    facts = {
+        "arms": f"{len(study.arms)}: {', '.join(study.arms)}",
+        "data": spell_settings(study, study.headline),
+        "network": ", ".join(networks),
+        study.problem.axis.unit + "s": ", ".join(map(str, epochs)),
+    }
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:

@@ -57,7 +57,7 @@ def check(study: Study, results: tuple[RunResult, ...]) -> Checked:
     )
     page = Checked()
     figures = tuple(draw(study, results).values())
-    pieces = render_page(study, table, figures, found, files={"table.csv": table.csv()})
+    pieces = render_page(study, table, (), figures, found, files={"table.csv": table.csv()})
     page.feed("".join(pieces))
     page.close()
     assert page.open == []
@@ -156,7 +156,7 @@ def test_the_page_embeds_its_files_for_download(
     assert content == tabulate(study, results).csv()
 
 
-def test_claims_are_shown_before_the_results(
+def test_the_conclusion_comes_before_the_results_and_claims_after_them(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     claim = Claim(
@@ -166,7 +166,9 @@ def test_claims_are_shown_before_the_results(
     study = replace(study, claims=(claim,))
     report = draft_report(study, results, data_checksums={}, command="x").write(tmp_path / "r")
     page, table = ((report.folder / name).read_text() for name in ("report.html", "table.md"))
-    assert page.index("Uniform has less error") < page.index("<h2>Results</h2>")
+    lead = page.index("Test error is lower for uniform than for erm, by ")
+    assert lead < page.index("<h2>Results</h2>") < page.index("<h2>What was run</h2>")
+    assert page.index("<h2>What was run</h2>") < page.index("Uniform has less error")
     assert table.index("Uniform has less error") < table.index("| arm ")
     assert "holds" in (report.folder / "verdicts.csv").read_text()
 
@@ -177,7 +179,7 @@ def test_a_page_is_produced_in_small_pieces_and_can_be_read_twice() -> None:
     found = describe(study, (), selection_rule="none", data_checksums={}, command="mixsweep run x")
     svg = b'<svg width="9pt">' + bytes(range(256)) * 4096
     figure = Figure(name="f", title="f", caption="c", svg=svg, png=b"", numbers="")
-    page = render_page(study, table, (figure,), found, files={"runs.csv": "ü" * 100_000})
+    page = render_page(study, table, (), (figure,), found, files={"runs.csv": "ü" * 100_000})
     pieces = list(page)
     assert max(map(len, pieces)) < len(svg) / 10
     text = "".join(pieces)
@@ -198,7 +200,7 @@ def test_figures_with_one_or_several_panels_are_scaled_equally(
         figures[0], svg=b'<svg width="250.5pt" height="9pt" viewBox="0 0 250.5 9"/>', strips=()
     )
     table = tabulate(study, results)
-    page = "".join(render_page(study, table, (*figures, single), found, files={}))
+    page = "".join(render_page(study, table, (), (*figures, single), found, files={}))
     widest = [int(width) for width in re.findall(r'class="drawn" style="max-width:(\d+)pt"', page)]
     assert sorted(widest) == sorted(round(1.7 * f.width) for f in (*figures, single))
     assert min(widest) == round(1.7 * 250.5)

@@ -1,0 +1,188 @@
+"""Screen: sentences are never stronger than verdicts, and the end of a run fits on one screen."""
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mixup_core.records import EpochRecord
+from mixup_core.store.manifests import EpochFacts, Failure, Stage
+from reports.numbers.runs import arrange
+from reports.numbers.spelling import upper_first
+from reports.numbers.verdict import Verdict
+from reports.numbers.verdicts import verdicts_of
+from reports.pages.screen import COLUMNS, LINES, conclusion, findings, screen
+from reports.tables.table import Table, tabulate
+from sweeps.machine.terminal_text import width_of
+from sweeps.state.results import RunResult
+from sweeps.study.added_arm import name_of_confirmation
+from sweeps.study.claims import Claim, StatedComparison
+from sweeps.study.study import Run, Study
+from tests.bundled import bundled
+from tests.reports.synthetic import finish, make_study
+
+PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
+FOLDERS = sorted(
+    file.parent for file in PUBLISHED.glob("*/runs.csv") if file.with_name("table.csv").exists()
+)
+_TOLD = re.compile(
+    r"(?P<label>.+) is (?P<word>lower|higher) for (?P<first>.+) than for (?P<second>.+?), by "
+)
+
+
+def _result(run: Run, row: Mapping[str, str] | None, metrics: Sequence[str]) -> RunResult:
+    """Return a result whose every epoch has the values of a row of `runs.csv`."""
+    if row is None or row["outcome"] != "complete":
+        failure = Failure(run_key=run.key, kind="failed", message="lost", epoch=0, attempts=1)
+        return RunResult(run=run, stage=None, failure=failure)
+    values = {name: float(row[name]) for name in metrics if row.get(name)}
+    epochs = range(run.config.epochs)
+    stage = Stage(
+        key=run.key,
+        records=tuple(EpochRecord(epoch=epoch, metrics=values) for epoch in epochs),
+        facts=tuple(EpochFacts(seconds=1.0, stored_at_ms=epoch) for epoch in epochs),
+        environment={},
+        state=None,
+    )
+    return RunResult(run=run, stage=stage, failure=None)
+
+
+def read(folder: Path) -> tuple[Study, tuple[RunResult, ...]]:
+    with (folder / "runs.csv").open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    study = bundled(folder.name.removesuffix("-jpeg"))
+    names = {row["arm"] for row in rows}
+    own = {arm: name_of_confirmation(arm) for arm in study.arms}
+    by_run = {(row["arm"], row["seed"]): row for row in rows}
+    if study.search is not None:
+        seeds = study.search.strategy.confirm_seeds or study.seeds
+        study = replace(study, search=None, seeds=seeds)
+    results = tuple(
+        _result(
+            run,
+            by_run.get((own[run.arm] if own[run.arm] in names else run.arm, str(run.seed))),
+            list(study.problem.metrics),
+        )
+        for run in study.runs()
+    )
+    return study, results
+
+
+def decided(study: Study, table: Table, verdicts: Sequence[Verdict]) -> set[tuple[Any, ...]]:
+    """Return metric, word and arms of each decided comparison."""
+    words = {"less": "lower", "greater": "higher"}
+    found: set[tuple[Any, ...]] = set()
+    for that in (v.claim.that for v in verdicts if v.verdict == "holds"):
+        if that.margin is None and that.times == 1 and that.relation in words:
+            label = study.problem.metric(that.metric).label
+            found.add((label, words[that.relation], that.left, that.right))
+    for row in table.printed:
+        if row.compared is not None and row.compared.p is not None and row.compared.p <= 0.05:
+            word = "lower" if row.compared.comparison.difference < 0 else "higher"
+            found.add((table.shown.label, word, row.title, table.baseline))
+            assert not (row.compared.low or 0) <= 0 <= (row.compared.high or 0)
+    return {(upper_first(label), *rest) for label, *rest in found}
+
+
+def assert_never_stronger(study: Study, table: Table, verdicts: Sequence[Verdict]) -> None:
+    """Require that each sentence which orders two arms follows from a decided comparison."""
+    known, found = decided(study, table, verdicts), findings(study, table, verdicts)
+    intervals: dict[str | None, set[str]] = {}
+    for finding in found:
+        told = _TOLD.match(finding.sentence)
+        assert told is None or tuple(told.groups()) in known
+        assert (told is not None) == (finding.kind in {"lower", "higher"}), finding
+        own = intervals.setdefault(finding.arm, set())
+        own |= set(re.findall(r" \[-?[0-9][^]]*\]", finding.sentence))
+    intervals.pop(None, None)
+    assert all(len(own) <= 1 for own in intervals.values()), "one difference has one interval"
+    for finding, verdict in zip(found, verdicts, strict=False):
+        is_told = finding.kind in {"lower", "higher"} or verdict.verdict in finding.claim
+        assert is_told, finding
+    named = {str(finding.arm) for finding in found if finding.kind in {"lower", "higher"}}
+    for text in conclusion(found):
+        if text.startswith("Significantly"):
+            arms = text.partition(": ")[2].rpartition(" (")[0].partition(" and ")[0].split(", ")
+            assert set(arms) <= named
+
+
+def assert_fits(text: str) -> None:
+    lines = text.splitlines()
+    assert len(lines) <= LINES
+    assert max(map(width_of, lines)) <= COLUMNS
+    assert not any(first == second == "" for first, second in pairwise(lines))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_screen_of_a_published_study_fits_and_is_never_stronger_than_its_verdicts(
+    folder: Path,
+) -> None:
+    study, results = read(folder)
+    table = tabulate(study, results)
+    verdicts = verdicts_of(study, arrange(study, results))
+    assert_never_stronger(study, table, verdicts)
+    assert_fits(screen(study, table, verdicts))
+
+
+def test_readme_shows_the_screen_of_the_published_quickstart() -> None:
+    study, results = read(PUBLISHED / "quickstart")
+    text = screen(study, tabulate(study, results), verdicts_of(study, arrange(study, results)))
+    shown = text.rpartition("\n\n")[0]
+    assert f"{shown}\n...\nreport " in (PUBLISHED.parents[1] / "README.md").read_text("utf-8")
+
+
+errors = st.floats(0, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    values=st.lists(errors | st.sampled_from([0.1, 0.2]) | st.none(), min_size=15, max_size=15),
+    seeds=st.integers(1, 5),
+    pairs=st.lists(
+        st.tuples(
+            st.sampled_from(["less", "greater", "within", "at_most"]),
+            st.permutations(["erm", "midpoint", "uniform"]),
+        ),
+        max_size=5,
+    ),
+)
+def test_no_sentence_is_stronger_than_its_verdict(
+    values: list[float | None], seeds: int, pairs: list[tuple[str, list[str]]]
+) -> None:
+    claims = tuple(
+        Claim(
+            says=f"claim {number}",
+            source="ours",
+            that=StatedComparison(
+                metric="test/error",
+                margin=0.01 if relation in {"within", "at_most"} else None,
+                **{relation: (arms[0], arms[1])},
+            ),
+        )
+        for number, (relation, arms) in enumerate(pairs)
+    )
+    study = replace(make_study(seeds=tuple(range(seeds))), claims=claims)
+    results = tuple(
+        finish(run, value) if value is not None else finish(run, epochs=0, failure="lost")
+        for run, value in zip(study.runs(), values, strict=False)
+    )
+    table = tabulate(study, results)
+    verdicts = verdicts_of(study, arrange(study, results))
+    assert_never_stronger(study, table, verdicts)
+    assert_fits(screen(study, table, verdicts))
+
+
+def test_a_study_with_many_arms_and_long_names_fits() -> None:
+    study = make_study(("erm", *(f"arm {'with a long name ' * 4}{n}" for n in range(60))))
+    results = tuple(finish(run) for run in study.runs())
+    text = screen(study, tabulate(study, results), ())
+    assert_fits(text)
+    assert "more arms in the report" in text
+    assert "of 60 arms)" in text
