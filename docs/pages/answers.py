@@ -27,7 +27,7 @@ from docs.pages.published import PUBLISHED, Published, latest_report, provenance
 from mixup_core.config.written_forms import flatten
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from reports.numbers.verdict import Verdict, claim_test
-from reports.tables.verdicts import spell_compared, spell_numbers, spell_threshold
+from reports.tables.claim_tables import spell_compared, spell_numbers, spell_threshold
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study

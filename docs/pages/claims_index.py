@@ -25,12 +25,12 @@ from docs.pages.published import (
     written_claims,
 )
 from mixup_core.problem import problem_named
+from reports.numbers.judging import judge
 from reports.numbers.reachable import planned_seeds, reachable
 from reports.numbers.runs import measures_of
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid, spell_p
 from reports.numbers.verdict import Verdict
-from reports.numbers.verdicts import judge
-from reports.tables.verdicts import spell_compared, spell_numbers
+from reports.tables.claim_tables import spell_compared, spell_numbers
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from docs.pages.published import PUBLISHED, latest_report
 from reports.numbers.claim_looks import ends_if_measured, reached
+from reports.numbers.judging import judge
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
-from reports.numbers.verdicts import judge
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.until_decided import UntilDecided
 

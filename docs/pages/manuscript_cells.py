@@ -10,7 +10,7 @@ from typing import Any
 from mixup_core.problem import Problem
 from reports.numbers.spelling import DASH, escape_markdown
 from reports.numbers.summary import Summary, prediction_interval
-from reports.tables.verdicts import spell_compared, spell_judged
+from reports.tables.claim_tables import spell_compared, spell_judged
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 

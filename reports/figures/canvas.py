@@ -22,7 +22,6 @@ from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator
 
 from mixup_core.problem import Axis, Metric
 from mixup_core.records import EpochRecord
-from reports.figures.strips import Strip, strips_of
 from reports.tables.table import Table
 
 if TYPE_CHECKING:
@@ -78,6 +77,29 @@ _WIDE = 1e3
 
 _MARGIN = 0.05
 """Margin of a logarithmic axis below its smallest value, as a fraction of the range."""
+
+_MOST_STRIPS = 60
+"""Largest number of strips with a tooltip in one panel. If more positions have a text, this many of
+them are chosen, evenly spaced.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strip:
+    """A vertical strip of a figure, with a text as its tooltip.
+
+    A web page shows the text of the strip while the mouse pointer is over the strip.
+    """
+
+    left: float
+    """Left edge as a fraction of the figure's width, in [0, 1]; `width` is in the same unit."""
+    top: float
+    """Top edge as a fraction of the figure's height, in [0, 1]; `height` is in the same unit."""
+    width: float
+    height: float
+    said: str
+    """Text of the tooltip; it may have several lines."""
+
 
 Told = tuple[Axes, Mapping[float, str]]
 """A panel, and the tooltip texts for positions along its horizontal axis."""
@@ -168,11 +190,7 @@ def place_of(record: EpochRecord, axis: Axis) -> float | None:
 
 
 def numbers_of(summary: Any) -> dict[str, Any]:
-    """Return a metric's number of seeds, mean and interval as cells of a CSV row, by column.
-
-    Args:
-        summary: Summary of the metric; if it is None, all cells are None.
-    """
+    """Return a metric's number of seeds, mean and interval as cells of a CSV row, by column."""
     names = ("n", "mean", "ci_low", "ci_high")
     return {name: getattr(summary, name, None) for name in names}
 
@@ -192,12 +210,7 @@ def spell_counts(table: Table) -> str:
 
 
 def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
-    """Return an empty matplotlib figure and its panels, in rows of about equally many panels.
-
-    Args:
-        count: Number of panels, at least 1.
-        height: Height of a row in inches.
-    """
+    """Return an empty matplotlib figure and its panels, in rows of about equally many panels."""
     rows = math.ceil(count / _MOST_ABREAST)
     columns = math.ceil(count / rows)
     size = PANEL_INCHES * max(1.3, columns), 0.5 + height * rows
@@ -235,12 +248,6 @@ def scale_values(
     Percent axes are limited to 0 to 100, even where bands or intervals reach further. The axis of
     any other metric is logarithmic if all values are positive and span three decades. It then
     starts near the smallest value, and an interval that reaches 0 is cut at the edge of the panel.
-
-    Args:
-        axes: A panel.
-        metric: The metric shown.
-        values: All values that the panel shows, without intervals, in the unit shown.
-        across: Whether the metric is on the horizontal axis.
     """
     axis = axes.xaxis if across else axes.yaxis
     limit = axes.set_xlim if across else axes.set_ylim
@@ -264,10 +271,6 @@ def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
     """Return a caption's sentence on how intervals are cut on a figure's logarithmic axes.
 
     It is empty if no panel has a logarithmic axis.
-
-    Args:
-        panels: The panels of the figure.
-        across: If True, look at the horizontal axes; otherwise at the vertical ones.
     """
     scales = {axes.get_xscale() if across else axes.get_yscale() for axes in panels}
     if "log" not in scales:
@@ -390,3 +393,26 @@ def _leave_room(axis: Scaled, places: Sequence[float]) -> bool:
         letters * math.log(right / left) / math.log(high / low) > 1 + (mine + theirs) / 2
         for (left, mine), (right, theirs) in pairwise(zip(places, lengths, strict=True))
     )
+
+
+def strips_of(canvas: Canvas, axes: Axes, places: Mapping[float, str]) -> Iterator[Strip]:
+    """Yield a strip for each position of a panel that has a tooltip text, at most 60 strips.
+
+    A strip reaches halfway to the next position on either side. Edges are rounded, so that machines
+    with slightly different fonts produce the same page.
+    """
+    if not places:
+        return
+    count, every = min(len(places), _MOST_STRIPS), list(places)
+    kept = [every[(number + 1) * len(every) // count - 1] for number in range(count)]
+    box, width, low = axes.get_position(), canvas.bbox.width, axes.get_ylim()[0]
+    at = [axes.transData.transform((place, low))[0] / width for place in kept]
+    bounds = [box.x0, *((left + right) / 2 for left, right in pairwise(at)), box.x1]
+    for place, (left, right) in zip(kept, pairwise(bounds), strict=True):
+        yield Strip(
+            left=round(float(left), 4),
+            top=round(float(1 - box.y1), 4),
+            width=round(float(right - left), 4),
+            height=round(float(box.height), 4),
+            said=places[place],
+        )

@@ -128,12 +128,6 @@ def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up:
 
     The inputs are x_1 (horizontal) and x_2 (vertical). A run predicts class 1 to the left of its
     boundary. Values are in [0, 1]; the shape is (up, across).
-
-    Args:
-        boundaries: For each run, x_1 of the boundary between its two classes, by x_2; interpolated
-            linearly.
-        across: x_1 of each column of cells.
-        up: x_2 of each row of cells, between the smallest and the largest x_2 of the boundaries.
     """
     places = [
         np.interp(up, sorted(boundary), [boundary[height] for height in sorted(boundary)])

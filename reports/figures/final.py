@@ -21,7 +21,7 @@ from reports.figures.canvas import (
     styled,
     wrapped,
 )
-from reports.figures.colours import Look
+from reports.figures.colours import Styles
 from reports.numbers.families import Member
 from reports.numbers.runs import measure_of, values_of
 from reports.numbers.shares import Measure
@@ -37,7 +37,7 @@ def draw_finals(
     study: Study,
     arranged: Mapping[str, Mapping[int, RunResult]],
     table: Table,
-    looks: Mapping[str, Look],
+    styles: Styles,
 ) -> Figure | None:
     """Return the figure of the runs' final values by arm; None if no run is complete.
 
@@ -46,7 +46,7 @@ def draw_finals(
             and, if this is a fraction of images (such as the error), on their number.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
         table: The main table of the same results.
-        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
+        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     names = {row.arm: name for row, (name, *_) in zip(table.printed, table.cells, strict=True)}
     found = values_of(arranged, table.metric, table.readout)
@@ -80,7 +80,7 @@ def draw_finals(
         )
         drawn = canvas.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, (what, values) in zip(drawn, panels.items(), strict=True):
-            colours = {arm: looks[arm][0] for arm in finals if arm in means[what]}
+            colours = {arm: styles[arm][0] for arm in finals if arm in means[what]}
             _draw_dots(axes, list(finals), values, means[what], shown.scale, colours)
             axes.grid(visible=False, axis="y")
             axes.xaxis.set_major_locator(MaxNLocator(nbins=6))

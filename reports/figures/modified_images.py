@@ -34,13 +34,6 @@ _CPU = torch.device("cpu")
 def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
     """Return the first images of epoch 0, augmented and mixed, and the mixing weight lam of each.
 
-    Args:
-        config: Configuration of the run that trains on the images.
-        count: Number of images; at most one batch is returned.
-
-    Returns:
-        (count, channels, height, width), float32, normalised, and (count,), float32.
-
     Raises:
         DataError: If the dataset is not on this machine.
     """
@@ -58,10 +51,6 @@ def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
 
 def draw_modified_images(study: Study, count: int = 6) -> Drawn:
     """Return a figure with a row of images for each arm, augmented and mixed as in training.
-
-    Args:
-        study: A study that trains on images; each row shows its first seed.
-        count: Number of images in a row.
 
     Raises:
         ValueError: If the study does not train on images.

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from mixup_core.problem import Metric
 from reports.figures.canvas import Figure, finished, styled
 from reports.numbers.comparison import Comparison, compare
-from reports.numbers.holm import holm
+from reports.numbers.families import holm
 from reports.numbers.runs import measures_of, values_of
 from reports.numbers.spelling import spell_csv, spell_heading, spell_number
 from reports.numbers.summary import summarise

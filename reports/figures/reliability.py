@@ -1,6 +1,5 @@
 """Reliability diagram: accuracy against confidence, and the number of images in each bin."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ from matplotlib.figure import Figure as Canvas
 from numpy.typing import NDArray
 
 from reports.figures.canvas import PANEL_INCHES, Figure, finished, legend, styled
-from reports.figures.colours import Look
+from reports.figures.colours import Styles
 from reports.numbers.calibration import NUM_BINS, Reliability
 from reports.numbers.predicted import Predicted, PredictedArm
 from reports.numbers.spelling import spell_csv
@@ -18,7 +17,7 @@ _FEWEST_IMAGES = 10
 """A bin with fewer images is not drawn, because its accuracy is too noisy."""
 
 
-def draw_reliability(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
+def draw_reliability(predicted: Predicted, styles: Styles) -> Figure | None:
     """Return a figure of accuracy against confidence by arm, before and after temperature scaling.
 
     The result is None if no predictions are stored. Only the first eight arms are drawn; the CSV
@@ -26,7 +25,7 @@ def draw_reliability(predicted: Predicted, looks: Mapping[str, Look]) -> Figure 
 
     Args:
         predicted: Measures of the arms' runs, computed from predictions.
-        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
+        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     if not predicted.arms:
         return None
@@ -49,7 +48,7 @@ def draw_reliability(predicted: Predicted, looks: Mapping[str, Look]) -> Figure 
             for arm in shown:
                 own = [r for r in records if r["arm"] == arm and r["shown"] == kind]
                 full = [r for r in own if r["images"] >= _FEWEST_IMAGES * r["n"]]
-                colour, dashes = looks[arm]
+                colour, dashes = styles[arm]
                 above.plot(
                     [100 * r["confidence"] for r in full],
                     [100 * r["accuracy"] for r in full],

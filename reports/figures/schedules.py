@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from mixup_core.config.written_forms import spelled
 from mixup_core.laws import Law
 from reports.figures.canvas import PANEL_INCHES, Figure, finished, styled
-from reports.figures.colours import Look
+from reports.figures.colours import Styles
 from reports.numbers.spelling import spell_csv
 from sweeps.study.study import Study
 
@@ -22,14 +22,14 @@ LEVELS = (0.05, 0.5, 0.95)
 _COLUMNS = 3
 
 
-def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
+def draw_schedules(study: Study, styles: Styles) -> tuple[Figure, ...]:
     """Return the figure of the quantiles of lam in each epoch, for arms that change the law of lam.
 
     The result is an empty tuple if no arm changes the law during training.
 
     Args:
         study: Study with these arms.
-        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
+        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     laws = {arm: _laws(study, arm) for arm in study.arms}
     changing = {arm: of_arm for arm, of_arm in laws.items() if len(set(of_arm)) > 1}
@@ -39,7 +39,7 @@ def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...
     with styled():
         return (
             finished(
-                _draw(drawn, looks),
+                _draw(drawn, styles),
                 name="schedules",
                 title="Schedules of the mixing weight",
                 caption="Mixing weight lam in each epoch, for the arms whose law changes. Line: "
@@ -75,7 +75,7 @@ def _quantiles(laws: tuple[Law, ...]) -> list[tuple[float, ...]]:
     return [known[law] for law in laws]
 
 
-def _draw(drawn: Mapping[str, list[tuple[float, ...]]], looks: Mapping[str, Look]) -> Canvas:
+def _draw(drawn: Mapping[str, list[tuple[float, ...]]], styles: Styles) -> Canvas:
     columns = min(_COLUMNS, len(drawn))
     rows = -(-len(drawn) // columns)
     canvas = Canvas(
@@ -85,7 +85,7 @@ def _draw(drawn: Mapping[str, list[tuple[float, ...]]], looks: Mapping[str, Look
     for axes, (arm, of_arm) in zip(panels, drawn.items(), strict=False):
         edges = list(range(len(of_arm) + 1))
         low, median, high = ([*line, line[-1]] for line in zip(*of_arm, strict=True))
-        colour = looks[arm][0]
+        colour = styles[arm][0]
         axes.fill_between(edges, low, high, step="post", color=colour, alpha=0.25, linewidth=0)
         axes.step(edges, median, where="post", color=colour)
         axes.set_title("\n".join(textwrap.wrap(arm, 28)), fontsize=8)

@@ -13,7 +13,7 @@ from matplotlib.transforms import Bbox
 from mixup_core.config.building import with_values
 from mixup_core.keys import stage_keys
 from reports.figures.canvas import PANEL_INCHES, Figure, finished, styled
-from reports.figures.colours import Look
+from reports.figures.colours import Styles
 from reports.figures.parameter_axis import (
     MARGIN,
     Edge,
@@ -24,27 +24,17 @@ from reports.figures.parameter_axis import (
     mark,
     place,
 )
-from reports.figures.search_points import POINTS, WINNER, numbers_of, spell_seeds
 from reports.numbers.spelling import spell_csv
 from reports.tables.searched import Searched
 from sweeps.study.search import Point, Search
 from sweeps.study.space import Categorical, Parameter, Space
 
 
-def draw_map(
-    searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]
-) -> Figure | None:
+def draw_map(searched: Searched, complete: Sequence[Point], styles: Styles) -> Figure | None:
     """Return a figure of the points of a search in the plane of two of its parameters.
 
     Colour and text show the mean of the metric that selects the winner. The result is None if fewer
     than two parameters have numbers as values, or no complete point has values of both parameters.
-
-    Args:
-        searched: The points of the search and their results.
-        complete: The points to draw, all of them complete.
-        looks: Colour and dashes (`reports.figures.colours.arm_looks`) of each arm of the study
-            file. If all points at the lowest (or highest) value of the horizontal parameter compute
-            the same results as an arm, the map names this arm at that edge.
     """
     plane = _plane(searched.search.space)
     if plane is None:
@@ -73,7 +63,7 @@ def draw_map(
             axes.axvspan(outer, inner, color=colours(norm(mean)), linewidth=0)
             axes.annotate(
                 arm, (inner, 0.5), xycoords=axes.get_xaxis_transform(), rotation=90, va="center",
-                ha="left" if edge == "low" else "right", fontsize=8, color=looks[arm][0],
+                ha="left" if edge == "low" else "right", fontsize=8, color=styles[arm][0],
             )  # fmt: skip
         beside = []
         for mean, point in sorted(zip(means, shown, strict=True), key=itemgetter(0)):
@@ -160,13 +150,7 @@ def _edges(searched: Searched, across: Parameter) -> dict[Edge, str]:
 
 
 def _final_key(search: Search, fixed: Mapping[str, Any], which: int) -> str | None:
-    """Return the final stage key of one point; None if its values contradict each other.
-
-    Args:
-        search: The search.
-        fixed: Values of some parameters, by path.
-        which: Value of all other parameters: 0 for the lowest, -1 for the highest.
-    """
+    """Return the final stage key of one point; None if its values contradict each other."""
 
     def draw(parameter: Parameter) -> Any:
         return fixed.get(parameter.path, parameter.distribution.extremes[which])
@@ -193,3 +177,29 @@ def _spell_cell(searched: Searched, point: Point) -> str:
     scale = searched.shown.scale
     spread = "" if summary.sd is None else f" ±{scale * summary.sd:.1f}"
     return f"{scale * summary.mean:.1f}{spread}"
+
+
+POINTS = "#555555"
+
+WINNER = "#D55E00"
+
+
+def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
+    """Return a search point as a CSV row, by column: its parameters and results.
+
+    The metric that selects the winner has its mean, sd and interval, and its value at each seed.
+    """
+    summary = searched.summary(point.arm)
+    values: Mapping[int, float] = searched.values[searched.objective][point.arm]
+    return (
+        {"point": point.number, "state": point.state}
+        | {p.path: point.values.get(p.path) for p in searched.search.space.parameters}
+        | {name: getattr(summary, name, None) for name in ("n", "mean", "sd", "ci_low", "ci_high")}
+        | {f"seed_{seed}": values.get(seed) for seed in searched.study.seeds}
+        | {"selected": point == searched.winner}
+    )
+
+
+def spell_seeds(searched: Searched) -> str:
+    """Return the number of seeds of a complete search point, as text: `5 seeds`."""
+    return f"{len(searched.study.seeds)} seeds"

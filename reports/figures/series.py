@@ -21,7 +21,7 @@ from reports.figures.canvas import (
     spell_scales,
     styled,
 )
-from reports.figures.colours import Look
+from reports.figures.colours import Styles
 from reports.numbers.runs import complete_runs, counted_runs
 from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv, upper_first
@@ -35,7 +35,7 @@ _MOST_ARMS = 4
 Arranged = Mapping[str, Mapping[int, RunResult]]
 
 
-def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
+def draw_series(arranged: Arranged, table: Table, styles: Styles) -> tuple[Figure, ...]:
     """Return one figure for each measured series, such as the error of each class.
 
     A series is a metric with several values, for example one for each class or feature.
@@ -43,12 +43,12 @@ def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
         table: The main table of the same results.
-        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
+        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     figures = (
         _by_part(series, arranged, table)
         if series.along is None
-        else _along_parts(series, arranged, table, looks)
+        else _along_parts(series, arranged, table, styles)
         for series in table.problem.presentation.series
     )
     return tuple(figure for figure in figures if figure is not None)
@@ -113,9 +113,7 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
         )
 
 
-def _along_parts(
-    series: Series, arranged: Arranged, table: Table, looks: Mapping[str, Look]
-) -> Figure | None:
+def _along_parts(series: Series, arranged: Arranged, table: Table, styles: Styles) -> Figure | None:
     """Return the final values of each arm as a curve over the parts, whose names are numbers."""
     values: dict[str, dict[int, dict[float, float]]] = {}
     for row in table.printed:
@@ -136,7 +134,7 @@ def _along_parts(
         axes = canvas.subplots()
         scale = series.metric.scale
         for arm, by_seed in values.items():
-            colour, dashes = looks[arm]
+            colour, dashes = styles[arm]
             for parts in by_seed.values():
                 heights = [scale * value for value in parts.values()]
                 axes.plot(list(parts), heights, color=colour, alpha=0.3, linewidth=0.6)

@@ -63,15 +63,7 @@ def verdicts_by_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> tuple[Verdict, ...]:
-    """Return the latest verdict of each claim of a study, after all looks taken so far.
-
-    Args:
-        study: Study with planned looks (`until`).
-        numbers: Function that returns the values of a claim's metric, by arm and seed.
-        ends: Outcome of each run, such as `complete`, by arm and seed.
-        statements: Store's record of each claim: time and seeds of its first launch, and later
-            changes.
-    """
+    """Return the latest verdict of each claim of a study, after all looks taken so far."""
     answers = _answers(study, numbers, ends, statements)
     return tuple(
         replace(
@@ -168,14 +160,7 @@ def _first(
 
 
 def _verdict_of(study: Study, claim: Claim, answer: Answer, numbers: Numbers) -> Verdict:
-    """Return the verdict of one claim after the looks that were taken.
-
-    Args:
-        study: The study.
-        claim: One of its claims.
-        answer: Answer to the claim's test; a claim and its opposite share a test.
-        numbers: Function that returns the numbers of the runs.
-    """
+    """Return the verdict of one claim after the looks that were taken."""
     assert study.until is not None
     found = Verdict(
         claim=claim,

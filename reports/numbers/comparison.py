@@ -282,12 +282,7 @@ def contrast(
 def _counting_variance(
     terms: Sequence[tuple[float, Mapping[int, float], Measure]], total: float
 ) -> float:
-    """Return the least variance over seeds of a weighted sum of fractions; 0 if it is unknown.
-
-    Args:
-        terms: Factor, values and measure of each arm.
-        total: Mean over seeds of the weighted sum.
-    """
+    """Return the least variance over seeds of a weighted sum of fractions; 0 if it is unknown."""
     sizes = [measure.size for _, _, measure in terms if measure.size is not None]
     if len(sizes) < len(terms):
         return 0.0

@@ -90,12 +90,6 @@ def take_looks(
 
     A look is taken once all runs of the open claims have ended. Its results therefore depend
     neither on interruptions nor on stored runs of later seeds.
-
-    Args:
-        until: The planned looks, and how the error level is spread over them.
-        questions: The claims. No two have the same test; all share the error level of 5 %.
-        plans: How often the looks were planned: 1, plus 1 for each change of the plan after results
-            had been seen. The 5 % is divided by this number.
     """
     answers = [Answer(ending="open") for _ in questions]
     taken: list[tuple[Answer, ...]] = []
@@ -188,14 +182,6 @@ def chance_at_the_end(  # noqa: PLR0913  a plan, a claim, and its numbers so far
 
     The mean of the future seeds is predicted from mean and sd of the seeds so far (Student t, flat
     prior). The sd at the last look is assumed to equal the present one.
-
-    Args:
-        until: The planned looks.
-        decide: Function of the two ends of an interval; returns True if it decides the claim.
-        n: Number of seeds so far.
-        mean: Mean of the claim's value over these seeds.
-        spread: Standard deviation of the value over these seeds.
-        nominal: Error level of the test at the last look.
     """
     last = until.sizes[-1]
     if n == last:

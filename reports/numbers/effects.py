@@ -16,9 +16,6 @@ def hedges_factor(n: int) -> float:
     With f = n - 1 degrees of freedom: gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)).
 
     Source: Hedges 1981, Distribution theory for Glass's estimator of effect size.
-
-    Args:
-        n: Number of seeds, at least 3.
     """
     half = (n - 1) / 2
     return math.exp(math.lgamma(half) - math.lgamma(half - 0.5)) / math.sqrt(half)
@@ -31,11 +28,6 @@ def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[f
     95 %, the lower end is the difference for which `t` is the 97.5 % quantile, the upper end the
     one for which it is the 2.5 % quantile. Hedges' factor is not applied. The interval excludes
     zero exactly if the t interval of the same level does.
-
-    Args:
-        t: The t statistic.
-        n: Number of differences, at least 2.
-        confidence: Confidence of the interval, in (0, 1).
     """
     tail = (1 - confidence) / 2
     low, high = (

@@ -136,11 +136,6 @@ def chosen_subsets(n: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
     If there are at most `most` subsets of the size, all are returned. Otherwise the n numbers are
     arranged in random circles, from a fixed seed, and a subset consists of numbers that are next to
     each other in a circle.
-
-    Args:
-        n: Number of networks.
-        size: Size of each subset.
-        most: Approximate largest number of subsets; at least n subsets are returned if not all.
     """
     if math.comb(n, size) <= most:
         return tuple(combinations(range(n), size))

@@ -1,6 +1,6 @@
 """Families: the comparisons of one metric that a report prints, adjusted for their number."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reports.numbers.comparison import Comparison, compare
@@ -177,18 +177,7 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 def compare_pair(
     pair: Pair, values: Mapping[str, BySeed], measures: Mapping[str, Measure] | None = None
 ) -> Comparison | None:
-    """Return the comparison of two arms over their shared seeds, or of an arm with a number.
-
-    Args:
-        pair: The arm, and the arm or number that it is compared with.
-        values: Values by arm and seed.
-        measures: By arm, range of possible values of the metric and, if it is a fraction of images
-            (such as the error), the number of images. Both are unknown for an arm that is not in
-            the mapping.
-
-    Returns:
-        The comparison; None if the arms share no seed, or the arm has no value.
-    """
+    """Return the comparison of two arms over their shared seeds, or of an arm with a number."""
     arm, against = pair
     known = measures or {}
     ours, own = values.get(arm, {}), known.get(arm, ANY)
@@ -209,3 +198,19 @@ def _test(pair: Pair, equal: Mapping[str, str]) -> frozenset[str | float]:
 
 def _bonferroni(p: float | None, size: int) -> float | None:
     return None if p is None else min(1.0, max(1, size) * p)
+
+
+def holm(ps: Sequence[float]) -> tuple[float, ...]:
+    """Return p values adjusted by Holm's procedure; all of `ps` are one family of tests.
+
+    The results are in the order of `ps`. Sorted in rising order, the i-th of m values (i from 0) is
+    multiplied by m - i. A product below an earlier one is raised to it, and none exceeds 1.
+
+    Source: Holm 1979, A simple sequentially rejective multiple test procedure.
+    """
+    adjusted = [0.0] * len(ps)
+    reached = 0.0
+    for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        reached = max(reached, min(1.0, (len(ps) - rank) * ps[place]))
+        adjusted[place] = reached
+    return tuple(adjusted)

@@ -159,11 +159,6 @@ class Predicted:
         A seed's value is the jackknife pseudo-value: the mean over all ensembles, changed by the
         effect of leaving out this seed's network. The mean of the values is the mean over the
         ensembles. The result is empty if the arm is unknown, or has too few seeds.
-
-        Args:
-            metric: Name of the measure, one of `sweeps.study.claims.TOGETHER`.
-            arm: Arm whose networks form the ensembles.
-            networks: Number of networks in an ensemble.
         """
         name = metric.removeprefix("predicted/")
         of_arm = self.arms.get(arm)
@@ -234,10 +229,6 @@ def pseudo_values(by_pair: NDArray[np.float64]) -> NDArray[np.float64]:
     seed; this accounts for the dependence between pairs that share a seed.
 
     Source: Arvesen 1969, Jackknifing U-statistics, Annals of Mathematical Statistics 40.
-
-    Args:
-        by_pair: Value of each pair of seeds, (n, n), symmetric; the diagonal is ignored. n is at
-            least 3.
     """
     n = len(by_pair)
     off = by_pair * ~np.eye(n, dtype=bool)

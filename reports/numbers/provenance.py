@@ -225,9 +225,6 @@ def spell_machine(environment: Mapping[str, str]) -> str:
     """Return device, instruction set and settings of a machine that trained runs, as text.
 
     For example `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if unknown.
-
-    Args:
-        environment: The environment that a stage of a run recorded.
     """
     limit = environment.get("onednn_at_most")
     settings = " ".join(

@@ -141,14 +141,7 @@ def is_geometric(values: Sequence[float]) -> bool:
 def _numbers(
     flats: Mapping[str, Flat], paths: Iterable[str], least: int, *, with_unset: bool = False
 ) -> list[str]:
-    """Return the paths of numeric settings that take at least `least` values, most values first.
-
-    Args:
-        flats: Settings of each arm, by dotted path.
-        paths: The paths to consider.
-        least: Smallest number of values.
-        with_unset: Whether None counts as a value, beside numbers.
-    """
+    """Return the paths of numeric settings that take at least `least` values, most values first."""
     counts = {}
     for path in paths:
         values = {flat[path] for flat in flats.values() if path in flat}

@@ -41,9 +41,6 @@ def smallest_step(factors: Sequence[float]) -> float:
     at most 1. For more than 12 arms it is 0, a lower limit that is always right, because the sums
     would be too many to compute.
 
-    Args:
-        factors: Factor of each arm, such as (1, -1) for a difference.
-
     Example:
         >>> smallest_step((1, -1)), smallest_step((1, -10)), smallest_step((1, -0.5))
         (1.0, 1.0, 0.5)
@@ -87,14 +84,6 @@ def share_limits(
     24). If the metric is no fraction of counted items, the number follows from the spread over
     seeds; without a spread, each seed counts as one item. A correlation without spread over seeds
     (such as all 6 classes correct in each of 10 seeds) is not detected.
-
-    Args:
-        mean: Mean over the seeds, within the range of the metric.
-        sd: Sample standard deviation over the seeds.
-        n: Number of seeds; at least 2, unless `sd` is 0.
-        measure: Smallest and largest possible value of the metric, both finite, and its number of
-            items.
-        confidence: Level of the interval.
     """
     width = measure.most - measure.least
     share = min(1.0, max(0.0, (mean - measure.least) / width))

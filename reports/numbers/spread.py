@@ -81,9 +81,6 @@ def split_spread(is_wrong: NDArray[np.bool_]) -> Spread:
     as known.
 
     Source: Jordan 2023, arXiv:2304.01910.
-
-    Args:
-        is_wrong: (seeds, images), at least two of each; True if a run misclassifies an image.
     """
     n, images = is_wrong.shape
     wrong = is_wrong.astype(np.float64)

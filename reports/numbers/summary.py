@@ -117,17 +117,7 @@ def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | N
 def summarise_runs(
     last: Sequence[Mapping[str, float]], measure_of: Callable[[str], Measure] = lambda _: ANY
 ) -> dict[str, float]:
-    """Return mean, sd and interval of every metric over complete runs of one arm.
-
-    Args:
-        last: Metrics of the last epoch of each run.
-        measure_of: Function of a metric's name that returns its range of possible values and, if it
-            is a fraction of images (such as the error), the number of images.
-
-    Returns:
-        `test/error_mean`, `test/error_sd`, `test/error_ci_low`, `test/error_ci_high`, and the same
-        for every other metric that all runs have; the mean alone if there is one run.
-    """
+    """Return mean, sd and interval of every metric over complete runs of one arm."""
     numbers: dict[str, float | None] = {}
     for metric in last[0] if last else ():
         if all(metric in metrics for metrics in last):
@@ -167,3 +157,26 @@ def _root(above: int, below: int) -> float:
     root = math.isqrt(above // below)
     root |= root * root * below != above
     return float(root << shift) if shift >= 0 else root / (1 << -shift)
+
+
+def expected_lowest(values: Sequence[float]) -> tuple[float, ...]:
+    """Return, for n = 1, 2, ..., the expected minimum of n values sampled without replacement.
+
+    With N values in rising order, the i-th (i from 1) is the minimum of C(N - i, n - 1) of the
+    C(N, n) possible draws. This is the mean result of a search with n random points. It does not
+    describe searches in which a point depends on earlier ones.
+
+    Args:
+        values: The N values, for example the error of each point of a random search.
+
+    Source: Dodge et al. 2019, arXiv:1909.03004, section 3; without replacement, as Tang et al.
+    2020, arXiv:2004.13705, propose.
+    """
+    rising, total = sorted(values), len(values)
+    return tuple(
+        sum(
+            value * math.comb(total - place, n - 1) / math.comb(total, n)
+            for place, value in enumerate(rising, 1)
+        )
+        for n in range(1, total + 1)
+    )

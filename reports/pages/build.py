@@ -8,32 +8,33 @@ from pathlib import Path
 
 from mixup_core.problem import Config, problem_of
 from reports.figures.canvas import Figure
-from reports.figures.colours import Look, arm_looks
-from reports.figures.curves import draw_curves
+from reports.figures.colours import Styles, arm_styles
 from reports.figures.decisions import draw_decisions
-from reports.figures.ensembles import draw_ensembles
+from reports.figures.ensemble_sizes import draw_ensembles
 from reports.figures.final import draw_finals
+from reports.figures.learning_curves import draw_curves
 from reports.figures.ranks import draw_ranks
 from reports.figures.reliability import draw_reliability
-from reports.figures.responses import draw_responses
+from reports.figures.response_curves import draw_responses
 from reports.figures.schedules import draw_schedules
-from reports.figures.search import draw_search
+from reports.figures.search_figures import draw_search
 from reports.figures.series import draw_series
+from reports.numbers.judging import varied_verdicts, verdicts_of
 from reports.numbers.predicted import Predicted, ReadPredictions, gather_predictions
 from reports.numbers.provenance import describe, spell_origin
 from reports.numbers.runs import arrange, copies, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
-from reports.numbers.verdicts import varied_verdicts, verdicts_of
 from reports.pages.files import Content, replace_files
 from reports.pages.page import render_page
 from reports.pages.screen import conclusion, findings, screen
 from reports.pages.shelf import holds_report
 from reports.tables.captions import FIXED_ARMS, Selection
-from reports.tables.crossed import crossed_table
-from reports.tables.ensembles import size_table, spread_table
-from reports.tables.equivalences import equivalence_table
+from reports.tables.claim_tables import verdict_table, verdicts_csv
+from reports.tables.crossed_table import crossed_table
+from reports.tables.ensemble_tables import size_table, spread_table
+from reports.tables.equivalence_table import equivalence_table
 from reports.tables.listings import Listing
-from reports.tables.looks import looks_table
+from reports.tables.looks_table import looks_table
 from reports.tables.predictive import (
     calibration_table,
     class_differences,
@@ -46,7 +47,6 @@ from reports.tables.seeds import seeds_table
 from reports.tables.sensitivity import changed_by_readout, sensitivity_table
 from reports.tables.table import Table, tabulate
 from reports.tables.variation import variation_table
-from reports.tables.verdicts import verdict_table, verdicts_csv
 from sweeps.state.results import RunResult, ended_on_budget
 from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim
@@ -293,19 +293,19 @@ def draw_report(
 
 
 def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[Figure, ...]:
-    study, looks = parts.study, parts.looks
+    study, styles = parts.study, parts.styles
     arranged = arrange(study, parts.results)
     figures = (
-        draw_curves(study, arranged, table, looks),
-        draw_finals(study, arranged, table, looks),
-        *draw_responses(study, table, looks),
-        *draw_series(arranged, table, looks),
+        draw_curves(study, arranged, table, styles),
+        draw_finals(study, arranged, table, styles),
+        *draw_responses(study, table, styles),
+        *draw_series(arranged, table, styles),
         draw_decisions(arranged, table),
         draw_ranks(study, arranged, table),
-        *draw_schedules(study, looks),
+        *draw_schedules(study, styles),
         *parts.figures,
-        draw_reliability(predicted, looks) if predicted else None,
-        draw_ensembles(predicted, looks) if predicted else None,
+        draw_reliability(predicted, styles) if predicted else None,
+        draw_ensembles(predicted, styles) if predicted else None,
     )
     return tuple(figure for figure in figures if figure is not None)
 
@@ -379,7 +379,7 @@ class _Parts:
 
     study: Study
     results: Sequence[RunResult]
-    looks: Mapping[str, Look]
+    styles: Styles
     selection: Selection = FIXED_ARMS
     searched: Searched | None = None
     figures: tuple[Figure, ...] = ()
@@ -399,16 +399,16 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
     )
     study, results = primary_of(study, results)
     if study.search is None or history is None:
-        return _Parts(study=study, results=results, looks=arm_looks(study.arms), notes=notes)
+        return _Parts(study=study, results=results, styles=arm_styles(study.arms), notes=notes)
     searched = gather(study, results, history)
     winners = () if searched.winner is None else (searched.winner.arm,)
-    looks = arm_looks({arm: study.arms[arm] for arm in (*searched.baselines, *winners)})
-    figures = draw_search(searched, looks)
+    styles = arm_styles({arm: study.arms[arm] for arm in (*searched.baselines, *winners)})
+    figures = draw_search(searched, styles)
     confirmed = study.confirmation()
     if confirmed is None or searched.winner is None:
         arms = study.part(searched.baselines)
         own = [result for result in results if result.run.arm in arms.arms]
-        return _Parts(study=arms, results=own, looks=looks, searched=searched, figures=figures)
+        return _Parts(study=arms, results=own, styles=styles, searched=searched, figures=figures)
     originals = study.confirmed()
     own = [
         replace(result, run=replace(result.run, arm=originals[result.run.arm]))
@@ -418,7 +418,7 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
     return _Parts(
         study=confirmed,
         results=own,
-        looks=looks,
+        styles=styles,
         selection=searched.selection(confirmed.headline),
         searched=searched,
         figures=figures,

@@ -49,20 +49,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
     files: Mapping[str, str] | None = None,
     pages: str | None = None,
 ) -> Page:
-    """Return the page of a report as HTML; all inserted text is escaped.
-
-    Args:
-        study: The study.
-        table: The main table of the study.
-        conclusion: What the study found, in sentences (`reports.pages.screen.conclusion`).
-        figures: Figures, inserted as SVG.
-        provenance: Result of `reports.numbers.provenance.describe`; all times on the page come from
-            here.
-        leading: Tables before the main table.
-        listings: Tables after the main table.
-        files: Content of the files that the page offers for download, by name.
-        pages: Command that opens the same runs in MLflow; None for a page without it.
-    """
+    """Return the page of a report as HTML; all inserted text is escaped."""
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -21,9 +21,9 @@ from reports.numbers.spelling import (
 )
 from reports.numbers.verdict import Verdict, family_size
 from reports.tables.captions import spell_seeds_of, spell_settings
+from reports.tables.claim_tables import spell_compared, spell_numbers
 from reports.tables.listings import digits_of, spell_member, spell_summary
 from reports.tables.table import Table
-from reports.tables.verdicts import spell_compared, spell_numbers
 from sweeps.machine.terminal_text import clipped, padded, shortened, width_of
 from sweeps.study.study import Study
 
@@ -102,7 +102,7 @@ def screen(study: Study, table: Table, verdicts: Sequence[Verdict]) -> str:
 
 
 def _of_claim(study: Study, table: Table, verdict: Verdict) -> Finding:
-    claim, kind = verdict.claim, verdict.verdict
+    claim, kind = verdict.claim, str(verdict.verdict)
     shown, that = study.problem.metric(claim.that.metric), claim.that
     compared, (value, _) = spell_compared(study, claim), spell_numbers(study, verdict)
     told = "" if verdict.value is None else f", {value}"

@@ -126,9 +126,6 @@ def spell_unpaired(configs: Iterable[Config]) -> str:
 
     An example is `data.val_size`. Only settings that differ between the configurations are listed.
     If none of these alone changes the data, the text is a general phrase.
-
-    Args:
-        configs: The configurations of two or more arms; the others are compared with the first.
     """
     first, *others = configs
     problem = problem_of(first)
@@ -180,11 +177,6 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
     The detectable difference depends on the sd over seeds, so each comparison has its own. The
     sentence names the smallest and the largest, first for the observed sd, then for its upper 95 %
     limit. The result is a list of one text; it is empty if no comparison has a t interval.
-
-    Args:
-        tested: Comparison of each arm, over two seeds or more.
-        size: Number of comparisons that are adjusted together.
-        shown: The metric that is compared.
     """
     varying = {
         arm: detectable_difference(c.n, max(1, size)) * c.spread

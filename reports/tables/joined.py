@@ -18,6 +18,7 @@ from typing import Any
 from mixup_core.store.json_records import read_note
 from reports.numbers.comparison import Comparison
 from reports.numbers.families import Member, changed_decisions, record_of
+from reports.numbers.judging import verdict_records
 from reports.numbers.provenance import describe
 from reports.numbers.runs import run_records
 from reports.numbers.spelling import (
@@ -28,7 +29,6 @@ from reports.numbers.spelling import (
     upper_first,
 )
 from reports.numbers.verdict import Verdict
-from reports.numbers.verdicts import verdict_records
 from reports.tables.captions import (
     FIXED_ARMS,
     SELECTION_RULE,
@@ -36,12 +36,12 @@ from reports.tables.captions import (
     spell_family,
     spell_power,
 )
+from reports.tables.claim_tables import spell_claims_family, spell_numbers
 from reports.tables.joined_columns import JoinedColumn, heads_of, require_one_protocol, settings_of
 from reports.tables.joined_references import joined_references
 from reports.tables.listings import Listing, spell_member, spell_summary
 from reports.tables.same_runs import same_runs
 from reports.tables.table import Table, tabulate
-from reports.tables.verdicts import spell_claims_family, spell_numbers
 from sweeps.state.statements import num_changes
 from sweeps.study.study import Study
 
@@ -261,11 +261,7 @@ class Joined:
         return " ".join((*self._by_column(by_family), *power))
 
     def _by_column(self, sentences: Sequence[str]) -> list[str]:
-        """Return each sentence once, with the columns that it is about if the columns differ.
-
-        Args:
-            sentences: One sentence for each column.
-        """
+        """Return each sentence once, with the columns that it is about if the columns differ."""
         heads: dict[str, list[str]] = {}
         for head, text in zip(self.heads, sentences, strict=True):
             heads.setdefault(text, []).append(head)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mixup_core.config.written_forms import flatten
+from reports.numbers.judging import verdicts_of
 from reports.numbers.predicted import ReadPredictions, gather_predictions
 from reports.numbers.provenance import spell_origin
 from reports.numbers.runs import arrange
 from reports.numbers.verdict import Verdict
-from reports.numbers.verdicts import verdicts_of
 from reports.tables.captions import spell_seeds_of, spell_settings
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement

@@ -14,13 +14,7 @@ from reports.tables.references import reference_table, spell_differing
 def joined_references(
     heads: Sequence[str], columns: Sequence[JoinedColumn], problem: Problem
 ) -> Listing | None:
-    """Return our values beside those that papers print, by study; None if no study has any.
-
-    Args:
-        heads: Heading of each study's column.
-        columns: The studies, with their results.
-        problem: The problem of all studies.
-    """
+    """Return our values beside those that papers print, by study; None if no study has any."""
     rows: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
     records = []
     for head, column in zip(heads, columns, strict=True):

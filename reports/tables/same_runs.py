@@ -24,11 +24,6 @@ def same_runs(
     The studies are the columns of one table. Usually they are in several homes that trained these
     runs on different machines, so results should be nearly identical. The table is None if no run
     is in two studies.
-
-    Args:
-        heads: Heading of each study's column.
-        columns: The studies to compare; each is compared with the first.
-        table: The main table of the first study.
     """
     shown = table.shown
     first, *others = zip(heads, columns, strict=True)

@@ -327,10 +327,6 @@ def printed_pairs(study: Study, winner: str | None) -> tuple[tuple[str, str], ..
     Each arm is compared with the baseline, and the winner of a search with each other arm. There
     are no pairs if the arms are evaluated on different data. The comparisons are adjusted together,
     and separately from claims.
-
-    Args:
-        study: Study with the arms.
-        winner: The arm that a search selected; None without a search.
     """
     if has_differing_populations(study):
         return ()

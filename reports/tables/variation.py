@@ -87,18 +87,7 @@ def variation_table(
 def settings_by_source(
     study: Study, arms: Iterable[str], source: Callable[[Config], tuple[str, Config]]
 ) -> dict[str, dict[str, str]]:
-    """Group arms whose settings differ only in which source of randomness varies over seeds.
-
-    Args:
-        study: Study with the arms.
-        arms: The arms to group.
-        source: Function that splits a configuration into the name of the source that varies and the
-            rest of the configuration.
-
-    Returns:
-        Names of arms by group, then by the source that varies in the arm. A group is named after
-            the method of its arms, such as `uniform`, or else after its first arm.
-    """
+    """Group arms whose settings differ only in which source of randomness varies over seeds."""
     by_setting: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}
     for arm in arms:

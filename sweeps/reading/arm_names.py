@@ -18,10 +18,6 @@ def arm_name(arm: str, point: Mapping[str, Any]) -> str:
 
     Each path is shortened to its last parts, to as few as distinguish it from the other paths of
     the point: `lr` for `optimizer.lr`.
-
-    Args:
-        arm: Name of the arm in the study file.
-        point: Values of the grid point, by dotted path of the configuration.
     """
     words = [arm] if arm else []
     for path, value in point.items():
@@ -41,9 +37,6 @@ def coded_values(point: Mapping[str, Any]) -> dict[str, str]:
 
     A text value of the grid is replaced if it has more than 60 characters, or a character that is
     not ASCII. The code is made of the value's last ASCII letters, if any, and 6 digits of its hash.
-
-    Args:
-        point: Values of a grid point, by dotted path of the configuration.
     """
     texts = [value for value in map(spelled, point.values()) if isinstance(value, str)]
     return {

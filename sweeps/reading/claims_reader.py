@@ -50,12 +50,7 @@ class ClaimsReader:
         self._listed = listed
 
     def check_arm(self, at: At, name: str) -> None:
-        """Report a fault in the study file if no arm has the given name.
-
-        Args:
-            at: Place of the name in the study file.
-            name: Name of an arm, as the study file gives it.
-        """
+        """Report a fault in the study file if no arm has the given name."""
         if self._arms is not None and name not in self._arms:
             text = f"names no arm of the study, got {name!r}"
             written = name.partition(" ")[0]
@@ -210,13 +205,7 @@ class ClaimsReader:
                 return
 
     def check_headline(self, at: At, metric: str, readout: ClaimReadout) -> None:
-        """Report a fault if some arm does not record the headline metric where it is read out.
-
-        Args:
-            at: Place of the metric in the study file.
-            metric: Name of the metric by which arms are compared.
-            readout: Rule by which one number stands for a run.
-        """
+        """Report a fault if some arm does not record the headline metric where it is read out."""
         if metric in self._problem.measuring.predicted:
             text = f"{metric} is computed from predictions, and is not recorded at each evaluation"
             self._read.report(at, f"{text}; name a recorded metric, such as test/accuracy")
@@ -242,12 +231,6 @@ class ClaimsReader:
         """Report the first arm whose runs have too few evaluations, or lack images, for a read-out.
 
         The test error at the lowest validation error needs validation images and test images.
-
-        Args:
-            at: Place of the read-out in the study file.
-            readout: The read-out: the rule by which one number stands for a run, such as the last
-                epoch.
-            of: Names of the arms to check; None for all.
         """
         for name, config in (self._arms or {}).items():
             if of is not None and name not in of:

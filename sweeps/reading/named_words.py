@@ -18,10 +18,6 @@ def words_of(study: Mapping[str, Any], overrides: Sequence[str]) -> frozenset[st
 
     A part is, for example, a law or a network. Names of arms are left out, so an arm can have the
     same name as a part of a plugin that the study does not use.
-
-    Args:
-        study: Content of the study file.
-        overrides: Values of the `--set` options, each `PATH=VALUE`.
     """
     arms = study.get("arms")
     parts = [study.get(key) for key in _CONFIGURED]

@@ -114,12 +114,7 @@ class SearchReader:
             self._read.report((*SEARCH, "confirm"), text)
 
     def _space(self, written: Any, *, is_grid: bool) -> Space | None:
-        """Return the search space; None if it has a fault. Faults are added to the document.
-
-        Args:
-            written: The key `space` of the section.
-            is_grid: True if the sampler is `grid`.
-        """
+        """Return the search space; None if it has a fault. Faults are added to the document."""
         before = len(self._read.faults)
         if written == {}:
             self._read.report(SPACE, "needs at least one path")
@@ -197,11 +192,6 @@ class SearchReader:
         """Add the parameters for a choice, a field that holds one of several kinds of values.
 
         The search can vary the kind, the fields of one kind, or both.
-
-        Args:
-            path: Dotted path of the field, such as `mix.law`.
-            entry: Its value in the section `space`.
-            at: Place of the entry in the study file.
         """
         kinds = self._leaves[path].part.options
         entry = self._by_own_tag(path, entry)
@@ -220,15 +210,7 @@ class SearchReader:
     def _entry(
         self, path: str, entry: Any, at: At, when: When, kinds: Collection[str] = ()
     ) -> None:
-        """Add the parameter for a path, then parameters for the fields of the kinds that it lists.
-
-        Args:
-            path: Dotted path of a value of the configuration.
-            entry: Its distribution in the section `space`.
-            at: Place of the entry in the study file.
-            when: Condition under which the path is searched; empty for always.
-            kinds: If the field holds one of several dataclasses (a choice): their names.
-        """
+        """Add the parameter for a path, then those for the fields of the kinds that it lists."""
         keys = self._read.value(EntryKeys, entry, at)
         if keys is REFUSED:
             return
@@ -306,13 +288,7 @@ class SearchReader:
         return [part.name for part in fields if f"{path}.{part.name}" in self._leaves]
 
     def _fixed_at(self, path: str, tag: str, fields: Sequence[Parameter]) -> Any:
-        """Return a dataclass for a choice, with placeholders in the fields that are searched.
-
-        Args:
-            path: Dotted path of the choice.
-            tag: Tag of the dataclass.
-            fields: Parameters of the fields that are searched.
-        """
+        """Return a dataclass for a choice, with placeholders in the fields that are searched."""
         choice = self._leaves[path].part
         extremes = {p.path.rpartition(".")[2]: p.distribution.extremes[0] for p in fields}
         for values in (stand_ins(choice.options[tag]), extremes):

@@ -90,12 +90,6 @@ class SensitivityReader:
         """Return a variant, in which one value of the arms of the claims is changed.
 
         None if the value changes no arm, or has a fault; faults are reported.
-
-        Args:
-            path: Dotted path of the value in the configuration.
-            value: The changed value.
-            at: Its place in the study file.
-            beside: The extra arms so far, by name; new ones are added.
         """
         setting = self._read.setting(path, value, at).value
         if setting is REFUSED:

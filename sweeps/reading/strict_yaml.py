@@ -110,11 +110,6 @@ def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> 
     as text, as written), lists, text, decimal numbers (including `1e-3`), `true`, `false` and null.
     YAML's other spellings of booleans and numbers, dates, tags, anchors, aliases, merge keys and
     repeated keys are rejected. Only plain Python values are constructed.
-
-    Args:
-        content: UTF-8 text; a byte order mark is accepted.
-        place_at: Maps a line number, from 1, to the place shown in messages.
-        at: Path of the document, if it is part of another one.
     """
     reader = _Reader(place_at)
     try:

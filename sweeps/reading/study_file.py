@@ -167,10 +167,6 @@ def _spell_launched(reference: str, launched: Sequence[Launch], store: Store) ->
 def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
     """Return the bytes of a study file, its name for messages, and its folder.
 
-    Args:
-        reference: Name of a bundled study, or the path of a file.
-        store: A store without a study of this name; messages list its studies. None for no store.
-
     Raises:
         StudyError: If the file does not exist or cannot be read.
     """

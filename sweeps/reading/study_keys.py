@@ -33,10 +33,6 @@ def range_hint(at: Sequence[str | int], text: str) -> str:
     """Return advice on how to write a range of seeds, for a text such as `0-9` in a list of seeds.
 
     The result is empty for any other text.
-
-    Args:
-        at: Path of the text in the study file.
-        text: The text, as written.
     """
     found = _RANGE.fullmatch(text)
     if found is None or len(at) < 2 or at[-2] != "seeds":

@@ -178,11 +178,7 @@ class StudyReader:
         return arms
 
     def _distinct(self, named: Sequence[tuple[str, str, Config, At]]) -> dict[str, Config]:
-        """Return configurations by name; report arms with equal configurations or equal names.
-
-        Args:
-            named: Each arm at each grid point: arm, name, configuration, place in the file.
-        """
+        """Return configurations by name; report arms with equal configurations or equal names."""
         arms: dict[str, Config] = {}
         names: dict[str, str] = {}
         altered = self._altered()
@@ -251,12 +247,7 @@ class StudyReader:
         }
 
     def _check_teachers(self, configs: Mapping[str, Config], arms: Mapping[str, Config]) -> None:
-        """Report each arm that learns from itself, from an unknown arm, or from an unsuitable one.
-
-        Args:
-            configs: Configurations to check, by name.
-            arms: Configurations of the arms that can be teachers, by name.
-        """
+        """Report each arm that learns from itself, an unknown arm, or an unsuitable one."""
         teaching = self._problem.teaching
         teachers = {} if teaching is None else {k: teaching.arm(c) for k, c in configs.items()}
         for name, teacher in teachers.items():
@@ -278,12 +269,7 @@ class StudyReader:
                     self._read.report(at, f"{name} cannot learn from {teacher!r}: {error}")
 
     def _teachers(self, arms: Mapping[str, Config], learners: list[Config]) -> dict[str, Config]:
-        """Return the runs to train as teachers that are not arms of the file, as arms, by name.
-
-        Args:
-            arms: The arms of the file, by name.
-            learners: Configurations that may learn; teachers that learn themselves are appended.
-        """
+        """Return the runs to train as teachers that are not arms of the file, as arms, by name."""
         teaching = self._problem.teaching
         known = {run_key(with_named_teacher(config)) for config in arms.values()}
         found: dict[str, Config] = {}
@@ -301,13 +287,7 @@ class StudyReader:
         return found
 
     def _check_size(self, key: str, num_runs: int, num_stages: int = 0) -> None:
-        """Report a study that has more runs, or more epochs of all runs together, than allowed.
-
-        Args:
-            key: Key of the study file that the message names.
-            num_runs: Number of runs, seeds included.
-            num_stages: Number of epochs of all runs together.
-        """
+        """Report a study that has more runs, or more epochs of all runs together, than allowed."""
         for num, cap, what in ((num_runs, MAX_RUNS, "runs"), (num_stages, MAX_STAGES, "epochs")):
             if num > cap:
                 text = f"the study has {num:,} {what} in all; at most {cap:,} are allowed"
@@ -315,11 +295,7 @@ class StudyReader:
                 return
 
     def _config(self, levels: Sequence[Settings]) -> Config | None:
-        """Return the configuration that several levels of settings describe; None on a fault.
-
-        Args:
-            levels: Settings of the grid point, the arm and `base`; earlier levels have priority.
-        """
+        """Return the configuration that several levels of settings describe; None on a fault."""
         config, gone = self._read.joined(levels, ("base",))
         if config is None:
             return None
@@ -333,12 +309,7 @@ class StudyReader:
     def _prepared(
         self, config: Any, levels: Sequence[Settings]
     ) -> tuple[Any, list[RuleError | DataError]]:
-        """Return the configuration as it will be trained, and the errors that prevent that.
-
-        Args:
-            config: The configuration as written.
-            levels: Settings that it was built from, so that errors name the right one.
-        """
+        """Return the configuration as it will be trained, and the errors that prevent that."""
         errors: list[RuleError | DataError] = []
         try:
             if "search" in self._written and self._problem.searching.held_out is not None:

@@ -137,12 +137,7 @@ def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
 
 
 def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting | None:
-    """Return the most specific setting that an error involves; None if it involves no setting.
-
-    Args:
-        error: The error; its `fields` are the dotted paths that it involves.
-        levels: Levels of settings, such as grid point, arm and `base`; the most specific first.
-    """
+    """Return the most specific setting that an error involves; None if it involves no setting."""
     for level, field in product(levels, error.fields):
         near = [p for p in level if p == field or p in above(field) or field in above(p)]
         if near:

@@ -296,13 +296,7 @@ class TreeReader:
 
 
 def _has_fields_of(kind: Any, value: Any, kinds: Sequence[Any]) -> bool:
-    """Return True if a value is a mapping of a dataclass's fields, not a tag such as `{beta: 0.5}`.
-
-    Args:
-        kind: The dataclass, which has no tag.
-        value: The value in the file.
-        kinds: All types that are possible here.
-    """
+    """Return True if a value maps fields of a dataclass; False for a tag such as `{beta: 0.5}`."""
     has_tags = any(is_dataclass(other) and kind_name(other) for other in kinds)
     names = {part.name for part in parts(kind)}
     return isinstance(value, dict) and (not has_tags or not names.isdisjoint(value))

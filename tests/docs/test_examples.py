@@ -14,7 +14,7 @@ import yaml
 
 from mixup_core.config.written_forms import flatten
 from mixup_core.problem import problem_named
-from reports.numbers.verdicts import judge
+from reports.numbers.judging import judge
 from sweeps.reading.study_file import bundled_names, load_study, study_of
 from sweeps.reading.tree_paths import config_paths
 from tests.bundled import bundled

@@ -4,9 +4,9 @@ import csv
 import io
 
 from reports.figures.canvas import Figure
-from reports.figures.colours import arm_looks
-from reports.figures.curves import draw_curves
+from reports.figures.colours import arm_styles
 from reports.figures.final import draw_finals
+from reports.figures.learning_curves import draw_curves
 from reports.numbers.runs import arrange
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
@@ -16,10 +16,10 @@ from sweeps.study.study import Study
 def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
     """Return the figures that every study has, without those that lack results."""
     arranged, table = arrange(study, results), tabulate(study, results)
-    looks = arm_looks(study.arms)
+    styles = arm_styles(study.arms)
     figures = (
-        draw_curves(study, arranged, table, looks),
-        draw_finals(study, arranged, table, looks),
+        draw_curves(study, arranged, table, styles),
+        draw_finals(study, arranged, table, styles),
     )
     return {figure.name: figure for figure in figures if figure is not None}
 

@@ -1,6 +1,6 @@
 import pytest
 
-from reports.figures.colours import arm_looks
+from reports.figures.colours import arm_styles
 from reports.figures.reliability import draw_reliability
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange
@@ -15,7 +15,7 @@ def test_reliability_numbers_cover_every_image_and_give_the_calibration_error(
     study: Study, results: tuple[RunResult, ...], has_val: bool
 ) -> None:
     predicted = gather_predictions(study, arrange(study, results), reader(has_val=has_val))
-    figure = draw_reliability(predicted, arm_looks(study.arms))
+    figure = draw_reliability(predicted, arm_styles(study.arms))
     assert figure is not None
     rows = rows_of(figure.numbers)
     kinds = {"raw", "scaled"} if has_val else {"raw"}
@@ -32,4 +32,4 @@ def test_there_is_no_reliability_figure_without_predictions(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     predicted = gather_predictions(study, arrange(study, results), reader(without=9))
-    assert draw_reliability(predicted, arm_looks(study.arms)) is None
+    assert draw_reliability(predicted, arm_styles(study.arms)) is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta, BetaAb, Erm, Midpoint
 from mixup_core.laws.schedules import EasyHardEasy, Phase, Phases
-from reports.figures.colours import arm_looks
+from reports.figures.colours import arm_styles
 from reports.figures.schedules import draw_schedules
 from sweeps.study.study import Study
 from tests.reports.synthetic import make_study
@@ -24,12 +24,12 @@ def with_schedules() -> Study:
 
 def test_there_is_no_schedule_figure_for_laws_that_do_not_change() -> None:
     study = make_study()
-    assert draw_schedules(study, arm_looks(study.arms)) == ()
+    assert draw_schedules(study, arm_styles(study.arms)) == ()
 
 
 def test_every_schedule_is_drawn_by_its_quantiles_and_each_boundary_is_in_the_numbers() -> None:
     study = with_schedules()
-    (figure,) = draw_schedules(study, arm_looks(study.arms))
+    (figure,) = draw_schedules(study, arm_styles(study.arms))
     assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
     assert (b"<!-- midpoint -->" in figure.svg, b"<!-- erm -->" in figure.svg) == (True, False)
     rows = list(csv.DictReader(io.StringIO(figure.numbers)))
@@ -43,16 +43,16 @@ def test_every_schedule_is_drawn_by_its_quantiles_and_each_boundary_is_in_the_nu
     assert len(ramp) == 10
     widths = [float(row["lam_q95"]) - float(row["lam_q05"]) for row in ramp]
     assert widths.index(min(widths)) == 5
-    assert draw_schedules(study, arm_looks(study.arms)) == (figure,)
+    assert draw_schedules(study, arm_styles(study.arms)) == (figure,)
 
 
 def test_the_caption_names_laws_that_are_not_symmetric() -> None:
     study = with_schedules()
     assert (
         "the laws that mix are symmetric about 1/2."
-        in draw_schedules(study, arm_looks(study.arms))[0].caption
+        in draw_schedules(study, arm_styles(study.arms))[0].caption
     )
     skewed = MixConfig(law=BetaAb(a=2.0, b=0.5), switch_epoch=3)
     arms = study.arms | {"uniform": replace(study.arms["uniform"], mix=skewed)}
-    (figure,) = draw_schedules(replace(study, arms=arms), arm_looks(study.arms))
+    (figure,) = draw_schedules(replace(study, arms=arms), arm_styles(study.arms))
     assert "symmetric about 1/2, except Beta(2, 0.5)." in figure.caption

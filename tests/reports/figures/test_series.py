@@ -5,7 +5,7 @@ import pytest
 from mixup_core.problem import PROBLEMS, Metric, Series
 from mixup_core.records import EpochRecord
 from reports.figures.canvas import Figure
-from reports.figures.colours import arm_looks
+from reports.figures.colours import arm_styles
 from reports.figures.series import draw_series
 from reports.numbers.runs import arrange
 from reports.tables.table import tabulate
@@ -50,7 +50,7 @@ def study(decay: None) -> Study:
 
 def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
     table = tabulate(study, results)
-    figures = draw_series(arrange(study, results), table, arm_looks(study.arms))
+    figures = draw_series(arrange(study, results), table, arm_styles(study.arms))
     return {figure.name: figure for figure in figures}
 
 

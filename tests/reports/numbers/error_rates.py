@@ -18,10 +18,10 @@ from mixup_core.images.config import TrainConfig
 from reports.numbers.arms import ArmRow, equals, mark_best
 from reports.numbers.comparison import contrast
 from reports.numbers.families import family_of
+from reports.numbers.judging import judge
 from reports.numbers.shares import Measure
 from reports.numbers.spelling import markdown_grid
 from reports.numbers.summary import summarise
-from reports.numbers.verdicts import judge
 from sweeps.searching.selection import is_clearly_worse
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study

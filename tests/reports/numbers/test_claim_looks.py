@@ -3,15 +3,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.reports.tables.test_verdicts import claim
 
 from reports.numbers.claim_looks import ends_if_measured, reached, verdicts_of_looks
+from reports.numbers.judging import judge, spell_variants
 from reports.numbers.verdict import Verdict
-from reports.numbers.verdicts import judge, spell_variants
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 from sweeps.study.until_decided import UntilDecided
 from tests.reports.synthetic import make_study
-from tests.reports.tables.test_verdicts import claim
 
 SEEDS = 12
 ERRORS = {"erm": 0.3, "midpoint": 0.302, "uniform": 0.2}

@@ -6,10 +6,10 @@ import pytest
 import scipy.stats
 from scipy.special import softmax
 
+from reports.numbers.judging import verdicts_of
 from reports.numbers.predicted import Predicted, gather_predictions, pseudo_values
 from reports.numbers.runs import arrange
-from reports.numbers.verdicts import verdicts_of
-from reports.tables.verdicts import spell_compared
+from reports.tables.claim_tables import spell_compared
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import Averaged, Last

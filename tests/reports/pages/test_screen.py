@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Failure, Stage
+from reports.numbers.judging import verdicts_of
 from reports.numbers.runs import arrange
 from reports.numbers.spelling import upper_first
 from reports.numbers.verdict import Verdict
-from reports.numbers.verdicts import verdicts_of
 from reports.pages.screen import COLUMNS, LINES, conclusion, findings, screen
 from reports.tables.table import Table, tabulate
 from sweeps.machine.terminal_text import width_of

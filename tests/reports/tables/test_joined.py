@@ -10,9 +10,9 @@ import pytest
 import scipy.stats
 
 from mixup_core.config.building import with_values
+from reports.numbers.judging import verdicts_of
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange
-from reports.numbers.verdicts import verdicts_of
 from reports.tables.joined import Joined, join
 from reports.tables.joined_columns import JoinedColumn, MixedProtocolsError
 from reports.tables.table import tabulate

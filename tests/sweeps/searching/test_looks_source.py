@@ -10,8 +10,8 @@ from mixup_core.seeding import stream
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
 from reports.numbers.claim_looks import reached_study
+from reports.numbers.judging import verdicts_of
 from reports.numbers.runs import arrange
-from reports.numbers.verdicts import verdicts_of
 from sweeps.searching.looks_source import LooksSource
 from sweeps.searching.outlook import Outlook
 from sweeps.state.results import read_results

@@ -7,8 +7,8 @@ import pytest
 import mixsweep
 from mixup_core.config.building import with_values
 from mixup_core.store.checkpoints import Store
+from reports.numbers.judging import verdicts_of
 from reports.numbers.runs import arrange
-from reports.numbers.verdicts import verdicts_of
 from sweeps.state.ledger import launches
 from sweeps.state.statements import (
     Statement,

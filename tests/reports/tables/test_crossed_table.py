@@ -5,7 +5,7 @@ import pytest
 
 from mixup_core.config.building import with_values
 from reports.numbers.runs import arrange
-from reports.tables.crossed import crossed_table
+from reports.tables.crossed_table import crossed_table
 from reports.tables.variation import variation_table
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study

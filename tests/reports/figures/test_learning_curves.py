@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from reports.figures import curves as curve_figures
+from reports.figures import learning_curves as curve_figures
 from reports.figures.canvas import Strip
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult

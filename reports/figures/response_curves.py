@@ -21,7 +21,7 @@ from reports.figures.canvas import (
     styled,
     wrapped,
 )
-from reports.figures.colours import Look, line_looks
+from reports.figures.colours import LineStyle, Styles, line_styles
 from reports.numbers.arms import ArmRow
 from reports.numbers.responses import (
     Coordinates,
@@ -48,7 +48,7 @@ _SPAN_LETTERS = 36
 """Approximate number of letters that fit between the first and the last tick label of a panel."""
 
 
-def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
+def draw_responses(study: Study, table: Table, styles: Styles) -> tuple[Figure, ...]:
     """Return figures of the arms' metrics against one of their settings (curve) and two (map).
 
     A figure is left out if too few settings vary, or no run is complete. Arms with equal results
@@ -58,7 +58,7 @@ def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tup
     Args:
         study: Defines the arms.
         table: The main table of the study's results.
-        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
+        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     arms = [row.arm for row in table.rows if table.metric in row.summaries]
     if not arms:
@@ -68,16 +68,16 @@ def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tup
         levels = tuple(arm for arm in response.levels if table.equal[arm] == arm)
         response = replace(response, levels=levels)
     return (
-        *([] if response is None else [_along(study, table, response, looks)]),
+        *([] if response is None else [_along(study, table, response, styles)]),
         *([] if plane is None else [_map(table, plane)]),
     )
 
 
-def _along(study: Study, table: Table, response: Response, looks: Mapping[str, Look]) -> Figure:
+def _along(study: Study, table: Table, response: Response, styles: Styles) -> Figure:
     summaries = {row.arm: row.summaries for row in table.rows}
     metrics = _panels(study, table, response)
     lines = {label: list(line.values()) for label, line in response.lines.items()}
-    of_lines = line_looks(lines, looks, [looks[arm] for arm in response.levels])
+    of_lines = line_styles(lines, styles, [styles[arm] for arm in response.levels])
     with styled():
         canvas, panels = panelled(len(metrics))
         for axes, metric in zip(panels, metrics, strict=True):
@@ -88,7 +88,7 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
                 _draw_line(axes, label, means, shown, of_lines[label])
             for arm in response.levels:
                 if (level := summaries[arm].get(metric)) is not None:
-                    colour, dashes = looks[arm]
+                    colour, dashes = styles[arm]
                     axes.axhline(
                         shown.scale * level.mean, color=colour, linestyle=dashes, linewidth=1,
                         alpha=0.8, label=arm, clip_on=False,
@@ -147,7 +147,7 @@ def _drawn(response: Response) -> list[tuple[str, float | None, str]]:
 
 
 def _draw_line(
-    axes: Axes, label: str, means: Mapping[float, Summary], shown: Metric, look: Look
+    axes: Axes, label: str, means: Mapping[float, Summary], shown: Metric, look: LineStyle
 ) -> None:
     colour, dashes = look
     heights = [shown.scale * summary.mean for summary in means.values()]

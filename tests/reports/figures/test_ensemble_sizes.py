@@ -1,7 +1,7 @@
 import pandas as pd
 
-from reports.figures.colours import arm_looks
-from reports.figures.ensembles import draw_ensembles
+from reports.figures.colours import arm_styles
+from reports.figures.ensemble_sizes import draw_ensembles
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange
 from sweeps.state.results import RunResult
@@ -13,7 +13,7 @@ def test_the_figure_draws_each_measure_by_the_number_of_networks(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     predicted = gather_predictions(study, arrange(study, results), reader())
-    figure = draw_ensembles(predicted, arm_looks(study.arms))
+    figure = draw_ensembles(predicted, arm_styles(study.arms))
     assert figure is not None
     frame: pd.DataFrame = figure.frame
     assert sorted(set(frame["networks"])) == [1, 2, 3, 5]
@@ -26,4 +26,4 @@ def test_there_is_no_ensemble_figure_for_two_runs_per_arm(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     predicted = gather_predictions(study, arrange(study, results), reader(without=3))
-    assert draw_ensembles(predicted, arm_looks(study.arms)) is None
+    assert draw_ensembles(predicted, arm_styles(study.arms)) is None

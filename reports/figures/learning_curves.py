@@ -29,7 +29,7 @@ from reports.figures.canvas import (
     styled,
     wrapped,
 )
-from reports.figures.colours import Look
+from reports.figures.colours import LineStyle, Styles
 from reports.numbers.runs import counted_runs, measure_of
 from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv, spell_interval, spell_number, upper_first
@@ -100,7 +100,7 @@ def draw_curves(
     study: Study,
     arranged: Mapping[str, Mapping[int, RunResult]],
     table: Table,
-    looks: Mapping[str, Look],
+    styles: Styles,
 ) -> Figure | None:
     """Return the figure of learning curves; None if all runs have one epoch or nothing is stored.
 
@@ -108,7 +108,7 @@ def draw_curves(
         study: Defines the arms, the seeds and their order.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
         table: The main table of the same results.
-        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
+        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     if all(config.epochs == 1 for config in study.arms.values()):
         return None
@@ -132,9 +132,9 @@ def draw_curves(
     marks = {arm: _marks(study, arm) for arm in arms}
     with styled():
         if has_many:
-            canvas, told = _multiples(curves[metrics[0]], table, problem.axis, marks, looks)
+            canvas, told = _multiples(curves[metrics[0]], table, problem.axis, marks, styles)
         else:
-            canvas, told = _together(curves, table, problem.axis, marks, looks)
+            canvas, told = _together(curves, table, problem.axis, marks, styles)
         figure = finished(
             canvas,
             told=told,
@@ -156,7 +156,7 @@ def _together(
     table: Table,
     axis: Axis,
     marks: Mapping[str, Sequence[int]],
-    looks: Mapping[str, Look],
+    styles: Styles,
 ) -> tuple[Canvas, list[Told]]:
     """Draw one panel per metric, each with all arms; return the canvas and the tooltip texts."""
     canvas, panels = panelled(len(curves))
@@ -164,7 +164,7 @@ def _together(
     for axes, (metric, by_arm) in zip(panels, curves.items(), strict=True):
         shown = table.problem.metric(metric)
         for arm, curve in by_arm.items():
-            _draw_curve(axes, table.title_of(arm), curve, shown.scale, looks[arm])
+            _draw_curve(axes, table.title_of(arm), curve, shown.scale, styles[arm])
         for mark in {mark for of_arm in marks.values() for mark in of_arm}:
             axes.axvline(mark, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
         axes.set_ylabel(wrapped(shown.heading))
@@ -195,7 +195,7 @@ def _multiples(
     table: Table,
     axis: Axis,
     marks: Mapping[str, Sequence[int]],
-    looks: Mapping[str, Look],
+    styles: Styles,
 ) -> tuple[Canvas, list[Told]]:
     """Draw one panel per arm, each with the baseline's mean in grey; used if there are many arms.
 
@@ -221,7 +221,7 @@ def _multiples(
         places = list(baseline.summaries)
         means = [shown.scale * summary.mean for summary in baseline.summaries.values()]
         axes.plot(places, means, color="#999999", linewidth=1)
-        _draw_curve(axes, arm, curve, shown.scale, (looks[arm][0], "-"))
+        _draw_curve(axes, arm, curve, shown.scale, (styles[arm][0], "-"))
         for mark in marks[arm]:
             axes.axvline(mark, color="#666666", linewidth=0.6, linestyle=(0, (2, 2)))
         axes.set_title("\n".join(titles[arm]), fontsize=8, y=1.0, pad=3)
@@ -322,7 +322,7 @@ def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis, measure: M
     )
 
 
-def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: Look) -> None:
+def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: LineStyle) -> None:
     colour, dashes = look
     num_points = max(map(len, curve.seeds.values()), default=0)
     dots = "o" if num_points <= _MOST_DOTS else ""

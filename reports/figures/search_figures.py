@@ -1,31 +1,30 @@
 """Figures of a search: map, history, slices by parameter, importance, and Pareto front."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from reports.figures.canvas import PANEL_INCHES, Figure, finished, legend, scale_values, styled
-from reports.figures.colours import Look
+from reports.figures.colours import Styles
 from reports.figures.parameter_axis import mark, place
-from reports.figures.search_map import draw_map
-from reports.figures.search_points import POINTS, WINNER, numbers_of, spell_seeds
-from reports.numbers.lowest import expected_lowest
+from reports.figures.search_map import POINTS, WINNER, draw_map, numbers_of, spell_seeds
 from reports.numbers.spelling import spell_csv, upper_first
+from reports.numbers.summary import expected_lowest
 from reports.tables.searched import Searched
 from sweeps.searching.selection import pareto_front
 from sweeps.study.search import Point
 
 
-def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
+def draw_search(searched: Searched, styles: Styles) -> tuple[Figure, ...]:
     """Return the figures of a search; empty if no point is complete.
 
     Points whose runs are missing from the store are left out.
 
     Args:
         searched: The points of the search and their results.
-        looks: Colour and dashes (`reports.figures.colours.arm_looks`) of each arm of the study
+        styles: Colour and dashes (`reports.figures.colours.arm_styles`) of each arm of the study
             file, which is drawn beside the points.
     """
     points = [point for point in searched.history.points if point.state == "complete"]
@@ -33,8 +32,8 @@ def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, 
     if not complete:
         return ()
     figures = (
-        draw_map(searched, complete, looks),
-        _history(searched, complete, looks),
+        draw_map(searched, complete, styles),
+        _history(searched, complete, styles),
         _slices(searched, complete),
         _importance(searched),
         _front(searched, complete),
@@ -42,7 +41,7 @@ def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, 
     return tuple(figure for figure in figures if figure is not None)
 
 
-def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]) -> Figure:
+def _history(searched: Searched, complete: Sequence[Point], styles: Styles) -> Figure:
     """Return the figure of the means of all points in the order of proposals."""
     scale = searched.shown.scale
     best: list[float] = []
@@ -68,7 +67,7 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
         for arm in searched.baselines:
             summary = searched.summary(arm)
             if summary is not None:
-                colour, dashes = looks[arm]
+                colour, dashes = styles[arm]
                 axes.axhline(
                     scale * summary.mean, color=colour, linestyle=dashes, linewidth=1, label=arm
                 )

@@ -6,8 +6,8 @@ from reports.numbers.claim_looks import ends_of, verdicts_of_looks
 from reports.numbers.predicted import Predicted
 from reports.numbers.spelling import spell_p
 from reports.numbers.verdict import numbers_by
+from reports.tables.claim_tables import spell_numbers
 from reports.tables.listings import Listing
-from reports.tables.verdicts import spell_numbers
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement, num_changes
 from sweeps.study.claims import Claim

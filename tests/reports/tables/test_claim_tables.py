@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from reports.numbers.judging import varied_verdicts, verdicts_of
 from reports.numbers.predicted import MEASURES, gather_predictions
 from reports.numbers.runs import arrange, primary_of
 from reports.numbers.verdict import Verdict
-from reports.numbers.verdicts import varied_verdicts, verdicts_of
 from reports.pages.build import draft_report
+from reports.tables.claim_tables import spell_threshold, verdict_table, verdicts_csv
 from reports.tables.table import tabulate
-from reports.tables.verdicts import spell_threshold, verdict_table, verdicts_csv
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim, Relation, StatedComparison

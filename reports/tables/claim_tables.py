@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 
 from mixup_core.problem import Metric
+from reports.numbers.judging import COLUMNS, spell_variants, verdict_records
 from reports.numbers.spelling import DASH, spell_csv, spell_interval, spell_number, spell_p
 from reports.numbers.verdict import Verdict, family_size
-from reports.numbers.verdicts import COLUMNS, spell_variants, verdict_records
 from reports.tables.listings import Listing, digits_of
 from sweeps.state.statements import Statement, num_changes
 from sweeps.study.claims import Claim, Relation, Side, StatedComparison
@@ -90,13 +90,7 @@ def _spell_looks(study: Study) -> str:
 
 
 def spell_claims_family(study: Study, changes: int = 0) -> str:
-    """Return a sentence on how verdicts are adjusted for the number of a study's claims.
-
-    Args:
-        study: Study with the claims.
-        changes: Number of changes of the seeds or the planned looks after a report had shown
-            results (`num_changes`).
-    """
+    """Return a sentence on how verdicts are adjusted for the number of a study's claims."""
     size, error = family_size(study), 0.05 / (1 + changes)
     times = "once" if changes == 1 else f"{changes} times"
     why = f"because seeds were changed {times} after a report had shown results"

@@ -13,7 +13,7 @@ from torchmetrics.functional.classification import multiclass_calibration_error
 
 from reports.numbers.predicted import Predicted, gather_predictions
 from reports.numbers.runs import arrange
-from reports.tables.ensembles import size_table, spread_table
+from reports.tables.ensemble_tables import size_table, spread_table
 from reports.tables.frames import prediction_frames
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study

@@ -1,11 +1,10 @@
 """Ensembles: error, NLL, Brier score and calibration error against the number of networks."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from reports.figures.canvas import Figure, finished, legend, panelled, styled
-from reports.figures.colours import Look
+from reports.figures.colours import Styles
 from reports.numbers.ensembles import sizes_of
 from reports.numbers.predicted import Predicted
 from reports.numbers.spelling import spell_csv
@@ -21,7 +20,7 @@ _PANELS = (
 )
 
 
-def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
+def draw_ensembles(predicted: Predicted, styles: Styles) -> Figure | None:
     """Return a figure of error, NLL, Brier score and calibration error against ensemble size.
 
     The size is the number of networks. The result is None if every arm has fewer than three runs.
@@ -29,7 +28,7 @@ def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | 
 
     Args:
         predicted: Measures of the arms' ensembles, computed from predictions.
-        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
+        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     arms = {arm: a.sizes for arm, a in predicted.arms.items() if len(a.runs) > 2}
     if not arms:
@@ -51,7 +50,7 @@ def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | 
         for axes, (name, label, scale) in zip(drawn, panels, strict=True):
             for arm in shown:
                 own = [r for r in records if (r["arm"], r["measure"]) == (arm, name)]
-                colour, dashes = looks[arm]
+                colour, dashes = styles[arm]
                 style: dict[str, Any] = {"color": colour, "linestyle": dashes}
                 across = [r["networks"] for r in own]
                 axes.plot(across, _scaled(own, "mean", scale), marker="o", markersize=3, label=arm,

@@ -8,8 +8,8 @@ import pytest
 
 from mixup_core.laws import Midpoint
 from reports.figures.canvas import Figure
-from reports.figures.colours import arm_looks
-from reports.figures.search import draw_search
+from reports.figures.colours import arm_styles
+from reports.figures.search_figures import draw_search
 from reports.tables.searched import gather
 from sweeps.study.space import Categorical, Parameter, Real, Space
 from sweeps.study.study import Study
@@ -19,7 +19,7 @@ from tests.reports.synthetic_search import HISTORY, result_of, search_study
 def draw(study: Study, history: object = HISTORY) -> dict[str, Figure]:
     results = [result_of(run) for run in study.runs()]
     searched = gather(study, results, history)  # type: ignore[arg-type]
-    figures = draw_search(searched, arm_looks(study.arms))
+    figures = draw_search(searched, arm_styles(study.arms))
     return {figure.name: figure for figure in figures}
 
 
@@ -103,7 +103,7 @@ def test_a_search_with_several_objectives_has_a_pareto_front_figure() -> None:
 
 def test_a_search_without_stored_runs_has_no_figure(grown: Study) -> None:
     searched = gather(grown, [], HISTORY)
-    assert draw_search(searched, arm_looks(grown.arms)) == ()
+    assert draw_search(searched, arm_styles(grown.arms)) == ()
 
 
 def test_only_a_random_search_shows_the_expected_lowest_value(grown: Study) -> None:

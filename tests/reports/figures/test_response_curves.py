@@ -7,10 +7,10 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 
 from mixup_core.config.building import with_values
-from reports.figures import responses as response_figures
+from reports.figures import response_curves as response_figures
 from reports.figures.canvas import Figure
-from reports.figures.colours import arm_looks
-from reports.figures.responses import draw_responses
+from reports.figures.colours import arm_styles
+from reports.figures.response_curves import draw_responses
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
@@ -20,7 +20,7 @@ from tests.reports.synthetic import AT_A_BOUND, at_a_bound, finish, make_study
 
 
 def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
-    figures = draw_responses(study, tabulate(study, results), arm_looks(study.arms))
+    figures = draw_responses(study, tabulate(study, results), arm_styles(study.arms))
     return {figure.name: figure for figure in figures}
 
 
