@@ -79,7 +79,7 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
         place: The home or store.
         with_reports: If True, list the reports of the home. A store has no reports.
     """
-    from reports.pages.shelf import standing
+    from reports.pages.report_folders import standing
 
     store = Store(place.store)
     found = launches(store)

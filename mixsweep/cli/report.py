@@ -40,11 +40,11 @@ def report(request: Request, out: Path | None, watch: bool) -> int:
     click.get_current_context().ensure_object(Ending).leaves_files = True
     request.require_stored()
     results = request.results()
-    written, _ = write_report(request, request.grown, results, out)
+    written = write_report(request, request.grown, results, out)
     while watch and any(result.outcome not in _SETTLED for result in results):
         click.echo(f"{_clock()}  {_progress(results)}  {written.folder}", err=True)
         request, results = _awaited(request, results)
-        written, _ = write_report(request, request.grown, results, out)
+        written = write_report(request, request.grown, results, out)
     if any(result.outcome == "missing" for result in results):
         request.say_elsewhere()
     click.echo(written.screen)
@@ -91,26 +91,20 @@ def write_report(
     study: Study,
     results: Sequence[RunResult],
     out: Path | None,
-) -> "tuple[Report, bool]":
-    """Write the report of a study; overwrite a finished report only if no result is lost.
+) -> "Report":
+    """Write the report of a study to its folder; a report with other results is renamed first.
 
-    If an earlier finished report must be kept, either it keeps the study's folder and the new
-    report gets a folder beside it, or the earlier report is moved to a folder beside it. A message
-    names both folders (see `reports.pages.shelf`).
+    A message then names both folders (see `reports.pages.report_folders`).
 
     Args:
         request: The study as its file defines it, with the addresses of its results.
         study: The study with all arms and seeds that it has by now.
         results: Results of the runs of `study`.
         out: Folder of the study's reports; None for the folder in the home.
-
-    Returns:
-        The report; and True, or False if the study's folder still shows an earlier finished report
-            of the same settings, because the new one is unfinished or has fewer results.
     """
     from reports.numbers.provenance import is_finished
     from reports.pages.build import draft_report
-    from reports.pages.shelf import place_of, spell_place
+    from reports.pages.report_folders import room_for, spell_moved
 
     folder = out or request.home.report_of(request.study.name)
     finished = is_finished(study, results, request.history)
@@ -126,14 +120,13 @@ def write_report(
         statements=statements,
     )
     look(study, request.store, results)
-    place = place_of(folder, study, results, is_finished=finished, predicted=draft.predicted)
-    place.make_room()
-    report = draft.write(place.folder)
-    place.clear()
-    if said := spell_place(place, study):
+    room = room_for(folder, study, results, is_finished=finished, predicted=draft.predicted)
+    room.make()
+    report = draft.write(folder)
+    room.clear()
+    if said := spell_moved(room, study):
         click.echo(said, err=True)
-    is_shown = place.stays is None or place.stays.settings != study.settings
-    return report, is_shown
+    return report
 
 
 def _pages(request: Request) -> str:

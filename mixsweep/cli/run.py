@@ -184,11 +184,10 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                 _require_whole(source, request)
                 request = request.refreshed()
                 with still("writing the report"):
-                    report, is_shown = write_report(request, source.study, results, None)
+                    report = write_report(request, source.study, results, None)
                 ending.report = report.folder
                 tracker.grow(source.study)
-                if is_shown:
-                    tracker.log_report(report.folder, report.markdown)
+                tracker.log_report(report.folder, report.markdown)
                 log_network(tracker, source.study, store)
                 enter(source.study, store, command_line(), begun_ms)
             except HeadLostError:

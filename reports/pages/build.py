@@ -26,8 +26,8 @@ from reports.numbers.runs import arrange, copies, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
 from reports.pages.files import Content, replace_files
 from reports.pages.page import render_page
+from reports.pages.report_folders import holds_report
 from reports.pages.screen import conclusion, findings, screen
-from reports.pages.shelf import holds_report
 from reports.tables.captions import FIXED_ARMS, Selection
 from reports.tables.claim_tables import verdict_table, verdicts_csv
 from reports.tables.crossed_table import crossed_table

@@ -20,7 +20,7 @@ from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular
 from reports.pages.files import replace_files
 from reports.pages.page import coded
-from reports.pages.shelf import files_of, holds_report
+from reports.pages.report_folders import files_of, holds_report
 
 _TEMPLATE = Path(__file__).with_name("site.html")
 _LARGEST = 2**30

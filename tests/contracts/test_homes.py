@@ -22,7 +22,7 @@ import pytest
 from mixup_core.problem import problem_of
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import FormatError
-from reports.pages.shelf import standing
+from reports.pages.report_folders import standing
 from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import load_study
 from sweeps.running.assignment import Assignment

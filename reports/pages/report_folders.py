@@ -1,18 +1,13 @@
-"""Shelf: chooses a folder for a report, so that no report with more results is overwritten.
+"""Report folders: the newest report of a study is in STUDY; an older one with more is renamed.
 
-    STUDY                 the newest finished report, except one with fewer results than the report
-                          before it; if no report is finished, the newest report
-    STUDY@SETTINGS        a report beside that in STUDY: an unfinished one, or a finished one with
-                          other settings or other results
-    STUDY@SETTINGS.1      the same, if STUDY@SETTINGS has a report that may not be replaced
-    STUDY@earlier         a report of an earlier version, or one whose settings are unknown
+    STUDY                 the newest report
+    STUDY@SETTINGS        an older, finished report with runs or predictions that the newest lacks
+    STUDY@SETTINGS.1      the same, if STUDY@SETTINGS has results that this one lacks
+    STUDY@earlier         the same, of an earlier version or with unknown settings
 
 SETTINGS is a hash of the settings of the study's arms. A report belongs to the study that its
-`provenance.json` names. A report is finished if no run is left to train. A new report may replace
-any unfinished report. It may replace a finished report only if the new report is finished too, and
-includes all complete runs and all predictions of the finished report. If the provenance of a report
-is lost or names another study, its runs are read from its `runs.csv`; without this file, the report
-counts as finished and is never replaced.
+`provenance.json` names. If that file is lost or names another study, the runs of a report are read
+from its `runs.csv`; without this file, the report counts as finished and is always kept.
 """
 
 import csv
@@ -20,7 +15,7 @@ import glob
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from itertools import count
@@ -34,7 +29,7 @@ from reports.numbers.provenance import SETTLED
 from sweeps.state.ledger import plugin_settings, spell_differences
 from sweeps.state.results import RunResult
 from sweeps.study.added_arm import added_among
-from sweeps.study.study import Study
+from sweeps.study.study import Study, spell_seeds
 
 _DIGITS = 8
 """Number of digits of the hash of the settings in the name of a folder."""
@@ -82,25 +77,19 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ReportPlace:
-    """The folder for a study's new report, and earlier reports to be moved or deleted."""
+class Room:
+    """What must happen to earlier reports of a study when a new one is written to its folder."""
 
     folder: Path
-    stays: Standing | None = None
-    """The finished report that keeps the folder `STUDY`; None if the new report gets it."""
-    num_lacking: int = 0
-    """Number of runs of which only the kept report has predictions. They are counted only if the
-    kept and the new report have the same complete runs; otherwise 0."""
     moved: Standing | None = None
-    """Finished earlier report that must be moved out of `folder` first, because it has, or may
-    have, results that the new report lacks; None if there is no such report."""
+    """Finished report in the folder whose results the new report does not have."""
     moves: Path | None = None
-    """Folder to which `moved` is moved."""
+    """Folder to which `moved` is renamed."""
     outdated: tuple[Path, ...] = ()
-    """Folders to delete: reports with the same settings whose results the new report includes."""
+    """Folders to delete: reports with the same settings whose results the new report has."""
 
-    def make_room(self) -> None:
-        """Move an earlier report away, so that a new one can be written.
+    def make(self) -> None:
+        """Rename the earlier report, so that the new one can be written.
 
         Raises:
             OSError: If a folder cannot be moved.
@@ -120,15 +109,15 @@ class ReportPlace:
             shutil.rmtree(folder)
 
 
-def place_of(
+def room_for(
     folder: Path,
     study: Study,
     results: Iterable[RunResult],
     *,
     is_finished: bool,
     predicted: Collection[str] = frozenset(),
-) -> ReportPlace:
-    """Return the folder for a new report; nothing is moved or deleted yet.
+) -> Room:
+    """Return what must happen for a new report in a folder; nothing is moved or deleted yet.
 
     Args:
         folder: The folder `STUDY`.
@@ -139,10 +128,6 @@ def place_of(
     """
     complete = frozenset(r.run.key for r in results if r.outcome == "complete")
     known = frozenset(predicted)
-
-    def may_replace(other: Standing) -> bool:
-        return not other.is_finished or (is_finished and other.is_within(complete, known))
-
     here = standing(folder, study.name)
     outdated = tuple(
         other.folder
@@ -150,20 +135,11 @@ def place_of(
         if other.folder != folder and other.settings == study.settings
         if is_finished and other.is_within(complete, known)
     )
-    if here is None or may_replace(here):
-        return ReportPlace(folder=folder, outdated=outdated)
-    if not is_finished or complete <= here.complete:
-        lacking = here.predicted - known if complete == here.complete else ()
-        place = _beside(folder, study.name, study.settings, may_replace)
-        return ReportPlace(folder=place, stays=here, num_lacking=len(lacking))
-    moves = _beside(
-        folder,
-        study.name,
-        here.settings,
-        lambda other: other.is_within(here.complete, here.predicted),
-    )
+    if here is None or not here.is_finished or (is_finished and here.is_within(complete, known)):
+        return Room(folder=folder, outdated=outdated)
+    moves = _beside(folder, study.name, here)
     kept = tuple(folder for folder in outdated if folder != moves)
-    return ReportPlace(folder=folder, moved=here, moves=moves, outdated=kept)
+    return Room(folder=folder, moved=here, moves=moves, outdated=kept)
 
 
 def standing(folder: Path, study: str) -> Standing | None:
@@ -229,43 +205,20 @@ def standings(folder: Path, study: str) -> tuple[Standing, ...]:
     )
 
 
-def spell_place(place: ReportPlace, study: Study) -> str | None:
-    """Return a message about an earlier report that was kept or moved; None if there was none."""
-    if place.moved is not None:
-        why = _spell_moved(place.moved, study)
-        return f"the earlier report in {place.folder} was moved to {place.moves}: {why}"
-    if place.stays is None:
+def spell_moved(room: Room, study: Study) -> str | None:
+    """Return a message about an earlier report that was renamed; None if there was none."""
+    if room.moved is None:
         return None
-    here = place.stays
-    return (
-        f"the report in {here.folder} is kept: {_spell_kept(place, here, study)}; "
-        f"this report is in {place.folder}"
-    )
-
-
-def _spell_moved(moved: Standing, study: Study) -> str:
+    moved = room.moved
     if not moved.is_known:
-        return f"its {_PROVENANCE} cannot be read or is another study's"
-    if moved.settings != study.settings:
-        return "it has other settings"
-    if not set(moved.seeds) <= set(study.seeds):
-        return "it has other seeds"
-    return "it has fewer runs and more predictions than the new report"
-
-
-def _spell_kept(place: ReportPlace, here: Standing, study: Study) -> str:
-    if not here.is_known:
-        return (
-            f"{here.folder / _PROVENANCE} cannot be read or is another study's, so it is "
-            "unknown which results would be lost (to replace it, remove the folder)"
-        )
-    if told := spell_differences(here.arms, study, here.seeds):
-        return f"it was made with {told}"
-    same = "it was finished with the same settings"
-    if not place.num_lacking:
-        return same
-    runs = "1 run" if place.num_lacking == 1 else f"{place.num_lacking} runs"
-    return f"{same} and has the predictions of {runs} more"
+        why = f"its {_PROVENANCE} cannot be read or is another study's"
+    elif told := spell_differences(moved.arms, study):
+        why = f"it was made with {told}"
+    elif not set(moved.seeds) <= set(study.seeds):
+        why = f"it has other seeds ({spell_seeds(moved.seeds)})"
+    else:
+        why = "it has runs or predictions that the new report lacks"
+    return f"the earlier report in {room.folder} was moved to {room.moves}: {why}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -340,15 +293,15 @@ def _listed(file: Path) -> dict[str, str]:
     return found if is_whole else {}
 
 
-def _beside(
-    folder: Path, study: str, settings: str, may_replace: Callable[[Standing], bool]
-) -> Path:
-    """Return the first folder `STUDY@SETTINGS` that is free or whose report may be replaced."""
-    name = f"{folder.name}@{settings[:_DIGITS] or 'earlier'}"
+def _beside(folder: Path, study: str, here: Standing) -> Path:
+    """Return the first folder `STUDY@SETTINGS` that is free or has no result that `here` lacks."""
+    name = f"{folder.name}@{here.settings[:_DIGITS] or 'earlier'}"
     paths = (folder.with_name(f"{name}.{number}" if number else name) for number in count())
-    return next(path for path in paths if _is_free(path, study, may_replace))
+    return next(path for path in paths if _is_free(path, study, here))
 
 
-def _is_free(path: Path, study: str, may_replace: Callable[[Standing], bool]) -> bool:
+def _is_free(path: Path, study: str, here: Standing) -> bool:
     found = standing(path, study)
-    return not os.path.lexists(path) if found is None else may_replace(found)
+    if found is None:
+        return not os.path.lexists(path)
+    return found.is_within(here.complete, here.predicted)

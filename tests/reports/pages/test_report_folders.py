@@ -1,4 +1,4 @@
-"""Shelf: the folders of reports, with a real store and commands as a user types them."""
+"""Report folders: where reports are, with a real store and commands as users type them."""
 
 import errno
 import json
@@ -18,7 +18,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
 from reports.pages.build import draft_report
-from reports.pages.shelf import standing, standings
+from reports.pages.report_folders import standing, standings
 from sweeps.reading.study_file import load_study
 from sweeps.state.ledger import enter, settings_of, spell_differences
 from sweeps.study.study import Study
@@ -105,19 +105,18 @@ def finished(home: Path, finished_home: Path) -> dict[str, bytes]:
     return content
 
 
-def test_a_report_on_settings_without_results_does_not_replace_a_finished_report(
+def test_a_report_on_settings_without_results_moves_the_finished_report_aside(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     said = report("--set", "base.epochs=7")
     assert said.return_value == 1
-    assert _bytes(home / "reports" / "digits") == finished
     (other,) = _beside(home)
-    assert "it was made with base.epochs=3; you asked for 7" in said.stderr
-    assert str(other) in said.stderr
-    assert "0/2" in (other / "table.md").read_text()
+    assert _bytes(other) == finished
+    assert f"was moved to {other}: it was made with base.epochs=3; you asked for 7" in said.stderr
+    assert "0/2" in (home / "reports" / "digits" / "table.md").read_text()
 
 
-def test_a_run_damaged_or_failed_later_does_not_replace_the_finished_report(
+def test_a_finished_report_is_kept_if_a_run_is_damaged_or_fails_later(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     study = load_study("digits")
@@ -129,17 +128,18 @@ def test_a_run_damaged_or_failed_later_does_not_replace_the_finished_report(
     )
     said = report()
     assert said.return_value == 1
-    assert _bytes(home / "reports" / "digits") == finished
-    assert "it was finished with the same settings" in said.stderr
-    (lacking,) = _beside(home)
-    assert "1/2" in (lacking / "table.md").read_text()
+    (whole,) = _beside(home)
+    assert _bytes(whole) == finished
+    assert "it has runs or predictions that the new report lacks" in said.stderr
+    assert "1/2" in (home / "reports" / "digits" / "table.md").read_text()
 
 
 def test_a_finished_report_replaces_the_unfinished_report_once_trained(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     assert report("--set", "seeds=3").return_value == 1
-    assert (len(_beside(home)), _rows(home / "reports" / "digits")) == (1, 6)
+    (whole,) = _beside(home)
+    assert (_rows(whole), _rows(home / "reports" / "digits")) == (6, 9)
     _train(home, "seeds=3")
     assert report("--set", "seeds=3").return_value == 0
     assert (_beside(home), _rows(home / "reports" / "digits")) == ([], 9)
@@ -161,13 +161,13 @@ def test_finished_reports_under_two_settings_are_both_kept(
     assert [found.arms["erm"]["epochs"] for found in both] == [3, 2]
 
 
-def test_a_report_on_some_seeds_does_not_replace_a_report_on_all_seeds(
+def test_a_report_on_all_seeds_is_kept_beside_a_report_on_some_seeds(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     assert report("--set", "seeds=1").return_value == 0
-    assert _bytes(home / "reports" / "digits") == finished
-    (part,) = _beside(home)
-    assert _rows(part) == 3
+    (whole,) = _beside(home)
+    assert _bytes(whole) == finished
+    assert _rows(home / "reports" / "digits") == 3
 
 
 def test_an_unfinished_report_is_replaced_by_any_report(home: Path, report: Mixsweep) -> None:
@@ -181,14 +181,15 @@ def test_an_unfinished_report_is_replaced_by_any_report(home: Path, report: Mixs
     assert (_beside(home), _rows(home / "reports" / "digits")) == ([], 6)
 
 
-def test_a_finished_report_in_a_folder_of_the_user_is_not_replaced_by_an_unfinished_one(
+def test_a_finished_report_in_a_folder_of_the_user_is_moved_aside_by_an_unfinished_one(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     out = home / "paper"
     assert report("--out", str(out)).return_value == 0
     before = _bytes(out)
     assert report("--out", str(out), "--set", "base.epochs=7").return_value == 1
-    assert _bytes(out) == before
+    (whole,) = home.glob("paper@*")
+    assert _bytes(whole) == before
 
 
 def test_a_folder_without_provenance_does_not_count_as_a_report(tmp_path: Path) -> None:
@@ -216,7 +217,7 @@ LOST: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("damage", LOST)
-def test_a_report_with_lost_provenance_is_kept_until_a_report_with_all_its_runs(
+def test_a_report_with_lost_provenance_is_kept_beside_a_report_on_fewer_seeds(
     home: Path, report: Mixsweep, finished: dict[str, bytes], damage: str
 ) -> None:
     folder = home / "reports" / "digits"
@@ -224,15 +225,10 @@ def test_a_report_with_lost_provenance_is_kept_until_a_report_with_all_its_runs(
     left = {name: content for name, content in finished.items() if name != "provenance.json"}
     said = report("--set", "seeds=1")
     assert said.return_value == 0
-    assert f"{folder / 'provenance.json'} cannot be read" in said.stderr
-    assert {name: (folder / name).read_bytes() for name in left} == left
-    (part,) = _beside(home)
-    assert _rows(part) == 3
-    assert report().return_value == 0
-    again = _bytes(folder)
-    assert {name: again[name] for name in left if not name.endswith("html")} == {
-        name: left[name] for name in left if not name.endswith("html")
-    }
+    aside = folder.with_name("digits@earlier")
+    assert f"was moved to {aside}: its provenance.json cannot be read" in said.stderr
+    assert {name: (aside / name).read_bytes() for name in left} == left
+    assert _rows(folder) == 3
     assert standing(folder, "digits").is_known  # type: ignore[union-attr]
 
 
@@ -278,13 +274,15 @@ def test_a_finished_report_under_other_settings_is_not_replaced_by_an_unfinished
     _train(home, "base.epochs=2")
     assert report("--set", "base.epochs=2").return_value == 0
     (first,) = _beside(home)
+    other = _bytes(home / "reports" / "digits")
     damaged = load_study("digits").runs()[4]
     (manifest,) = (home / "store").glob(f"stages/*/{stage_keys(damaged.config)[-1]}*.json")
     manifest.unlink()
     for _ in range(2):
         assert report().return_value == 1
         assert _bytes(first) == finished
-        assert _beside(home) == [first, first.with_name(f"{first.name}.1")]
+        (second,) = set(_beside(home)) - {first}
+        assert _bytes(second) == other
     _train(home)
     assert report().return_value == 0
     assert len(_beside(home)) == 1, "of the other settings"
@@ -315,7 +313,7 @@ def _predict(home: Path, study: Study) -> list[Path]:
 
 
 @pytest.mark.parametrize("num_lost", [1, 6])
-def test_a_report_without_predictions_does_not_replace_one_with_predictions(
+def test_a_report_with_predictions_is_kept_beside_one_without(
     home: Path, report: Mixsweep, num_lost: int
 ) -> None:
     study = _train(home)
@@ -326,14 +324,12 @@ def test_a_report_without_predictions_does_not_replace_one_with_predictions(
     assert "calibration.csv" in finished
     for path in files[:num_lost]:
         path.write_bytes(path.read_bytes()[:-9])
-    runs = "1 run" if num_lost == 1 else "6 runs"
-    for _ in range(2):
+    for is_first in (True, False):
         said = report()
         assert said.return_value == 0
-        assert f"{folder} is kept: it was finished with the same settings" in said.stderr
-        assert f"has the predictions of {runs} more; this report is in" in said.stderr
-        assert _bytes(folder) == finished
-        assert len(_beside(home)) == 1
+        assert ("it has runs or predictions that the new report" in said.stderr) == is_first
+        (whole,) = _beside(home)
+        assert _bytes(whole) == finished
     _predict(home, study)
     assert report().return_value == 0
     again = _bytes(folder)
@@ -353,7 +349,7 @@ def test_a_report_with_more_runs_and_fewer_predictions_keeps_the_other_aside(
     for is_first in (True, False):
         said = report("--set", "seeds=3")
         assert said.return_value == 0
-        assert ("it has fewer runs and more predictions" in said.stderr) == is_first
+        assert ("it has runs or predictions that" in said.stderr) == is_first
         assert _rows(home / "reports" / "digits") == 9
         assert "calibration.csv" not in _bytes(home / "reports" / "digits")
         (first,) = _beside(home)
@@ -370,22 +366,7 @@ def test_a_report_of_other_seeds_is_moved_aside_for_this_reason(
     said = report("--set", "seeds=[5, 6]")
     (first,) = _beside(home)
     assert (said.return_value, _bytes(first)) == (0, finished)
-    assert f"was moved to {first}: it has other seeds" in said.stderr
-
-
-def test_a_report_that_was_moved_aside_over_an_outdated_one_is_kept(
-    home: Path, report: Mixsweep
-) -> None:
-    _train(home)
-    assert report().return_value == 0
-    finished = _bytes(home / "reports" / "digits")
-    assert report("--set", "seeds=1").return_value == 0
-    (beside,) = _beside(home)
-    _train(home, "seeds=[0, 5]")
-    said = report("--set", "seeds=[0, 5]")
-    assert said.return_value == 0
-    assert f"was moved to {beside}" in said.stderr
-    assert _bytes(beside) == finished
+    assert f"was moved to {first}: it has other seeds (seeds 0-1)" in said.stderr
 
 
 @pytest.mark.parametrize("name", ["digits@for-the-paper", "digits@0123456789", "digits@earlier.md"])
