@@ -193,7 +193,9 @@ def keep_again(mixsweep: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     results = read_results(request.study.runs(), request.store)
     folder = request.home.report_of("digits")
     study, markdown = request.study, (folder / "table.md").read_text()
-    report = Report(table=tabulate(study, results), markdown=markdown, folder=folder, files=())
+    report = Report(
+        table=tabulate(study, results), screen="", markdown=markdown, folder=folder, files=()
+    )
     keep(request, results, report)
 
 
