@@ -29,9 +29,7 @@ from tests.bundled import bundled
 from tests.reports.synthetic import finish, make_study
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
-FOLDERS = sorted(
-    file.parent for file in PUBLISHED.glob("*/runs.csv") if file.with_name("table.csv").exists()
-)
+FOLDERS = sorted(file.parent for file in PUBLISHED.glob("*/runs.csv"))
 _TOLD = re.compile(
     r"(?P<label>.+) is (?P<word>lower|higher) for (?P<first>.+) than for (?P<second>.+?), by "
 )
