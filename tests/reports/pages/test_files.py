@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mixup_core.outputs import OutputError
 from reports.pages.files import replace_files
 
 
@@ -13,8 +14,8 @@ def names(folder: Path) -> set[str]:
 
 def test_files_are_written_and_other_files_in_the_folder_are_kept(tmp_path: Path) -> None:
     folder = tmp_path / "reports" / "study"
-    replace_files(folder, {"table.md": "one ±\n", "figures/a.png": b"\x89"})
-    replace_files(folder, {"table.md": "two\n", "figures/b.png": b"\x90"})
+    replace_files(folder, {"table.md": "one ±\n", "figures/a.png": b"\x89"}, is_own=True)
+    replace_files(folder, {"table.md": "two\n", "figures/b.png": b"\x90"}, is_own=True)
     assert names(tmp_path) == {
         f"reports/study/{n}" for n in ("table.md", "figures/a.png", "figures/b.png")
     }
@@ -24,21 +25,20 @@ def test_files_are_written_and_other_files_in_the_folder_are_kept(tmp_path: Path
 
 def test_no_file_is_replaced_if_one_cannot_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    replace_files(folder, {"a": "old", "b": "old"})
+    replace_files(folder, {"a": "old", "b": "old"}, is_own=True)
     with pytest.raises(OSError, match="x" * 300):
-        replace_files(folder, {"a": "new", "x" * 300: "too long a name"})
+        replace_files(folder, {"a": "new", "x" * 300: "too long a name"}, is_own=True)
     assert (folder / "a").read_text() == "old"
     assert names(tmp_path) == {"study/a", "study/b"}
 
 
 def test_a_folder_at_the_path_of_a_file_is_reported_and_no_file_is_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    replace_files(folder, {"a": "old", "b": "old"})
+    replace_files(folder, {"a": "old", "b": "old"}, is_own=True)
     (folder / "b").unlink()
     (folder / "b").mkdir()
-    with pytest.raises(IsADirectoryError) as caught:
-        replace_files(folder, {"a": "new", "b": "new"})
-    assert caught.value.filename == str(folder / "b")
+    with pytest.raises(OutputError, match="is a folder and is not replaced"):
+        replace_files(folder, {"a": "new", "b": "new"}, is_own=True)
     assert (folder / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["study"]
 
@@ -55,10 +55,10 @@ def test_only_partial_reports_of_killed_processes_are_removed(
     (left,) = tmp_path.iterdir()
     assert sorted(path.name for path in left.iterdir()) == ["a", "lock"]
     (tmp_path / ".study.conclusion.json").touch()
-    replace_files(tmp_path / "study", {"a": "new"})
+    replace_files(tmp_path / "study", {"a": "new"}, is_own=True)
     assert names(tmp_path) == {"study/a", ".study.conclusion.json"}
 
 
 def test_a_text_given_in_pieces_is_written_as_one_file(tmp_path: Path) -> None:
-    replace_files(tmp_path / "out", {"a": iter(["one ±\n", "", "two\n"])})
+    replace_files(tmp_path / "out", {"a": iter(["one ±\n", "", "two\n"])}, is_own=True)
     assert (tmp_path / "out" / "a").read_bytes() == "one ±\ntwo\n".encode()
