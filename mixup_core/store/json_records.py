@@ -226,7 +226,7 @@ def _reader(kind: Any) -> _Read:
     if origin is tuple:
         return _list(_reader(inner[0]))
     if origin is Mapping:
-        return _mapping(_reader(inner[1]))
+        return _mapping(*map(_reader, inner))
     if is_dataclass(kind):
         return _dataclass(kind)
     if isinstance(kind, type) and issubclass(kind, Packed):
@@ -281,14 +281,14 @@ def _list(of: _Read) -> _Read:
     return read
 
 
-def _mapping(of: _Read) -> _Read:
+def _mapping(named: _Read, of: _Read) -> _Read:
     def read(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise _refused("a mapping", value)
         found, name = {}, ""
         try:
             for name, part in value.items():
-                found[_text(name)] = of(part)
+                found[named(name)] = of(part)
         except RecordError as error:
             raise error.within(printable(name)) from None
         return found

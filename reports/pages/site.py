@@ -7,16 +7,15 @@ STUDY/              a copy of the report's folder
 import csv
 import errno
 import io
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
 from mixup_core.store.errors import UnreadableError
+from mixup_core.store.json_records import Line, Lines, Natural, Time, read_note, record_of
 from mixup_core.store.local_files import read_regular
 from reports.pages.files import replace_files
 from reports.pages.page import coded
@@ -103,33 +102,55 @@ def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
         path = folder / name
         if any(each.is_symlink() for each in (path, *path.parents[: name.count("/") + 1])):
             raise UnreadableError(f"{path}: is a link or below one; write the report again")
-        yield name, read_regular(path, _LARGEST)
+        try:
+            yield name, read_regular(path, _LARGEST)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise UnreadableError(f"{path}: is missing; write the report again") from error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Code:
+    commit: Line
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Run:
+    outcome: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Facts:
+    """The entries of `provenance.json` that the index shows."""
+
+    description: Lines
+    finished: bool
+    runs: tuple[_Run, ...]
+    seeds: tuple[Natural, ...]
+    code: _Code | None
+    last_epoch_stored_at_ms: Time | None
 
 
 def _entry(folder: Path) -> SiteEntry:
     try:
-        return _read_entry(folder)
-    except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
-        why = f"{type(error).__name__}: {error}"
+        found = record_of(_Facts, read_note(folder / "provenance.json"))
+        verdicts = tuple(_verdicts(folder / "verdicts.csv"))
+    except (ValueError, KeyError, csv.Error) as error:
         raise UnreadableError(
-            f"{folder}: provenance.json or verdicts.csv is damaged ({why}); write the report again"
+            f"{folder}: provenance.json or verdicts.csv is damaged ({type(error).__name__}: "
+            f"{error}); write the report again"
         ) from error
-
-
-def _read_entry(folder: Path) -> SiteEntry:
-    found: dict[str, Any] = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    outcomes = [run["outcome"] for run in found["runs"]]
-    code, stored_at_ms = found["code"], found["last_epoch_stored_at_ms"]
+    outcomes = [run.outcome for run in found.runs]
+    stored_at_ms = found.last_epoch_stored_at_ms
     return SiteEntry(
         name=folder.name,
-        description=found["description"],
-        is_finished=bool(found["finished"]),
+        description=found.description,
+        is_finished=found.finished,
         num_runs=len(outcomes),
         num_complete=outcomes.count("complete"),
-        seeds=len(found["seeds"]),
-        commit="" if code is None else code["commit"][:7],
+        seeds=len(found.seeds),
+        commit="" if found.code is None else found.code.commit[:7],
         date="" if stored_at_ms is None else f"{_date(stored_at_ms):%Y-%m-%d}",
-        verdicts=tuple(_verdicts(folder / "verdicts.csv")),
+        verdicts=verdicts,
     )
 
 

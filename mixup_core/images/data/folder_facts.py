@@ -29,7 +29,7 @@ from mixup_core.images.data.pictures import (
     picture_reader,
     rgb_picture,
 )
-from mixup_core.store.json_records import filled, read_note
+from mixup_core.store.json_records import AnyText, filled, read_note
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,21 +38,21 @@ class FolderFacts:
 
     digest: str
     """Result of `mixup_core.images.data.folders.folder_digest` for the folder."""
-    classes: tuple[str, ...]
+    classes: tuple[AnyText, ...]
     """Names of the classes in the order of the labels."""
-    train: Mapping[str, tuple[str, ...]]
+    train: Mapping[AnyText, tuple[AnyText, ...]]
     """Names of the images in `train/` by class, in the order of loading."""
-    test: Mapping[str, tuple[str, ...]]
+    test: Mapping[AnyText, tuple[AnyText, ...]]
     """Names of the images in the test folder by class; empty if it is missing or not usable."""
-    shared: tuple[str, ...] = ()
+    shared: tuple[AnyText, ...] = ()
     """Images in the test folder whose bytes equal those of an image in `train/`, as CLASS/FILE."""
-    copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    copies: Mapping[AnyText, AnyText] = dataclasses.field(default_factory=dict)
     """sha256 of images in `train/` that have the same bytes as another one, by CLASS/FILE."""
-    test_copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    test_copies: Mapping[AnyText, AnyText] = dataclasses.field(default_factory=dict)
     """sha256 of test images that have the same bytes as another test image, by CLASS/FILE."""
-    transparent: tuple[str, ...] = ()
+    transparent: tuple[AnyText, ...] = ()
     """Images with pixels that are not fully opaque, as SPLIT/CLASS/FILE."""
-    unreadable: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    unreadable: Mapping[AnyText, AnyText] = dataclasses.field(default_factory=dict)
     """Images that cannot be used, judged by their file headers: the reason, by SPLIT/CLASS/FILE."""
     decoder: str = ""
     """Name and version of the code that read the images, by `pictures.picture_reader`."""

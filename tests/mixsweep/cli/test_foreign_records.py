@@ -23,6 +23,7 @@ from sweeps.leasing.holders import Heartbeat, Holder, RunningRun
 from sweeps.reading.study_file import load_study
 from sweeps.state.statements import state
 from tests.mixsweep.cli.trained import store_stage, train
+from tests.reports.small_report import write_report
 
 OTHER = """
 study: other
@@ -47,7 +48,7 @@ READING = (
     ("status", "attacked"), ("plan", "attacked"), ("why", "attacked"), ("list",),
     ("list", "--json"), ("logs", "attacked"), ("store", "list"), ("store", "verify"),
     ("report", "attacked"), ("share", "attacked"), ("export", "attacked"),
-    ("status", "attacked", "--json"),
+    ("status", "attacked", "--json"), ("publish", "--out", "site"),
 )  # fmt: skip
 OF_OTHERS = (("status", "other"), ("plan", "other"), ("why", "other"))
 Path_ = tuple[str | int, ...]
@@ -79,6 +80,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "store" / "claims" / "attacked.json").write_text(json.dumps({
         "token": 1, "planned": 1, "trained": ["0" * 16], "ends": [], "used": [], "removed": [],
     }))  # fmt: skip
+    write_report(home / "reports" / "attacked", study="attacked")
     (home / "store" / "stops").mkdir()
     (home / "store" / "stops" / "attacked.json").write_text('{"token": 1, "how": "now"}')
     return folder
@@ -98,6 +100,7 @@ def records(prepared: Path) -> dict[str, Path]:
         "progress": "store/leases/attacked.progress.json",
         "claims": "store/claims/attacked.json",
         "stop": "store/stops/attacked.json",
+        "provenance": "reports/attacked/provenance.json",
     }
     return {kind: (home / name).relative_to(home) for kind, name in found.items()}
 
@@ -194,6 +197,7 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     json_records.name_once.cache_clear()
+    monkeypatch.chdir(tmp_path)
     return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False)
 
 

@@ -86,6 +86,12 @@ def test_a_listed_file_outside_of_the_report_is_refused(tmp_path: Path, name: st
     assert not (tmp_path / "site").exists()
 
 
+def test_a_listed_file_that_is_missing_is_refused(tmp_path: Path) -> None:
+    write_report(tmp_path / "reports" / "one", files=["report.html", "verdicts.csv/x", "gone"])
+    with pytest.raises(UnreadableError, match="is missing"):
+        write_site(tmp_path / "reports", tmp_path / "site")
+
+
 @pytest.mark.parametrize("name", ["figures", "verdicts.csv"])
 def test_a_listed_file_that_is_a_link_or_below_one_is_refused(tmp_path: Path, name: str) -> None:
     report = tmp_path / "reports" / "one"
