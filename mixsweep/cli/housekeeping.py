@@ -70,8 +70,8 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
     """
     stages = {stage.key: stage for stage in store.stages()}
     predictions = dict(store.predictions.sizes(store.predictions.keys()))
-    hopeless = diverged(store.failures.read_all())
     prefixes = {run.key: stage_keys(run.config) for study in studies for run in study.runs()}
+    hopeless = diverged(store.failures.read_all(store.failures.keys() & prefixes.keys()))
     needed = {
         key
         for run_key, keys in prefixes.items()

@@ -6,7 +6,7 @@ Each file contains its own sha256.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mixup_core.store.files import Files
@@ -27,11 +27,22 @@ class FailureStore:
         """Store the failure of a run, replacing an earlier failure of this run."""
         self._sealed.write(failure_name(failure.run_key), seal(dataclasses.asdict(failure)))
 
-    def read_all(self) -> Mapping[str, Failure]:
-        """Return all stored failures of runs by run key; damaged files are moved to quarantine."""
+    def keys(self) -> frozenset[str]:
+        """Return the run keys under which failures are stored; no file is validated."""
+        names = self._files.names("failures")
+        return frozenset(Path(name).stem for name in names if FAILURE_NAME.fullmatch(name))
+
+    def read_all(self, keys: Iterable[str] | None = None) -> Mapping[str, Failure]:
+        """Return stored failures by run key; damaged files are moved to quarantine.
+
+        Args:
+            keys: Run keys; None for all. Files of other runs, which a newer version may have
+                written, are not read.
+        """
+        names = {failure_name(key): key for key in sorted(self.keys() if keys is None else keys)}
         found = {}
-        for name, sealed in self._files.read_present(self._names()):
-            failure = self._sealed.record(Failure, name, sealed, Path(name).stem)
+        for name, sealed in self._files.read_present(names):
+            failure = self._sealed.record(Failure, name, sealed, names[name])
             if failure is not None:
                 found[failure.run_key] = failure
         return found
@@ -46,9 +57,7 @@ class FailureStore:
         Returns:
             One line per damaged file; empty if there is none.
         """
-        names = self._names()
-        sound = {failure_name(key) for key in self.read_all()}
-        return tuple(f"{name}: damaged" for name in names if name not in sound)
-
-    def _names(self) -> list[str]:
-        return [name for name in self._files.names("failures") if FAILURE_NAME.fullmatch(name)]
+        keys = self.keys()
+        return tuple(
+            f"{failure_name(key)}: damaged" for key in sorted(keys - {*self.read_all(keys)})
+        )

@@ -71,7 +71,7 @@ class Monitor:
         runs starts.
         """
         study = self._board.study = self.source.study
-        for key in self.store.failures.read_all().keys() & {planned.run.key for planned in joined}:
+        for key in self.store.failures.keys() & {planned.run.key for planned in joined}:
             self.store.failures.remove(key)
         for planned in joined:
             run = planned.run

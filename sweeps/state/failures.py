@@ -9,7 +9,7 @@ from sweeps.study.study import Run
 
 
 def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
-    """Return the failures in a store, and those that follow from a diverged teacher, by run key.
+    """Return the failures of runs, and those that follow from a diverged teacher, by run key.
 
     A given run whose teacher diverged counts as diverged, with the teacher's message. It cannot be
     trained until the teacher's failure is deleted.
@@ -18,10 +18,13 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
         runs: The runs, including all teachers, and teachers of teachers.
         store: The store of the failures.
     """
-    failures = store.failures.read_all()
-    if all(failure.kind != "diverged" for failure in failures.values()):
-        return failures  # the usual case; keys are slow to compute
+    if not (listed := store.failures.keys()):
+        return {}  # the usual case; keys are slow to compute
     by_key = {run.key: run for run in runs}
+    teachers = {run_key(run.teacher) for run in by_key.values() if run.teacher is not None}
+    failures = store.failures.read_all(listed & (by_key.keys() | teachers))
+    if all(failure.kind != "diverged" for failure in failures.values()):
+        return failures
     stored = store.keys()
 
     def of_teachers(run: Run) -> Failure | None:
