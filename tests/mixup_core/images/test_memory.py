@@ -33,6 +33,7 @@ def test_most_bytes_grows_with_the_width_of_the_network(usual: Model, wide: Mode
     assert growth > 4 * 4 * 16000**2  # weights, gradients and two moments of Adam
 
 
+@pytest.mark.long
 def test_peak_bytes_counts_the_memory_of_the_batches() -> None:
     # A process each: the peak of this one may be that of another test.
     context = get_context("spawn")

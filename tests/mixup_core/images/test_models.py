@@ -1,4 +1,5 @@
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -45,7 +46,11 @@ def test_a_linear_model_has_a_weight_for_each_pixel_and_class() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "published"), [(ResNet18(), resnet18), (ResNet34(), resnet34)], ids=["18", "34"]
+    ("model", "published"),
+    [
+        pytest.param(ResNet18(), resnet18, id="18"),
+        pytest.param(ResNet34(), resnet34, id="34", marks=pytest.mark.long),
+    ],
 )
 def test_resnets_match_torchvision_with_a_replaced_stem(model: Model, published: Any) -> None:
     ours = model.initialised(6, 10, 32, seed=0)
@@ -107,7 +112,17 @@ def test_width_and_hidden_sizes_have_a_default_for_each_model() -> None:
     assert _num_parameters(Mlp(hidden=(5,)).initialised(1, 2, 2, seed=0)) == 37
 
 
-@pytest.mark.parametrize("name", NAMES)
+def _large_ones_later(names: Sequence[str], *, but: str = "") -> list[Any]:
+    """Return names as parameters; networks that take seconds are marked `long`."""
+    large = {"efficientnet-v2-s", "resnet34", "vgg16-bn"}
+    return [
+        pytest.param(name, marks=[pytest.mark.long] if name in large else [])
+        for name in names
+        if name != but
+    ]
+
+
+@pytest.mark.parametrize("name", _large_ones_later(NAMES))
 def test_initial_weights_follow_the_seed_and_leave_the_global_generator_unchanged(
     name: str,
 ) -> None:
@@ -121,7 +136,7 @@ def test_initial_weights_follow_the_seed_and_leave_the_global_generator_unchange
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "timm"])
+@pytest.mark.parametrize("name", _large_ones_later(NAMES, but="timm"))
 def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None:
     network = parsed(Model, name).initialised(2, 10, 8, seed=0)
     for module in network.modules():
@@ -182,7 +197,7 @@ class _Convolutions(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "timm"])
+@pytest.mark.parametrize("name", _large_ones_later(NAMES, but="timm"))
 def test_no_network_uses_a_narrow_strided_1x1_convolution(name: str) -> None:
     """The gradient overruns memory with 2 to 7 channels, on CPUs with AVX2 and without AVX-512."""
     kind = Model.catalogue[name]

@@ -244,6 +244,7 @@ def test_a_changed_image_folder_is_decoded_again_or_refused_by_its_digest(tmp_pa
         load_mapped(as_read, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="NOT CHECKED: /proc/self/maps is Linux's")
 def test_processes_that_start_together_map_one_file(tmp_path: Path) -> None:
     processes = [
