@@ -80,7 +80,7 @@ image: $(DEV)
 # Hundreds of faults and more: takes hours. The results are written to reports/published. Two soaks run at
 # a time, because launches often wait; those that measure seconds or memory run alone, afterwards.
 SOAK := $(NAMESPACE) $(BIN)/python -m tests.soak
-BESIDE := kills-1 kills-2 damage-1 damage-2 mutations images secrets corruption disks forks nodes bits twice endings surroundings closed canaries
+BESIDE := kills-1 kills-2 damage-1 damage-2 mutations corruption disks forks nodes bits twice endings surroundings closed canaries
 ALONE := damage interrupts load sharing outage
 soak: $(DEV)
 	$(MAKE) --jobs=2 --keep-going $(BESIDE:%=soak-%); beside=$$?; \

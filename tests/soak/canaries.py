@@ -19,7 +19,6 @@ import psutil
 from tests.hostile_addresses import CANARIES
 from tests.soak.findings import publish
 from tests.soak.place import Place
-from tests.soak.secrets import STUDY, leaks
 from tests.ui_server import said_by_ui
 
 _EVERY = 0.2
@@ -31,6 +30,23 @@ COMMANDS = (
     "report {study}", "sync {study}", "status {study} --json", "export {study} --out {home}/e.csv",
     "publish --out {home}/site", "list",
 )  # fmt: skip
+
+
+STUDY = """
+study: hidden
+base: {data: {name: digits, val_size: 200}, model: {name: mlp}, epochs: 1, batch_size: 512}
+arms: {erm: {mix.law: erm}}
+seeds: 1
+search:
+  space: {mix.law: {beta: {log_uniform: [0.5, 2.0]}}}
+  points: 1
+  objective: val/error
+"""
+
+
+def leaks(text: str) -> bool:
+    """Return whether a text contains a canary, in upper or lower case."""
+    return any(canary.lower() in text.lower() for canary in CANARIES)
 
 
 @dataclass(kw_only=True)
