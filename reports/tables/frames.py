@@ -21,7 +21,7 @@ _OF_EPOCHS = (
 
 def arms_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
     """Return the arms of a study as a DataFrame: one row per arm, the columns of `table.csv`."""
-    return _frame(tabulate(study, results).records())
+    return _frame(tabulate(study, results).listing.records)
 
 
 def runs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ In the CSV files, the field `column` has the heading of the study's column.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -93,19 +93,7 @@ class Joined:
             places = range(1, len(listing.header), max(1, per_head * together))
             for first in places if per_head else ():
                 columns = (0, *range(len(listing.header))[first : first + per_head * together])
-                part = replace(
-                    listing,
-                    header=tuple(listing.header[column] for column in columns),
-                    cells=tuple(
-                        tuple(line[column] for column in columns) for line in listing.cells
-                    ),
-                    bold=frozenset(
-                        (row, columns.index(column))
-                        for row, column in listing.bold
-                        if column in columns
-                    ),
-                    caption=listing.caption if first == 1 else "Further columns.",
-                )
+                part = listing.part(columns, listing.caption if first == 1 else "Further columns.")
                 texts.append(part.latex(own if first == 1 else f"{own}-{first}"))
         return "\n".join(texts)
 
@@ -133,7 +121,7 @@ class Joined:
         return [
             {"column": head, "study": column.study.name, **record}
             for head, column, table in zip(self.heads, self.columns, self.tables, strict=True)
-            for record in table.records()
+            for record in table.listing.records
         ]
 
     def _verdict_records(self) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Listings: the tables of a report other than the main table, and the text of their cells."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mixup_core.problem import Metric
@@ -47,11 +47,22 @@ class Listing:
             grid[row + 1][column] = f"**{grid[row + 1][column]}**"
         return f"{markdown_grid(grid)}\n\n{escape_markdown(self.caption)}\n"
 
-    def latex(self, label: str) -> str:
-        """Return this table and its caption as LaTeX, which needs the LaTeX package booktabs."""
+    def latex(self, label: str, caption: str | None = None) -> str:
+        """Return this table as LaTeX, which needs booktabs; a given caption is LaTeX already."""
         bold = {(row + 1, column) for row, column in self.bold}
-        caption = escape_latex(self.caption)
+        caption = escape_latex(self.caption) if caption is None else caption
         return latex_table((self.header, *self.cells), bold, caption=caption, label=label)
+
+    def part(self, columns: Sequence[int], caption: str) -> "Listing":
+        """Return some columns of this table, with another caption."""
+        places = {column: place for place, column in enumerate(columns)}
+        return replace(
+            self,
+            header=tuple(self.header[column] for column in columns),
+            cells=tuple(tuple(line[column] for column in columns) for line in self.cells),
+            bold=frozenset((row, places[at]) for row, at in self.bold if at in places),
+            caption=caption,
+        )
 
     def csv(self) -> str:
         """Return all numbers of this table as CSV text at full precision."""

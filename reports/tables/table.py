@@ -11,15 +11,12 @@ from reports.numbers.provenance import public
 from reports.numbers.runs import arrange, measures_of, metrics_of, primary_of, values_of
 from reports.numbers.spelling import (
     DASH,
-    escape_latex,
     escape_markdown,
-    latex_table,
-    markdown_grid,
-    spell_csv,
     spell_heading,
     spell_interval,
     spell_number,
     spell_p,
+    upper_first,
 )
 from reports.numbers.summary import SUMMARY_COLUMNS
 from reports.tables.captions import (
@@ -29,7 +26,7 @@ from reports.tables.captions import (
     caption_of,
     has_differing_populations,
 )
-from reports.tables.listings import spell_member, spell_summary
+from reports.tables.listings import Listing, spell_member, spell_summary
 from sweeps.state.results import Outcome, RunResult
 from sweeps.study.readouts import Readout
 from sweeps.study.study import Study
@@ -113,26 +110,28 @@ class Table:
         """The printed rows of the main table; arms that compute the same results share a row."""
         return tuple(row for row in self.rows if self.equal[row.arm] == row.arm)
 
+    @property
+    def listing(self) -> Listing:
+        """The main table as a `Listing`, which writes it in every format."""
+        best = [place for place, row in enumerate(self.printed) if row.is_best]
+        return Listing(
+            name="table",
+            title=upper_first(self.shown.heading),
+            header=self.header,
+            cells=self.cells,
+            caption=self.caption,
+            records=tuple(self._record_of(row) for row in self.rows),
+            bold=frozenset((place, column) for place in best for column in (0, 1)),
+        )
+
     def markdown(self) -> str:
         """Return the main table, its caption and the list of missing runs as Markdown."""
-        lines = [self.header, *self.cells]
-        grid = [[escape_markdown(cell) for cell in line] for line in lines]
-        for row, line in zip(self.printed, grid[1:], strict=True):
-            if row.is_best:
-                line[:2] = [f"**{cell}**" for cell in line[:2]]
-        blocks = [markdown_grid(grid), escape_markdown(self.caption)]
-        if self.unfinished:
-            lacking = "\n".join(f"- {escape_markdown(str(run))}" for run in self.unfinished)
-            blocks.append(f"Not in the table:\n\n{lacking}")
-        return "\n\n".join(blocks) + "\n"
+        lacking = "".join(f"- {escape_markdown(str(run))}\n" for run in self.unfinished)
+        return self.listing.markdown() + (f"\nNot in the table:\n\n{lacking}" if lacking else "")
 
     def csv(self) -> str:
         """Return the text of `table.csv`: one row per arm, full precision, errors as fractions."""
-        return spell_csv(self.records())
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the rows of `table.csv`: one mapping per arm, with values by column name."""
-        return [self._record_of(row) for row in self.rows]
+        return self.listing.csv()
 
     def latex(self) -> str:
         """Return the main table as two LaTeX tables, each one text column wide.
@@ -140,25 +139,12 @@ class Table:
         The first has the arms with their differences, the second the other columns. Both need the
         LaTeX package booktabs.
         """
-        num_narrow = self.header.index("p") + 1
-        narrow, rest = range(num_narrow), (0, *range(num_narrow, len(self.header)))
+        num_narrow, label = self.header.index("p") + 1, f"tab:{self.study}"
         lacking = "".join(f" Not in the table: {run}." for run in self.unfinished)
-        more = f"Further columns of table~\\ref{{tab:{self.study}}}; see the caption there."
-        return (
-            self._latex_of(narrow, escape_latex(self.caption + lacking), "")
-            + "\n"
-            + self._latex_of(rest, more, "-more")
-        )
-
-    def _latex_of(self, columns: Sequence[int], caption: str, suffix: str) -> str:
-        grid = [[line[column] for column in columns] for line in (self.header, *self.cells)]
-        bold = {
-            (place, columns.index(column))
-            for place, row in enumerate(self.printed, 1)
-            for column in (0, 1)
-            if row.is_best and column in columns
-        }
-        return latex_table(grid, bold, caption=caption, label=f"tab:{self.study}{suffix}")
+        narrow = self.listing.part(range(num_narrow), self.caption + lacking)
+        rest = self.listing.part((0, *range(num_narrow, len(self.header))), "")
+        more = f"Further columns of table~\\ref{{{label}}}; see the caption there."
+        return f"{narrow.latex(label)}\n{rest.latex(f'{label}-more', more)}"
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:

@@ -299,7 +299,7 @@ def test_an_oracle_is_marked_everywhere_and_is_never_the_best_arm() -> None:
     assert uniform.summaries["test/error"].mean < midpoint.summaries["test/error"].mean
     assert (uniform.is_best, uniform.is_close, midpoint.is_best) == (False, False, True)
     assert "[oracle]: the arm or its teacher was trained on the test images" in table.caption
-    assert [record["tags"] for record in table.records()] == ["", "", "oracle"]
+    assert [record["tags"] for record in table.listing.records] == ["", "", "oracle"]
     plain = tabulate(make_study(), [finish(run) for run in make_study().runs()])
     assert "oracle" not in plain.caption + plain.csv() + plain.markdown()
 
