@@ -89,12 +89,7 @@ class Address:
 
     @classmethod
     def of_path(cls, path: str, scheme: str = "") -> "Address":
-        """Return the address of a local path; hidden if the path may be or contain a URL.
-
-        Args:
-            path: The path.
-            scheme: Scheme to show before the path, such as `file`; empty for none.
-        """
+        """Return the address of a local path; hidden if the path may be or contain a URL."""
         is_url = _NO_PATH.match(path) is not None or "://" in path
         is_url = is_url or without_secrets(path) != path
         return cls(scheme=scheme, is_hidden=True) if is_url else cls(scheme=scheme, path=path)
@@ -167,12 +162,7 @@ _CONTAINER = re.compile(r"[a-z0-9-]{3,63}")
 
 
 def reason(error: BaseException, shown: Address) -> str:
-    """Return the text of a library's error, on one line; only its type if it may quote a secret.
-
-    Args:
-        error: The error.
-        shown: The address that the library was given, without its secrets.
-    """
+    """Return the text of a library's error, on one line; only its type if it may quote a secret."""
     text = " ".join(str(error).split()) if shown.is_whole else ""
     return text or type(error).__name__
 

@@ -20,13 +20,6 @@ def require_unpacked(stream: IO[bytes]) -> None:
 
     NumPy and PyTorch write uncompressed members. A compressed member was written by another
     program, and could unpack to a thousand times its size.
-
-    Args:
-        stream: The archive. The function moves the stream to its beginning.
-
-    Raises:
-        ArchiveError: If the stream is no readable zip archive, a member is compressed, or the sizes
-            that its members declare add up to more bytes than the archive has.
     """
     size = stream.seek(0, io.SEEK_END)
     try:
@@ -44,12 +37,7 @@ def require_unpacked(stream: IO[bytes]) -> None:
 
 
 def read_arrays(content: bytes) -> dict[str, Any]:
-    """Return the arrays of an NPZ archive by name, without unpickling.
-
-    Raises:
-        ArchiveError: If the bytes are no archive of arrays, or the header of an array declares more
-            data than the archive contains.
-    """
+    """Return the arrays of an NPZ archive by name, without unpickling."""
     from numpy.lib import format as npy
 
     headers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}

@@ -22,12 +22,7 @@ class ContractError(Exception):
     """
 
     def __init__(self, part: Any, what: str) -> None:
-        """Create the error.
-
-        Args:
-            part: The law, operation, model, ...; or the whole message.
-            what: What it does, as a predicate: `returned the label weight 1.5`.
-        """
+        """Create the error."""
         super().__init__(_message(part, what) if what else part)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -52,11 +47,7 @@ def is_of_plugin(part: Any) -> bool:
 
 
 def require_quantiles(law: Any) -> None:
-    """Check that the quantiles of a law are in [0, 1] and do not decrease.
-
-    Raises:
-        RuleError: If they are not; its fields are those of the law.
-    """
+    """Check that the quantiles of a law are in [0, 1] and do not decrease."""
     levels = np.linspace(0, 1, 65)
     found = np.asarray(law.quantiles(levels))
     origin = origin_of(type(law))
@@ -74,11 +65,7 @@ def require_quantiles(law: Any) -> None:
 
 
 def weights_of(law: Any, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-    """Draw mixing weights from a law, float64.
-
-    Raises:
-        ContractError: If the law returns another shape, or weights outside [0, 1].
-    """
+    """Draw mixing weights from a law, float64."""
     drawn: Floats = law.draw(shape, rng)
     expected = (shape,) if isinstance(shape, int) else shape
     if getattr(drawn, "shape", None) != expected:
@@ -98,9 +85,6 @@ def require_mixed(operation: Any, own: "Tensor", mixed: Any, weight: Any) -> Non
         own: Images before mixing, (batch, channels, height, width).
         mixed: Images that the operation returned.
         weight: Label weights that the operation returned.
-
-    Raises:
-        ContractError: If they differ from what `Operation.mix` must return.
     """
     got = tuple(getattr(mixed, "shape", ())), getattr(mixed, "dtype", type(mixed).__name__)
     if got != (tuple(own.shape), own.dtype):

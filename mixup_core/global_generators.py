@@ -37,9 +37,6 @@ def watched(device: str = "cpu") -> Iterator[list[str]]:
 
     It yields an empty list. At exit, the names of the modules whose generator was used are appended
     to the list: `random`, `numpy.random`, `torch`.
-
-    Args:
-        device: `cpu` or `cuda`; with `cuda`, the GPU's PyTorch generator is watched, too.
     """
     drawn: list[str] = []
     before = _positions(device)

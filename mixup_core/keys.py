@@ -22,17 +22,7 @@ change, so that old results are not reused.
 
 
 def run_key(config: Config) -> str:
-    """Return the name of a run: a hash of everything in its configuration that changes its numbers.
-
-    Returns:
-        32 hexadecimal digits. They depend on two version numbers of the computations, that of all
-        problems and that of the run's own problem, but not on the location of the data, the device,
-        the number of threads or the study's name.
-
-    Raises:
-        RuleError: If a field is set, but not the field that replaces it in keys, such as
-            `data.folder` without `data.digest`.
-    """
+    """Return the name of a run: a hash of all settings that change its numbers."""
     return _hashed(config, _content_of(config).of_run)
 
 
@@ -44,14 +34,6 @@ def stage_key(config: Config, epoch: int) -> str:
     law, enter epoch by epoch: a run that mixes for 10 epochs and one that mixes for 20 have equal
     keys up to epoch 10. The total number of epochs enters only if the settings of an epoch depend
     on it.
-
-    Args:
-        config: Configuration of the run.
-        epoch: Number of finished epochs, in 1..config.epochs.
-
-    Raises:
-        RuleError: If `epoch` is out of range, or a field is set, but not the field that replaces it
-            in keys, such as `data.folder` without `data.digest`.
     """
     if not 1 <= epoch <= config.epochs:
         raise RuleError("1 <= epoch <= epochs", {"epoch": epoch, "epochs": config.epochs})
@@ -144,16 +126,7 @@ def paths_left_out() -> Iterator[tuple[str, str, str, str]]:
 
 
 def _beyond(config: Config, path: str, keying: Keying) -> tuple[Any, ...]:
-    """Return the fields of list items that enter stage keys as a whole, and not epoch by epoch.
-
-    The result has one mapping per item of the list, without fields at their defaults. It is empty
-    if all mappings are.
-
-    Args:
-        config: Configuration of the run.
-        path: Dotted path of the list; `keying.by_epoch` lists fields of its items.
-        keying: Fields that the problem leaves out of keys.
-    """
+    """Return the fields of list items that enter stage keys as a whole, and not epoch by epoch."""
     items = attrgetter(path)(config) if keying.names_below(path) else ()
     if not isinstance(items, tuple):
         return ()
@@ -171,12 +144,7 @@ def _fields_beyond(item: Any, path: str, keying: Keying) -> Iterator[tuple[str, 
 
 
 def _keyed(config: Config) -> dict[str, Any]:
-    """Return the values that enter a run key, by path: required ones, and those not at a default.
-
-    Raises:
-        RuleError: If a field is set, but not the field that replaces it in keys
-            (`Keying.stands_for`).
-    """
+    """Return the values in a run key, by path: required ones, and those not at a default."""
     keying = problem_of(config).keying
     flat, usual = flatten(config, brief=True), defaults(config, brief=True)
     for path, stand_in in keying.stands_for.items():
@@ -193,10 +161,7 @@ def _keyed(config: Config) -> dict[str, Any]:
 
 
 def _hashed(config: Config, content: Mapping[str, Any]) -> str:
-    """Return a key: the hash of the given values, the versions, and the seed if it enters.
-
-    The number of corrections that changed the results of this configuration enters too.
-    """
+    """Return a key: the hash of the given values, the versions, and the seed if it enters."""
     keying = problem_of(config).keying
     own = dict(content)
     if _content_of(config).has_seed(config.seed):

@@ -74,14 +74,6 @@ def require_instructions(environment: Mapping[str, str], cpuinfo: str = "/proc/c
     """Check that the processor has the instructions that ATEN_CPU_CAPABILITY asks for.
 
     PyTorch does not check this, and the system ends a process that uses a missing instruction.
-
-    Args:
-        environment: Environment to read, usually `os.environ`.
-        cpuinfo: File in which Linux lists the processor's instructions; without it, nothing is
-            checked.
-
-    Raises:
-        InstructionsError: If the processor lacks an instruction.
     """
     value = environment.get("ATEN_CPU_CAPABILITY", "")
     try:
@@ -101,9 +93,6 @@ def fix_precision(environment: MutableMapping[str, str]) -> None:
 
     The variable that makes cuBLAS deterministic is set, too; `FIXED` lists all variables. Call this
     function before the first computation.
-
-    Args:
-        environment: Environment to change, usually `os.environ`.
     """
     for name, value in FIXED.items():
         if value is None:
@@ -117,9 +106,6 @@ def use_one_thread(environment: MutableMapping[str, str]) -> None:
 
     NumPy and SciPy each bring their own OpenBLAS, which `torch.set_num_threads` does not reach. The
     libraries that are loaded are limited, and those that are loaded later read the environment.
-
-    Args:
-        environment: Environment to change, usually `os.environ`.
     """
     from threadpoolctl import threadpool_limits
 
@@ -132,9 +118,6 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
 
     The result is one text of `NAME=value`, separated by spaces, each value cut after 200
     characters. The variables that `fix_precision` sets are left out.
-
-    Args:
-        environment: Environment to read, usually `os.environ`.
     """
     return " ".join(
         f"{name}={value[:_LONGEST]}"
@@ -149,9 +132,6 @@ def differences(*environments: Mapping[str, str]) -> tuple[str, ...]:
 
     Entries that cannot change results, such as the host, are left out. A version is compared only
     between the records that have it: earlier versions of mixsweep recorded fewer.
-
-    Args:
-        environments: Environment records of stages: host, versions and settings by name.
     """
     names = set[str]().union(*environments) - NOT_NUMERIC - {BEGAN_IN}
     return tuple(name for name in sorted(names) if len(_values(name, environments)) > 1)

@@ -20,11 +20,7 @@ class OutputError(Exception):
 
 
 def require_free(path: Path) -> bool:
-    """Require that a path is a regular file or does not exist; return True if it exists.
-
-    Raises:
-        OutputError: If it is a folder, a link, a pipe, a socket or a device.
-    """
+    """Require that a path is a regular file or does not exist; return True if it exists."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -47,17 +43,6 @@ def output_file(
     """Yield a path to write a file to; it is synced and then moved to its place.
 
     If the code inside raises an error, the place is as it was.
-
-    Args:
-        path: The place of the file.
-        kind: Kind of the file, for messages, such as `an archive of a study`.
-        is_own: Function that recognises an earlier file of the same kind, which is replaced.
-        force: If True, replace any regular file.
-        makes_folder: If True, make the folder of the file if it is missing.
-
-    Raises:
-        OutputError: If the folder is missing, or the place has anything else.
-        OSError: If the file cannot be written.
     """
     if require_free(path) and not force and not is_own(path):
         raise OutputError(
@@ -77,16 +62,7 @@ def output_file(
 
 
 def require_places(folder: Path, names: Iterable[str], *, is_own: bool) -> None:
-    """Require that files can be written to a folder without replacing what is not ours.
-
-    Args:
-        folder: The folder; it need not exist.
-        names: Paths of the files below the folder.
-        is_own: Whether the folder has earlier files of the same kind, which are replaced.
-
-    Raises:
-        OutputError: If a file or folder is in the way.
-    """
+    """Require that files can be written to a folder without replacing what is not ours."""
     for name in names:
         path = folder / name
         for parent in path.parents:

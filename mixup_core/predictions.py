@@ -55,11 +55,7 @@ class Predictions:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Predictions":
-        """Build predictions from the bytes that `to_bytes` returned, without unpickling.
-
-        Raises:
-            PredictionsError: If the bytes are no predictions.
-        """
+        """Build predictions from the bytes that `to_bytes` returned, without unpickling."""
         try:
             arrays = read_arrays(content)
             names = dict.fromkeys(name.partition("/")[0] for name in arrays)

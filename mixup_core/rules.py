@@ -29,15 +29,7 @@ class RuleError(ValueError):
         fields: tuple[str, ...] = (),
         hint: str = "",
     ) -> None:
-        """Create an error.
-
-        Args:
-            rule: The rule that was broken: a formula or a sentence.
-            values: Values of the fields in the rule, by name; empty if the message needs no values.
-            fields: Fields that can be the cause, the most likely first. Empty: all of `values`, in
-                order.
-            hint: Accepted values, or what to do.
-        """
+        """Create an error."""
         self.rule, self.values, self.hint = rule, dict(values), hint
         self.fields = fields or tuple(values)
         got = ", ".join(f"{name}={value!r}" for name, value in values.items())
@@ -60,28 +52,13 @@ class RuleError(ValueError):
 
 
 def require(holds: bool, rule: str, node: Any, *fields: str, hint: str = "") -> None:
-    """Raise a `RuleError` unless a rule on fields of an object holds.
-
-    Args:
-        holds: Whether the rule holds.
-        rule: The rule: a formula or a sentence (see `RuleError`).
-        node: The object that has the fields.
-        *fields: Names of the fields in the rule, the most likely cause first.
-        hint: Accepted values, or what to do.
-
-    Raises:
-        RuleError: If `holds` is False.
-    """
+    """Raise a `RuleError` unless a rule on fields of an object holds."""
     if not holds:
         raise RuleError(rule, {name: getattr(node, name) for name in fields}, hint=hint)
 
 
 def require_order(node: Any, low: str, high: str) -> None:
-    """Raise a `RuleError` unless an object's field named `low` is at most the one named `high`.
-
-    Raises:
-        RuleError: If the first field is greater.
-    """
+    """Raise a `RuleError` unless an object's field named `low` is at most the one named `high`."""
     require(getattr(node, low) <= getattr(node, high), f"{low} <= {high}", node, low, high)
 
 

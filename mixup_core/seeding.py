@@ -72,13 +72,7 @@ class Seeds:
 
 
 def stream_seed(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> int:
-    """Return the seed of one random stream: the first 63 bits of sha256("seed/purpose/epoch").
-
-    Args:
-        seed: Seed of the run, or two seeds.
-        purpose: Name of the kind of draw, such as `batch order`.
-        epoch: The epoch (0-based) of the draw; 0 for draws before training.
-    """
+    """Return the seed of one random stream: the first 63 bits of sha256("seed/purpose/epoch")."""
     number = seed.of(purpose) if isinstance(seed, Seeds) else seed
     digest = hashlib.sha256(f"{number}/{purpose}/{epoch}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1

@@ -38,13 +38,6 @@ def temporary_folder(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
 
     At entry, it also removes folders with the same prefix that killed processes of this user left.
     It does so again at exit, because children of a killed process may write for a while longer.
-
-    Args:
-        place: Folder in which the new folder is made.
-        prefix: Prefix of the new folder's name.
-
-    Raises:
-        OSError: If no folder can be made.
     """
     collect(place, prefix)
     folder, lock = _locked_folder(place, prefix)
@@ -58,24 +51,14 @@ def temporary_folder(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
 
 
 def collect(place: Path, prefix: str = PREFIX) -> None:
-    """Remove temporary folders whose processes have ended; keep all others.
-
-    Args:
-        place: Folder that contains the temporary folders.
-        prefix: Prefix of the names of the temporary folders.
-    """
+    """Remove temporary folders whose processes have ended; keep all others."""
     for folder in left_folders(place, prefix):
         with suppress(OSError):
             clear(folder)
 
 
 def left_folders(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
-    """Lock and yield each temporary folder whose process has ended; unlock it before the next one.
-
-    Args:
-        place: Folder that contains the temporary folders.
-        prefix: Prefix of the names of the temporary folders.
-    """
+    """Lock and yield each temporary folder whose process has ended; unlock it afterwards."""
     for folder in place.glob(f"{escape(prefix)}*"):
         if not _OWN.fullmatch(folder.name.removeprefix(prefix)):
             continue
@@ -93,12 +76,6 @@ def clear(folder: Path) -> None:
     """Remove a temporary folder whose lock this process holds.
 
     The lock file is removed last, so that a later process can finish an aborted removal.
-
-    Args:
-        folder: Folder that `temporary_folder` or `left_folders` has yielded.
-
-    Raises:
-        OSError: If the folder or an entry of it cannot be read or removed.
     """
     for entry in folder.iterdir():
         if entry.name != _LOCK:

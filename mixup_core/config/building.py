@@ -38,18 +38,7 @@ def with_values(node: T, values: Mapping[str, Any]) -> T:
 
 
 def built(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Return a configuration, made from values by dotted path; other fields have defaults.
-
-    Args:
-        kind: The dataclass of the configuration.
-        values: Values by dotted path, as Python values or as study files write them.
-
-    Raises:
-        KeyError: If a path names no field.
-        SpellingError: If a value has the wrong type. The error's `path` is the dotted path.
-        RuleError: If a required value is missing, a value is out of range, or fields contradict
-            each other. The error names fields by dotted path.
-    """
+    """Return a configuration, made from values by dotted path; other fields have defaults."""
     made: T = _rebuilt(kind, {}, _nested(values), "")
     return made
 
@@ -113,12 +102,7 @@ def _held(node: Any) -> dict[str, Any]:
 
 
 def _rebuilt(kind: type, held: Mapping[str, Any], given: _Given, prefix: str) -> Any:
-    """Return a dataclass whose fields come from `given`, else `held`, else their defaults.
-
-    Raises:
-        KeyError: If a name is not a field.
-        RuleError: If a required value is missing or a rule is broken.
-    """
+    """Return a dataclass whose fields come from `given`, else `held`, else their defaults."""
     known = {part.name: part for part in parts(kind)}
     changes: dict[str, Any] = {}
     for name, entry in given.below.items():
@@ -156,17 +140,7 @@ def _value(part: Part, old: Any, entry: _Given, path: str) -> Any:
 
 
 def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
-    """Return the new dataclass of a choice, set as a whole, by its tag, or by some of its fields.
-
-    Args:
-        part: The field.
-        old: Present value of the field.
-        entry: The values to set at the path of the field and below.
-        path: Dotted path of the field, for errors.
-
-    Raises:
-        RuleError: If a field is set while the choice is None.
-    """
+    """Return the new dataclass of a choice, set as a whole, by its tag or by some fields."""
     fields = dict(entry.below)
     named = fields.pop("name", None) if part.is_named else None
     kind = type(old)
@@ -204,11 +178,7 @@ def _parsed_at(path: str, hint: Any, value: Any) -> Any:
 
 
 def _parsed_plain(hint: Any, value: Any) -> Any:
-    """Return a value of a plain type, or of a union of types.
-
-    Raises:
-        SpellingError: If the value has none of the types.
-    """
+    """Return a value of a plain type, or of a union of types."""
     if hint not in members(hint):
         for member in members(hint):
             with suppress(SpellingError):
@@ -253,13 +223,7 @@ def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
 
 
 def _parsed_under(options: Mapping[str, Any], tag: str, content: Any) -> Any:
-    """Return the dataclass that `{TAG: CONTENT}` stands for.
-
-    The content is a mapping of its fields, the value of its only field, or a short form.
-
-    Raises:
-        SpellingError: If the content is none of these.
-    """
+    """Return the dataclass that `{TAG: CONTENT}` stands for."""
     kind = options[tag]
     names = [part.name for part in parts(kind)]
     if isinstance(content, Mapping) and set(content) <= set(names):
@@ -277,11 +241,7 @@ def _parsed_under(options: Mapping[str, Any], tag: str, content: Any) -> Any:
 
 
 def _parsed_fields(kind: type, values: Mapping[Any, Any]) -> Any:
-    """Return a dataclass from a mapping of its fields, as study files write them.
-
-    Raises:
-        SpellingError: If a field is unknown.
-    """
+    """Return a dataclass from a mapping of its fields, as study files write them."""
     known = tuple(part.name for part in parts(kind))
     for name in values:
         if name not in known:

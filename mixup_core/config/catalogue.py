@@ -80,13 +80,7 @@ class Register(Mapping[str, T]):
         *,
         meant: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Create a registry.
-
-        Args:
-            noun: Word for an entry in messages: `probe`.
-            entries: Built-in entries by name, if the entries themselves have no `tag` or `name`.
-            meant: Forbidden names, each with the built-in entry that readers would expect under it.
-        """
+        """Create a registry."""
         self.noun = noun
         self.meant = meant
         self.origins: dict[str, Origin] = {}
@@ -106,11 +100,7 @@ class Register(Mapping[str, T]):
         return len(self._entries)
 
     def add(self, *entries: T) -> None:
-        """Add built-in entries, such as classes of laws: all, or none if one is invalid.
-
-        Raises:
-            CatalogueError: If one of them is not allowed.
-        """
+        """Add built-in entries, such as classes of laws: all, or none if one is invalid."""
         add_all((self, entry) for entry in entries)
 
     def remove(self, *names: str) -> None:
@@ -121,11 +111,7 @@ class Register(Mapping[str, T]):
         _clear_caches()
 
     def check(self, entry: T) -> None:
-        """Check an entry, such as a model, that is to be added to this registry.
-
-        Raises:
-            CatalogueError: If its name is invalid or taken.
-        """
+        """Check an entry, such as a model, that is to be added to this registry."""
         name = kind_name(entry)
         if not re.fullmatch(NAME, name):
             raise CatalogueError(
@@ -144,12 +130,7 @@ class Register(Mapping[str, T]):
             )
 
     def put(self, entry: T, origin: Origin | None) -> None:
-        """Add an entry to this registry without checks; `check` must have accepted it before.
-
-        Args:
-            entry: The entry, such as a model.
-            origin: The plugin that defines the entry; None if it is built in.
-        """
+        """Add an entry to this registry without checks; `check` must have accepted it before."""
         self._entries[kind_name(entry)] = entry
         if origin is not None:
             self.origins[kind_name(entry)] = origin
@@ -194,13 +175,6 @@ def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None 
     """Add entries, such as models, to their registries: all, or none if one is not allowed.
 
     Then the caches of `cached_until_growth` are emptied.
-
-    Args:
-        entries: Pairs of registry and entry.
-        origin: The plugin that defines the entries; None for built-in ones.
-
-    Raises:
-        CatalogueError: If one of them is not allowed.
     """
     entries = list(entries)
     for register, entry in entries:

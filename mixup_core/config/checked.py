@@ -24,11 +24,7 @@ class Checked:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Check the limits of every field, then the rules that involve several fields.
-
-        Raises:
-            RuleError: If a limit or rule is broken.
-        """
+        """Check the limits of every field, then the rules that involve several fields."""
         kind: Any = type(self)
         for field in _limited(kind):
             field.check(getattr(self, field.name))
@@ -73,11 +69,7 @@ class _Limited:
         return bool(self.of_value or self.of_list or self.of_items)
 
     def check(self, value: Any) -> None:
-        """Check a value against the limits of this field's type.
-
-        Raises:
-            RuleError: If the value violates a limit.
-        """
+        """Check a value against the limits of this field's type."""
         if (value is None and self.may_be_none) or isinstance(value, Checked):
             return
         is_list = self.takes == "list" or (

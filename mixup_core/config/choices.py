@@ -12,16 +12,7 @@ _MOST_FORMS = 3
 
 
 def chosen_kind(part: Part, name: object, path: str) -> type:
-    """Return the dataclass that a tag or name selects for a field.
-
-    Args:
-        part: The field.
-        name: The tag or name.
-        path: Dotted path of the tag or name, for the error.
-
-    Raises:
-        SpellingError: If no dataclass of the field has this tag or name.
-    """
+    """Return the dataclass that a tag or name selects for a field."""
     if not isinstance(name, str) or name not in part.options:
         known = tuple(part.options)
         raise SpellingError(f"one of {', '.join(known)}", name, known, path, part.noun)
@@ -36,10 +27,6 @@ def carried(old: Any, kind: type) -> dict[str, Any]:
     at its default gets the default of the new dataclass. To a dataclass with a required field no
     value is passed on: all its fields are given or have its defaults. The values are not checked,
     because given values may replace them.
-
-    Args:
-        old: The dataclass to be replaced.
-        kind: Class that replaces it.
     """
     if old is None or any(part.default is REQUIRED for part in parts(kind)):
         return {}
@@ -59,16 +46,6 @@ def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> No
 
     For example, `mix.law.alpha` is refused if the law is `erm`. A field that no dataclass of the
     choice has is not checked here.
-
-    Args:
-        part: Field that can hold one of several dataclasses (the choice).
-        kind: The dataclass that was chosen.
-        field: Name of the field.
-        path: Dotted path of the choice, for the error.
-        value: Value of the field, for the error.
-
-    Raises:
-        RuleError: If only other dataclasses of the choice have the field.
     """
     owners = [
         name for name, option in part.options.items() if field in {p.name for p in parts(option)}

@@ -156,9 +156,6 @@ def noun_of(hint: Any) -> str:
 
     The word is the `noun` of the registry that contains the values; it is empty if no registry
     contains them.
-
-    Args:
-        hint: Type of the field.
     """
     is_union = get_origin(hint) in {Union, types.UnionType}
     for kind in get_args(hint) if is_union else (hint,):

@@ -26,10 +26,6 @@ class ShortForm(ABC):
 
         The parser of study files calls this method for each value of a field that can hold the
         dataclass.
-
-        Args:
-            value: The value in a study file.
-            names: Names of the dataclass's fields.
         """
 
     @abstractmethod
@@ -38,19 +34,11 @@ class ShortForm(ABC):
 
     @abstractmethod
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of this short form for messages, such as `{beta: {a: A, b: B}}`.
-
-        Args:
-            names: Names of the dataclass's fields.
-        """
+        """Return the pattern of this short form for messages, such as `{beta: {a: A, b: B}}`."""
 
     @abstractmethod
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of values in this short form.
-
-        Args:
-            whole: JSON Schema of a mapping of all fields of the dataclass.
-        """
+        """Return the JSON Schema of values in this short form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +110,6 @@ def tag_meant(kinds: Mapping[str, Any], entry: Mapping[str, Any], names: Mapping
 
     The tag is TAG itself, unless the content is a short form of another dataclass:
     `{beta: {a: 2, b: 5}}` gives `beta-ab`.
-
-    Args:
-        kinds: Dataclasses by tag.
-        entry: The mapping `{TAG: CONTENT}`.
-        names: Names of the dataclasses' fields, by tag.
     """
     (tag,) = entry
     meant = (

@@ -1,5 +1,7 @@
 """Batches: the mixed images of one epoch. All random values are drawn at the start of the epoch."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,12 +82,6 @@ class Draws:
         """Draw the random values of a training epoch, such as order and partners of the images.
 
         They are drawn ahead for the whole epoch, and moved to the device of the images.
-
-        Args:
-            config: Configuration of the run.
-            epoch: 0-based.
-            how: Settings of the epoch.
-            images: Training images.
         """
         order = stream(config.seeds, "batch order", epoch).permutation(len(images))
         gamma = stream(config.seeds, "view scaling", epoch).random((2, len(images)), "float32")
@@ -105,13 +101,6 @@ class Draws:
 
         They have the same distributions as in training, but come from other random streams. The
         images are used in their stored order, without augmentation.
-
-        Args:
-            config: Configuration of the run.
-            epoch: 0-based.
-            how: Settings of the epoch.
-            images: Training images.
-            draw: Number of the draw, from 0; another number gives other values.
         """
         order = torch.arange(len(images))
         place = epoch + _DRAWS_APART * draw
@@ -196,15 +185,7 @@ def _augmentation(config: RunSettings, epoch: int, images: TrainingImages) -> Te
 def batches(
     images: TrainingImages, draws: Draws, how: Epoch, saliency: Saliency = unmeasured
 ) -> Iterator[Batch]:
-    """Yield the mixed batches of one pass over the training images; the last can be smaller.
-
-    Args:
-        images: Training images.
-        draws: Random values of the pass, drawn for the settings `how`.
-        how: Settings of the epoch. If they mix nothing, no partner is prepared.
-        saliency: Function that measures how strongly the loss depends on each pixel; called only
-            for mixing operations that need it.
-    """
+    """Yield the mixed batches of one pass over the training images; the last can be smaller."""
     start = 0
     beside = None
     for size, mixer in zip(draws.sizes, draws.mixers, strict=True):
@@ -256,14 +237,7 @@ def _same(images: Tensor) -> Tensor:
 
 
 def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: bool) -> Tensor:
-    """Return prepared images of an epoch, (images, channels, height, width), mixed if `is_mixed`.
-
-    Args:
-        images: Training images.
-        draws: All random values.
-        part: Range of the images in `draws.order`.
-        is_mixed: True: mix each image with its partner.
-    """
+    """Return prepared images, (images, channels, height, width), mixed if `is_mixed`."""
     count = part.stop - part.start
     out = torch.empty(count, *images.shape, device=images.labels.device)
     at_a_time = _images_at_a_time(out)
@@ -275,11 +249,7 @@ def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: b
 
 
 def _images_at_a_time(out: Tensor) -> int:
-    """Return how many images fit into a CPU's cache during all steps of assembly.
-
-    Args:
-        out: Tensor that receives the images.
-    """
+    """Return how many images fit into a CPU's cache during all steps of assembly."""
     if out.device.type != "cpu":
         return len(out)
     return max(1, _BYTES_AT_A_TIME // (out[0].numel() * out.element_size()))

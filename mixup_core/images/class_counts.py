@@ -20,9 +20,6 @@ def images_of_classes(config: TrainConfig) -> Indices | None:
 
     The result is None if the labels are not on this machine, or cannot be read without decoding
     images.
-
-    Raises:
-        ValueError: If the run's training subset cannot be drawn, for example for lack of images.
     """
     data, info = config.data, described(config.data)
     labels = _labels(data, data_root())
@@ -34,11 +31,7 @@ _PICTURES = {"caltech101", "dtd", "fgvc-aircraft", "tiny-imagenet"}
 
 
 def _labels(data: DataConfig, root: Path) -> Indices | None:
-    """Return the labels of all training images, followed by test labels if the run is an oracle.
-
-    Validation images and subset are drawn from these. The result is None if the labels cannot be
-    read quickly.
-    """
+    """Return the labels of all training images, followed by test labels if the run is an oracle."""
     if (facts := facts_of(data)) is not None:
         train, test = (
             [len(files) for files in of_classes.values()]

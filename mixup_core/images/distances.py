@@ -3,6 +3,8 @@
 The problem `sufficiency` records these distances.
 """
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,10 +43,6 @@ def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) 
     A mixed image is made from two training images. It counts for an image only if neither of the
     two has the class of this image; the two may have the same class. An image for which no mixed
     image counts is left out. Distances are Euclidean, in normalised pixels.
-
-    Returns:
-        The smallest and the mean distance in each split, `train` and `test`, by metric name. A
-        split in which no image has a distance is left out.
     """
     data = config.data
     splits = load_once(data, root)

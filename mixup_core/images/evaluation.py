@@ -49,9 +49,6 @@ def corrupted_means(metrics: Mapping[str, float]) -> dict[str, float]:
     """Return the mean over all corruptions of each metric of corrupted test images.
 
     The mean of `test_<corruption>/error`, for example, is `test_corrupted/error`.
-
-    Args:
-        metrics: Metrics by name; those of other images are ignored.
     """
     by_name: dict[str, list[float]] = defaultdict(list)
     for metric, value in metrics.items():

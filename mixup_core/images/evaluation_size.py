@@ -5,9 +5,5 @@ _PIXELS_PER_BATCH = 1000 * 96 * 96
 
 
 def images_per_batch(pixels: int) -> int:
-    """Return the number of images to evaluate together: 1,000, or fewer if they are large.
-
-    Args:
-        pixels: Number of pixels of one image.
-    """
+    """Return the number of images to evaluate together: 1,000, or fewer if they are large."""
     return max(1, min(1000, _PIXELS_PER_BATCH // pixels))

@@ -138,11 +138,7 @@ _MOST_NAMED = 5
 def _lacking(
     config: TrainConfig, seeds: Sequence[int]
 ) -> Iterator[tuple[int, list[int], list[int]]]:
-    """Yield (seed, classes without images before label noise, and after it) for each seed.
-
-    Raises:
-        ValueError: If the subset of a seed cannot be drawn.
-    """
+    """Yield (seed, classes without images before label noise, and after it) for each seed."""
     if any(infeasible(config)) or not may_lack_classes(config.data, described(config.data)):
         return
     from mixup_core.images.class_counts import images_of_classes  # most studies need no NumPy

@@ -46,10 +46,6 @@ def peak_bytes(config: TrainConfig, device: str) -> int:
 
     The steps use random images. On a CPU the dataset is not counted, because all runs of a machine
     share it. Probes and the teacher are left out.
-
-    Args:
-        config: Configuration of the run.
-        device: `cpu` or `cuda`.
     """
     from mixup_core.images.data.datasets import Images, Splits
     from mixup_core.images.training import TrainingState, fit

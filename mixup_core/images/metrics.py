@@ -83,14 +83,7 @@ _MEASURED = {
 
 
 def require_own_metrics(kinds: Iterable[type]) -> None:
-    """Check that the objectives and probes of a plugin declare no metric that exists already.
-
-    Args:
-        kinds: Classes that the plugin defines; all but objectives and probes are ignored.
-
-    Raises:
-        CatalogueError: If a declared metric is built in, or declared by another class.
-    """
+    """Check that the objectives and probes of a plugin declare no metric that exists already."""
     declaring = (*members(Objective), *members(Probe))
     for kind in kinds:
         if issubclass(kind, (Objective, Probe)):

@@ -1,5 +1,7 @@
 """Mixers: draw the mixing operation of each batch of an epoch, with its random values."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

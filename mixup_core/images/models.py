@@ -1,5 +1,7 @@
 """Networks that torch does not provide, and functions that set their initial weights."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
@@ -43,14 +45,7 @@ class ResNet(nn.Module):
         stem_stride: int,
         stages: Sequence[tuple[int, int, int]],
     ) -> None:
-        """Build the network.
-
-        Args:
-            in_channels: Channels of the images, with all views.
-            num_classes: Number of logits.
-            stem_stride: Stride of the first convolution.
-            stages: Channels, number of blocks and stride of the first block, for each stage.
-        """
+        """Build the network."""
         super().__init__()
         channels = stages[0][0]
         self.conv1 = _conv3x3(in_channels, channels, stem_stride)
@@ -71,12 +66,7 @@ class _Sequence(nn.Sequential):
     """Layers in sequence; the attribute `hidden_layers` lists those that end a stage."""
 
     def __init__(self, *layers: nn.Module, hidden: type[nn.Module]) -> None:
-        """Build the sequence.
-
-        Args:
-            layers: The layers in order.
-            hidden: Type of the layers that end a stage.
-        """
+        """Build the sequence."""
         super().__init__(*layers)
         self.hidden_layers = [layer for layer in layers if isinstance(layer, hidden)]
 
@@ -88,11 +78,6 @@ def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
     is usual for small images. Max-pooling rounds odd sides up.
 
     Source: Simonyan and Zisserman 2015, arXiv:1409.1556, table 1.
-
-    Args:
-        in_channels: Channels of the images, those of a stacked second view included.
-        num_classes: Number of logits.
-        width: Channels of the first stage; 64 in the source.
     """
     layers: list[nn.Module] = []
     channels = in_channels
@@ -110,11 +95,7 @@ def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
 
 
 def mlp(sizes: Sequence[int]) -> nn.Module:
-    """Return a fully connected ReLU network on the flattened pixels.
-
-    Args:
-        sizes: Number of pixels, sizes of the hidden layers, number of logits.
-    """
+    """Return a fully connected ReLU network on the flattened pixels."""
     layers: list[nn.Module] = [nn.Flatten()]
     for inputs, outputs in pairwise(sizes[:-1]):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
@@ -122,12 +103,7 @@ def mlp(sizes: Sequence[int]) -> nn.Module:
 
 
 def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return (channels, blocks, stride) for each stage of a ResNet; channels double at each stage.
-
-    Args:
-        width: Channels of the first stage.
-        num_blocks: Number of blocks of each stage.
-    """
+    """Return (channels, blocks, stride) of each stage of a ResNet; each has twice the channels."""
     return [(width * 2**i, blocks, 1 if i == 0 else 2) for i, blocks in enumerate(num_blocks)]
 
 
@@ -136,10 +112,6 @@ def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> n
 
     This function, not the network's constructor, draws them, from the random stream `initial
     weights` and no global generator. Runs with the same network and seed start with equal weights.
-
-    Args:
-        build: Builds the network.
-        seed: Seed of the run.
     """
     with torch.device("meta"):
         network = build()
@@ -164,10 +136,6 @@ def with_its_own_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> n
 
     The constructor draws from PyTorch's global generator. This function seeds the generator from
     the run's random stream `initial weights`, and restores its state afterwards.
-
-    Args:
-        build: Builds the network.
-        seed: Seed of the run.
     """
     before = torch.default_generator.get_state()
     torch.default_generator.manual_seed(stream_seed(seed, "initial weights"))
@@ -187,10 +155,7 @@ class _Projection(nn.Conv2d):
     """
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return feature maps after this 1x1 convolution with a stride.
-
-        The result has the shape (batch, channels, height / stride, width / stride).
-        """
+        """Return feature maps after this 1x1 convolution with a stride."""
         if self.in_channels >= _FEWEST_SAFE_CHANNELS:
             return super().forward(images)
         rows, columns = self.stride

@@ -183,11 +183,7 @@ _scanned = lru_cache(maxsize=64)(describe)
 
 
 def _found(placed: DataConfig) -> DataConfig:
-    """Scan an image-folder; return its configuration with digest and resulting settings.
-
-    Raises:
-        DataError: If the layout of the folder is wrong.
-    """
+    """Scan an image-folder; return its configuration with digest and resulting settings."""
     assert placed.folder is not None, "asked of an image-folder"
     _check_layout(placed)
     try:
@@ -214,10 +210,7 @@ def _file_faults(placed: DataConfig) -> list[FileFault]:
 
 
 def _with_test_folder(placed: DataConfig) -> DataConfig:
-    """Return the configuration with the name of its folder of test images, if it is not `test`.
-
-    Another name is looked for only if the run needs test images and `test` is missing.
-    """
+    """Return the configuration with the name of its folder of test images, if it is not `test`."""
     assert placed.folder is not None, "asked of an image-folder"
     folder, is_open = Path(placed.folder), placed.test and placed.test_folder is None
     if not is_open or placed.test_fraction is not None or (folder / "test").exists():
@@ -228,12 +221,7 @@ def _with_test_folder(placed: DataConfig) -> DataConfig:
 
 
 def _check_layout(placed: DataConfig) -> None:
-    """Check settings against the files of an image-folder.
-
-    Raises:
-        DataError: If a pattern of `data.skip` matches no file, or `data.test_fraction` would ignore
-            a test folder.
-    """
+    """Check settings against the files of an image-folder."""
     assert placed.folder is not None, "asked of an image-folder"
     folder = Path(placed.folder)
     if placed.test_fraction is not None and (folder / "test").exists():

@@ -42,9 +42,6 @@ def repeatable(
 
     Between two items, the caller's code runs with its own setting. If `deterministic` is False,
     the generator uses any kernels.
-
-    Returns:
-        The generator's return value.
     """
     if not deterministic:
         return (yield from steps)

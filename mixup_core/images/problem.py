@@ -44,11 +44,7 @@ RATE_IN_FORCE = "The settings that determine the learning rates of each epoch en
 
 
 def hidden(config: TrainConfig) -> TrainConfig:
-    """Return a configuration without test images, as a search trains it; validation images stay.
-
-    Raises:
-        RuleError: If no images are held out, or training uses test images.
-    """
+    """Return a configuration without test images, as a search trains it; validation images stay."""
     if tags(config):
         raise RuleError("a run of a search must not train on test images", oracles(config))
     if not config.data.holds_out:
@@ -157,15 +153,7 @@ def method(config: TrainConfig) -> str | None:
 
 
 def examples(config: TrainConfig, split: str) -> Sequence[str]:
-    """Return the file names, as CLASS/FILE, of the images of a split whose logits a run stores.
-
-    Args:
-        config: Configuration of the run.
-        split: `val` or `test`.
-
-    Returns:
-        One name per image, in the order of the logits; empty for published datasets.
-    """
+    """Return the file names, as CLASS/FILE, of the images of a split whose logits a run stores."""
     facts = facts_of(config.data)
     if facts is None:
         return ()

@@ -1,5 +1,7 @@
 """move_one_weight: the smallest possible change of a run, to measure the effect of rounding."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import torch
 from torch import nn
 
@@ -12,10 +14,6 @@ def move_one_weight(network: nn.Module, seed: int) -> None:
 
     A processor that sums convolutions in another order makes changes as small as this one. The
     effect on the metrics therefore shows how much a result depends on the machine.
-
-    Args:
-        network: The network with its initial weights.
-        seed: Selects the weight, uniformly among those of convolutions and linear layers.
     """
     weights = [
         module.weight.view(-1)

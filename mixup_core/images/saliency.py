@@ -19,9 +19,6 @@ def unmeasured(*parts: Tensor) -> Tensor:
     """Placeholder for a function that measures saliency, where no operation needs one.
 
     Saliency says how strongly an image's loss depends on each pixel.
-
-    Raises:
-        AssertionError: Always.
     """
     raise AssertionError(
         f"saliency of {len(parts)} tensors was needed, but no `Saliency` function was given"

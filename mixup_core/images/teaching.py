@@ -29,12 +29,7 @@ def teacher_arm(config: TrainConfig) -> str | None:
 
 
 def taught(config: TrainConfig, key: str) -> TrainConfig:
-    """Return the configuration with `objective.teacher_key` filled in.
-
-    Args:
-        config: Configuration of a run that has a teacher.
-        key: Stage key that names the teacher's state after its last epoch.
-    """
+    """Return the configuration with `objective.teacher_key` filled in."""
     return with_values(config, {"objective.teacher_key": key})
 
 

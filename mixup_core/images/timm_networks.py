@@ -14,17 +14,7 @@ from mixup_core.problem import DataError
 def timm_network(
     architecture: str, in_channels: int, num_classes: int, image_size: int
 ) -> nn.Module:
-    """Return a network of timm with random weights; nothing is downloaded.
-
-    Args:
-        architecture: Name of the architecture in timm.
-        in_channels: Channels of the images.
-        num_classes: Number of logits.
-        image_size: Side of the images in pixels, for architectures that are built for one size.
-
-    Raises:
-        DataError: If timm is not installed or has no such architecture.
-    """
+    """Return a network of timm with random weights; nothing is downloaded."""
     try:
         import timm
     except ImportError as error:
@@ -54,15 +44,6 @@ def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
     """Load pretrained weights into a network.
 
     If the file has another number of classes, the last layer keeps its present weights.
-
-    Args:
-        network: A network of timm, which is changed.
-        file: File of the weights.
-        digest: sha256 that the file had when the study was read; None: no comparison.
-
-    Raises:
-        DataError: If the file is missing or damaged, has another digest, or does not fit the
-            network.
     """
     if not file.is_file():
         raise DataError(f"{file}: not found; model.weights must name a file of weights")

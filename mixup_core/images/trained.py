@@ -19,9 +19,6 @@ def trained_network(config: TrainConfig, state: bytes) -> tuple[nn.Module, Tenso
         The network, and two example images of zeros, (2, channels, height, width), float32. The
         network's input is normalised images, made smaller by `data.pool`; if two views are stacked,
         the second is zero. Its output is logits, (batch, classes).
-
-    Raises:
-        StateError: If the bytes are not a state of this run.
     """
     info, data = describe(config.data), config.data
     trained = TrainingState.initial(config, info, torch.device("cpu"))

@@ -89,9 +89,6 @@ class TrainingState:
         """Load a state that `to_bytes` returned; take the records of its epochs from `records`.
 
         Only tensors and plain values are read (`weights_only=True`): no code in the bytes runs.
-
-        Raises:
-            StateError: If the bytes are not a state of this run. Do not use this object afterwards.
         """
         self.logits = {}
         try:
@@ -109,13 +106,7 @@ class TrainingState:
         self.records = list(records)
 
     def step(self, rate: float, clip_norm: float | None) -> None:
-        """Update the weights with the current gradients, then the averaged weights.
-
-        Args:
-            rate: Learning rate.
-            clip_norm: Largest norm of all gradients together; larger gradients are scaled down to
-                it. None: no clipping.
-        """
+        """Update the weights with the current gradients, then the averaged weights."""
         if clip_norm is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), clip_norm)
         for group in self.optimizer.param_groups:
@@ -174,11 +165,7 @@ class Training:
         return self.state.to_bytes()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned; take the records of its epochs from `records`.
-
-        Raises:
-            StateError: If the bytes are not a state of this run. Do not use this object afterwards.
-        """
+        """Load a state that `to_bytes` returned; take the records of its epochs from `records`."""
         self.state.load_bytes(content, records)
 
     def predictions(self) -> bytes:
@@ -259,12 +246,6 @@ def fit_gradually(
     """Train a run; yield the finished fraction of the epoch after each step, and each record.
 
     The state may be stored only after a record. The arguments are those of `fit`.
-
-    Yields:
-        For each epoch, one number per step, increasing to 1, and then the record.
-
-    Raises:
-        DivergedError: If a training loss or another metric is not finite.
     """
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
@@ -321,11 +302,7 @@ def fit_gradually(
 def _taught_by(
     teacher: Teacher, config: TrainConfig, info: DatasetInfo, device: torch.device
 ) -> Forward:
-    """Return a function that maps images to the teacher's logits.
-
-    Raises:
-        RuleError: If the run cannot learn from the teacher.
-    """
+    """Return a function that maps images to the teacher's logits."""
     for reason in unfit(config, teacher.config):
         raise reason
     state = TrainingState.initial(teacher.config, info, device)
@@ -342,16 +319,7 @@ def _train_epoch(  # noqa: PLR0913  no two arguments belong together
     images: TrainingImages,
     teacher: Forward | None,
 ) -> Generator[float, None, dict[str, float]]:
-    """Train one epoch; return means over its images: `loss`, and the objective's own measurements.
-
-    Yields:
-        After each step, the finished fraction of the steps.
-
-    Raises:
-        ContractError: If an operation returned label weights or images that are not allowed.
-        DivergedError: If a loss is not finite.
-        ValueError: If the objective measures a value that its `metrics` do not declare.
-    """
+    """Train one epoch; return means over its images: `loss` and what the objective measures."""
     draws = Draws.for_training(config, epoch, how, images)
     student = partial(forward, state.network, precision=config.precision)
     state.network.train()
@@ -386,11 +354,7 @@ def _train_epoch(  # noqa: PLR0913  no two arguments belong together
 
 
 def _require_weights(weights: list[Tensor], draws: Draws, how: Epoch, epoch: int) -> None:
-    """Check the label weights of all batches of an epoch.
-
-    Raises:
-        ContractError: If an operation returned a weight outside [0, 1].
-    """
+    """Check the label weights of all batches of an epoch."""
     if (found := first_outside(weights)) is None:
         return
     batch, value = found
@@ -402,11 +366,7 @@ def _require_weights(weights: list[Tensor], draws: Draws, how: Epoch, epoch: int
 
 
 def _require_finite(images: TrainingImages, draws: Draws, how: Epoch, epoch: int) -> None:
-    """Mix the images of an epoch again, to find out if a plugin made images that are not finite.
-
-    Raises:
-        ContractError: If it did.
-    """
+    """Mix the images of an epoch again, to find out if a plugin made images that are not finite."""
 
     def even(images: Tensor, labels: Tensor) -> Tensor:  # that of a network without NaN
         del labels
@@ -423,11 +383,7 @@ def _require_finite(images: TrainingImages, draws: Draws, how: Epoch, epoch: int
 
 
 def _require_logits(model: Model, logits: Tensor, expected: tuple[int, int]) -> None:
-    """Check the shape of the logits of an evaluation.
-
-    Raises:
-        ContractError: If they are not one row per image and one column per class.
-    """
+    """Check the shape of the logits of an evaluation."""
     if (got := tuple(logits.shape)) != expected:
         what = f"returned logits of shape {got} in evaluation mode, expected {expected}"
         raise ContractError(model, what)
@@ -444,11 +400,7 @@ def _require_declared(objective: Objective, measured: Mapping[str, Tensor]) -> N
 def _means(
     measured: Mapping[str, list[Tensor]], sizes: list[int], epoch: int, law: Law, lr: float
 ) -> dict[str, float]:
-    """Return the mean per image of each measurement. Only here does the host wait for the device.
-
-    Raises:
-        DivergedError: If a loss is not finite.
-    """
+    """Return the mean per image of each measurement; only here the host waits for the device."""
     values = {name: torch.stack(parts).cpu() for name, parts in measured.items()}
     broken = torch.nonzero(~values["loss"].isfinite()).flatten()
     if len(broken):

@@ -6,6 +6,8 @@ learn either. The second view of validation and test images is zero in normalise
 controls, views are added pixel by pixel, or the second view is one random image per class.
 """
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import torch
 from torch import Tensor
 
@@ -49,9 +51,6 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
 
     Returns:
         Index of each image's second view, (images,), int64.
-
-    Raises:
-        ValueError: If a paired class has no image.
     """
     counts = torch.bincount(labels, minlength=len(paired))
     if not counts.all():
@@ -170,12 +169,7 @@ class TrainingImages:
         seed: int | Seeds,
         device: torch.device,
     ) -> None:
-        """Draw the run's subset of the images, the label noise and the second views.
-
-        Raises:
-            ValueError: If the subset is larger than the available images, or the views do not fit
-                the classes and pixels.
-        """
+        """Draw the run's subset of the images, the label noise and the second views."""
         for reason in data.unfit_views(info):
             raise reason
         drawn = draw_subset(images.labels.numpy(), info.num_classes, data, seed)

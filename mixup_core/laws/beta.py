@@ -1,5 +1,7 @@
 """Beta: a random mixing weight, symmetric about 1/2."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar

@@ -1,5 +1,7 @@
 """BetaAb: an asymmetric Beta law; one of the two images has the larger weight on average."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,5 +1,7 @@
 """Law: the base class of distributions of the mixing weight lam; plugins may subclass it."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -49,11 +51,7 @@ class Law(Checked, ABC):
     """The value of lam if it is constant, else None."""
 
     def __post_init__(self) -> None:
-        """Check the limits of the fields, and for a plugin's law the quantiles.
-
-        Raises:
-            RuleError: If a limit is broken, or quantiles are outside [0, 1] or decrease.
-        """
+        """Check the limits of the fields, and for a plugin's law the quantiles."""
         Checked.__post_init__(self)
         if is_of_plugin(self):
             require_quantiles(self)

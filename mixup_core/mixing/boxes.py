@@ -1,5 +1,7 @@
 """Boxes: axis-aligned rectangles of pixels in an image, clipped at its borders."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from __future__ import annotations
 
 from typing import Any

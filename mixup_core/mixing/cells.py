@@ -1,5 +1,7 @@
 """draw_kept: draws which parts of an image are kept; the partner's parts replace the others."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from __future__ import annotations
 
 from mixup_core.arrays import NDArray, np

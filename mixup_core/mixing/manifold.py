@@ -1,5 +1,7 @@
 """Manifold: interpolates between the activations of two images at a layer of the network."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 

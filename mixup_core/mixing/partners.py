@@ -1,5 +1,7 @@
 """Partner: rules by which the partner of each image is drawn."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

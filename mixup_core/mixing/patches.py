@@ -4,12 +4,7 @@ from mixup_core.arrays import Tensor
 
 
 def patch_means(values: "Tensor", grid: tuple[int, int]) -> "Tensor":
-    """Return the mean value of each patch of a regular grid, (..., rows, columns).
-
-    Args:
-        values: (..., height, width).
-        grid: Numbers of rows and of columns of patches; they must divide height and width.
-    """
+    """Return the mean value of each patch of a regular grid, (..., rows, columns)."""
     rows, columns = grid
     split = values.reshape(*values.shape[:-2], rows, values.shape[-2] // rows, columns, -1)
     return split.mean(dim=(-3, -1))

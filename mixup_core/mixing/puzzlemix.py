@@ -1,5 +1,7 @@
 """PuzzleMix: combines the salient parts of two images, moved so that they do not overlap."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -216,22 +218,14 @@ def _on_host(*parts: "Tensor") -> "list[NDArray[np.float64]]":
 
 
 def _shares(saliency: "Tensor", grid: tuple[int, int]) -> "Tensor":
-    """Return each block's share of its image's total saliency, (..., rows, columns).
-
-    If the total is 0, all shares are equal.
-    """
+    """Return each block's share of its image's total saliency, (..., rows, columns)."""
     means = patch_means(saliency, grid)
     total = means.sum(dim=(-2, -1), keepdim=True)
     return (means / total).where(total > 0, 1 / (grid[0] * grid[1]))
 
 
 def _jumps(pair: "Tensor", count: int, neighbourhood: int, axis: int) -> "Tensor":
-    """Return the mean absolute pixel difference across each border between blocks, along an axis.
-
-    Returns:
-        (2, 2, batch, rows, columns): image shown before the border, image shown behind the border
-        (0: the image itself, 1: the partner), batch, and position of the border.
-    """
+    """Return the mean absolute pixel difference across each border of blocks, along an axis."""
     sides = [math.gcd(side // count, neighbourhood) for side in pair.shape[3:]]
     cells = pair.shape[3] // sides[0], pair.shape[4] // sides[1]
     means = patch_means(pair, cells).movedim(3 + axis, 3)

@@ -41,49 +41,24 @@ class DataNeeds(Protocol):
         """Return the datasets that `fetch` can download; this method opens no file."""
 
     def fetch(self, name: str) -> str:
-        """Download a dataset unless it is on this machine; return a text that names the source.
-
-        Raises:
-            DataError: If every source failed; the message gives each reason and what to do by hand.
-        """
+        """Download a dataset unless it is on this machine; return a text that names the source."""
 
     def prepare(self, config: Any, folder: Path) -> Any:
         """Fill in the fields of a configuration that describe its data, such as a digest.
 
         This method is called for each arm whenever a study file is read, so cache slow results.
-
-        Args:
-            config: The configuration, as read from the study file.
-            folder: Folder from which relative paths in the configuration start.
-
-        Returns:
-            A copy of the configuration with these fields filled in.
-
-        Raises:
-            DataError: If the data cannot be described.
-            RuleError: If the data contradict the configuration.
         """
 
     def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
         """Let `prepare` use facts from a store to fill in a configuration whose data are missing.
 
         The facts describe data that other machines have, for example their class names.
-
-        Args:
-            known: Reads the facts from the store; `prepare` calls it only when it needs them.
-            only: True: `prepare` uses the store's facts even for data that are on this machine.
         """
 
     def facts(self, config: Any) -> Mapping[str, Mapping[str, Any]]:
         """Return facts on a configuration's data, such as class names, to be kept in a store.
 
         With these facts, results can be read on machines where the data are missing (see `recall`).
-
-        Args:
-            config: A configuration returned by `prepare`.
-
-        Returns:
-            The facts as JSON, by digest of the data; empty if there are none.
         """
 
     def missing(self, config: Any) -> str | None:
@@ -93,26 +68,15 @@ class DataNeeds(Protocol):
         """
 
     def check(self, config: Any) -> None:
-        """Check quickly that a configuration's data can be used; write nothing to disk.
-
-        Raises:
-            DataError: If the data cannot be used.
-        """
+        """Check quickly that a configuration's data can be used; write nothing to disk."""
 
     def notes(self, config: Any) -> Iterable[str]:
-        """Return notes on how a run uses its data, which `mixsweep plan` prints.
-
-        Args:
-            config: A configuration returned by `prepare`.
-        """
+        """Return notes on how a run uses its data, which `mixsweep plan` prints."""
 
     def open(self, config: Any) -> None:
         """Open a configuration's data as a run does, so that errors appear before the first run.
 
         Unlike `check`, this method may be slow and may write files that runs then load.
-
-        Raises:
-            DataError: If the data cannot be used.
         """
 
     def checksums(self, config: Any) -> Mapping[str, Mapping[str, str]]:

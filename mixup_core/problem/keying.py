@@ -58,11 +58,7 @@ class Keying:
     """
 
     def __post_init__(self) -> None:
-        """Check that each path of `never` and `by_epoch` is exact and has a reason.
-
-        Raises:
-            ValueError: If a path ends in a dot or has no reason.
-        """
+        """Check that each path of `never` and `by_epoch` is exact and has a reason."""
         for path, reason in (*self.never.items(), *self.by_epoch.items()):
             if path.endswith("."):
                 raise ValueError(

@@ -145,11 +145,7 @@ class Problem:
     """Time, memory and disk that a run needs."""
 
     def __post_init__(self) -> None:
-        """Check that each path left out of the keys is the path of a single field.
-
-        Raises:
-            ValueError: If a path names no field, or a group of fields.
-        """
+        """Check that each path left out of the keys is the path of a single field."""
         keying = self.keying
         unknown = {path for path, _, _ in keying.left_out()} - places(self.config)
         if unknown:
@@ -225,11 +221,7 @@ class Problem:
 
 
 def problem_named(name: str) -> Problem:
-    """Return a problem by its name.
-
-    Raises:
-        KeyError: If no problem has this name.
-    """
+    """Return a problem by its name."""
     entry = PROBLEMS[name]
     return entry if isinstance(entry, Problem) else _of_ours(entry)
 

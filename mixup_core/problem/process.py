@@ -57,11 +57,7 @@ class Process(Protocol):
         """Records of the finished epochs, in order."""
 
     def __iter__(self) -> Iterator[EpochRecord]:
-        """Yield the record of each remaining epoch and append it to `records`.
-
-        Raises:
-            DivergedError: If a value is not finite.
-        """
+        """Yield the record of each remaining epoch and append it to `records`."""
 
     def to_bytes(self) -> bytes:
         """Return the state, as bytes, with which training continues after the last record.
@@ -70,12 +66,7 @@ class Process(Protocol):
         """
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned; take the records of its epochs from `records`.
-
-        Raises:
-            StateError: If the bytes are not a state of this run. Do not use this object after the
-                error.
-        """
+        """Load a state that `to_bytes` returned; take the records of its epochs from `records`."""
 
 
 class Predicting(Process, Protocol):

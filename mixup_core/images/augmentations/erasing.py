@@ -1,5 +1,7 @@
 """Erasing: replaces a random window of the image by the mean pixel."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 

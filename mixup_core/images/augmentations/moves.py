@@ -1,5 +1,7 @@
 """Moves: random crops of a padded image, with or without mirroring."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from typing import Literal
 
 from mixup_core.arrays import NDArray, Tensor, functional, np, torch
@@ -55,10 +57,7 @@ def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
 
 
 def _reflected(places: "Tensor", length: int) -> "Tensor":
-    """Return indices with those beyond the border reflected into the image.
-
-    For example, -1 becomes 1, and `length` becomes `length - 2`.
-    """
+    """Return indices with those beyond the border reflected into the image."""
     period = max(2 * (length - 1), 1)
     places = places % period
     return places.minimum(period - places) if length > 1 else places

@@ -1,5 +1,7 @@
 """RandomResizedCrop: resizes a window of random area and aspect ratio to the size of the image."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 

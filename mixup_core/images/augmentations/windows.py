@@ -1,5 +1,7 @@
 """draw_windows: draws rectangles of random area and aspect ratio inside an image."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from __future__ import annotations
 
 import math

@@ -64,10 +64,7 @@ class _WarmedUp(Checked):
         return self._factor(step - warm_steps, steps_per_epoch, epochs - self.warm_up)
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return values that decide the learning rate in an epoch, such as ("warm-up", 5).
-
-        The result is None if each step of the epoch has the full rate. It enters stage keys.
-        """
+        """Return values that decide the learning rate in an epoch, such as ("warm-up", 5)."""
         if epoch < self.warm_up:
             return "warm-up", self.warm_up
         return self._in_epoch(epoch - self.warm_up, epochs)

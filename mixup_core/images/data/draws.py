@@ -1,5 +1,7 @@
 """Draws: the images that a run trains on, and their noisy labels. Imports no torch."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import numpy as np
 from numpy.typing import NDArray
 

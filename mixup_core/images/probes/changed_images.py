@@ -1,5 +1,7 @@
 """ChangedImages: errors on test images after changes that do not occur in training."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar

@@ -55,10 +55,6 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
     """Return the gradient of the epoch's objective, averaged over all mixed training images.
 
     The result has one float64 tensor for each parameter of the network.
-
-    Args:
-        subject: The network and its images.
-        draw: Number of the draw of partners and weights, from 0.
     """
     weights = [part for part in subject.network.parameters() if part.requires_grad]
     total = [torch.zeros_like(part, dtype=torch.float64) for part in weights]

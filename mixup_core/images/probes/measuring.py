@@ -12,18 +12,7 @@ from mixup_core.images.probes.subject import Subject
 
 
 def probed_values(subject: Subject, probes: Sequence[Probe], eval_every: int) -> dict[str, float]:
-    """Return the values of all probes that are due after the epoch of `subject`, by metric name.
-
-    Args:
-        subject: The network and the images.
-        probes: Probes of the run.
-        eval_every: Number of epochs between measurements, for probes without their own.
-
-    Raises:
-        ContractError: If a probe of a plugin changes what it is given.
-        TypeError: If a probe returns anything but numbers by name.
-        ValueError: If a probe returns a value that its `metrics` do not declare.
-    """
+    """Return the values of all probes that are due after the epoch of `subject`, by metric name."""
     found: dict[str, float] = {}
     for probe in probes:
         if (subject.epoch + 1) % (probe.every or eval_every) == 0:
@@ -61,12 +50,7 @@ _SOME = 32
 
 
 def _numbers(tag: str, declared: Set[str], values: object) -> Mapping[str, float]:
-    """Return the values that a probe measured.
-
-    Raises:
-        TypeError: If they are not numbers by name; a tensor is not a number.
-        ValueError: If the `metrics` of the probe do not declare one of them.
-    """
+    """Return the values that a probe measured."""
     if not isinstance(values, Mapping):
         raise TypeError(
             f"`measure` of the probe {tag} must return a dict of numbers, "
