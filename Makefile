@@ -24,8 +24,8 @@ answers: $(READY)
 test: $(DEV)
 	$(MAKE) --jobs=2 --output-sync=target units kills
 
-# The tests fail if they take more CPU seconds, and then name the ten slowest files. With `-vv` pytest
-# prints the seconds of every file.
+# If the tests take more CPU seconds than this, pytest names the ten slowest files; with `-vv` it prints the
+# seconds of every file.
 CPU_SECONDS ?= 800
 
 # `nice` gives `kills` the CPU first, because its tests wait for epochs with a time limit. The files are

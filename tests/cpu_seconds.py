@@ -2,7 +2,8 @@
 
 The CPU time of a process and of all its living descendants is read when a worker goes from one file
 to the next, so a process that a test starts counts for the file of the test. What every worker
-spends on collecting and importing the tests has a line of its own.
+spends on collecting and importing the tests has a line of its own. Tests do not fail for it,
+because the sum depends on the machine.
 """
 
 from collections import Counter
@@ -19,7 +20,7 @@ _COLLECTION = "importing and collecting all tests"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         OPTION, type=float, metavar="SECONDS",
-        help=f"fail and name the {NUM_SHOWN} slowest files if the tests take more CPU seconds",
+        help=f"name the {NUM_SHOWN} slowest files if the tests take more CPU seconds",
     )  # fmt: skip
 
 
@@ -46,10 +47,6 @@ class CpuSeconds:
         self._count()
         if hasattr(self._config, "workeroutput"):
             self._config.workeroutput["cpu_seconds"] = dict(self.seconds)
-            return
-        budget = self._config.getoption(OPTION)
-        if budget is not None and self.seconds.total() > budget and session.exitstatus == 0:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
