@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mixup_core.addresses import without_secrets
 from mixup_core.keys import stage_key, stage_keys
 from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
@@ -201,7 +202,7 @@ class Monitor:
         attempts: int,
         trace: str = "",
     ) -> None:
-        """Record that a run failed and why.
+        """Record that a run failed and why; logins in addresses are removed from the texts.
 
         Args:
             run: The run.
@@ -211,6 +212,7 @@ class Monitor:
             attempts: Number of attempts at the run in this launch.
             trace: Traceback; empty for none.
         """
+        message, trace = without_secrets(message), without_secrets(trace)
         failure = Failure(
             run_key=run.key,
             kind=kind,

@@ -100,7 +100,7 @@ def test_invalid_jobs_are_refused_before_any_cluster_is_contacted(
     refused = {
         "outside of the working directory": ("submit", str(outside), *nobody),
         "base.epochs": ("submit", "digits", "--set", "base.epochs=no", *nobody),
-        "must have no login": ("submit", "digits", "--tracking-uri", secret, *nobody),
+        "MLFLOW_TRACKING_URI instead": ("submit", "digits", "--tracking-uri", secret, *nobody),
         "no Ray cluster answers": ("submit", "digits", *nobody),
         "http://HOST:8265": ("submit", "digits", "--address", "somewhere"),
     }

@@ -172,7 +172,7 @@ def test_a_budget_of_hours_ends_a_search_after_whole_points_and_is_reported(
 def test_an_invalid_optuna_storage_is_refused_in_one_line_with_exit_code_2(
     command_line: Callable[..., CommandLine], file: str
 ) -> None:
-    said = command_line()("run", file, "--optuna", "foo://me:secret@host/x", code=2)
+    said = command_line(MIXSWEEP_OPTUNA="foo://me:secret@host/x")("run", file, code=2)
     assert len(said.stderr.splitlines()) == 1
     assert "secret" not in said.stderr
     assert "Traceback" not in said.stderr

@@ -115,21 +115,16 @@ def main() -> None:
         **{k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))},
         "MIXSWEEP_HOME": str(home), "TMPDIR": str(temporary),
     }  # fmt: skip
-    options = {
-        "--optuna": f"sqlite:///file:{databases}/optuna.db?{query}",
-        "--tracking-uri": f"sqlite:///file:{databases}/mlflow.db?{query}",
+    environment |= {
+        "MIXSWEEP_OPTUNA": f"sqlite:///file:{databases}/optuna.db?{query}",
+        "MLFLOW_TRACKING_URI": f"sqlite:///file:{databases}/mlflow.db?{query}",
     }
     lookout = Lookout(folder=temporary)
     with lookout.looking():
         for command in COMMANDS:
             arguments = command.format(study=study, home=home).split()
-            taken = subprocess.run(
-                [sys.executable, "-m", "mixsweep", arguments[0], "--help"],
-                env=environment, capture_output=True, text=True, check=True,
-            ).stdout  # fmt: skip
-            given = [part for o, url in options.items() if f"{o} " in taken for part in (o, url)]
             done = subprocess.run(
-                [sys.executable, "-m", "mixsweep", *arguments, *given],
+                [sys.executable, "-m", "mixsweep", *arguments],
                 env=environment, capture_output=True, text=True, check=False, timeout=1200,
             )  # fmt: skip
             num_commands += 1

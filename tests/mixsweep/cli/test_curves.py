@@ -176,12 +176,12 @@ def test_logs_show_each_epoch_and_the_full_traceback(study: Study, tmp_path: Pat
     failure = Failure(
         run_key=run.key, kind="failed", message="KeyError: 'x'", epoch=None, attempts=2,
         trace="Traceback (most recent call last):\n  File \"a.py\"\n"
-        "\x1b[31mKeyError: 'x' at https://me:hidden@h/",
+        "\x1b[31mKeyError: 'x' at https://h/",
     )  # fmt: skip
     Store(str(tmp_path / "store")).failures.write(failure)
     text = said("logs", "digits", "erm", "2", "--set", "seeds=3")
     assert "failed after 2 attempts: KeyError: 'x'\n  Traceback" in text
     assert "\x1b" not in text
-    assert "KeyError: 'x' at https://***@h/" in text
+    assert "KeyError: 'x' at https://h/" in text
     with pytest.raises(RefusedError, match="no seed 7"):
         said("logs", "digits", "erm", "7")

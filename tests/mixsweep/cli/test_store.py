@@ -73,11 +73,11 @@ def test_listing_verifying_or_pruning_an_empty_store_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_address_of_an_empty_store_is_shown_without_its_password() -> None:
-    address = "memory://me:secret@host/store"
-    said = CliRunner().invoke(
-        commands, ["store", "verify", "--store", address], standalone_mode=False
-    )
+def test_the_address_of_an_empty_store_is_shown_without_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MIXSWEEP_STORE", "memory://me:secret@host/store")
+    said = CliRunner().invoke(commands, ["store", "verify"], standalone_mode=False)
     assert str(said.exception) == "memory://***@host/store: nothing is stored there"
 
 

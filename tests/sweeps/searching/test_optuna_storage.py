@@ -16,7 +16,8 @@ from tests.sweeps.small_searches import asked, read
         ("notes.txt", "not an Optuna journal"),
         ("sqlite:///notes.txt", "file is not a database"),
         ("sqlite://", "a database in memory loses the search"),
-        ("foo://user:secret@host/name", "Can't load plugin"),
+        ("foo://user:secret@host/name", "NoSuchModuleError"),
+        ("foo://host/name", "Can't load plugin"),
         (".", "the path is no file"),
     ],
 )
