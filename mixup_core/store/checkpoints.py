@@ -281,7 +281,7 @@ class Store:
             "studies",
             "leases",
             "stops",
-            "claims",
+            "uses",
         ):
             for name in list(self.files.names(top)):
                 unnamed = top == "states" and name not in named

@@ -10,11 +10,11 @@ PREDICTION_NAME = re.compile(rf"predictions/{_SHARDED}\.bin")
 FAILURE_NAME = re.compile(r"failures/[0-9a-f]{4,64}\.json")
 _NOTE_NAME = re.compile(
     r"studies/[a-z0-9-]{1,100}/([0-9a-f]+|statements)\.json"
-    r"|(leases|stops|claims)/[a-z0-9-]{1,100}((\.progress)?\.json|\.planned)?"
+    r"|(leases|stops|uses)/[a-z0-9-]{1,100}(\.progress)?\.json"
 )
 _NAMES = (MANIFEST_NAME, STATE_NAME, PREDICTION_NAME, FAILURE_NAME, _NOTE_NAME)
-_TEMPORARY = re.compile(r"(\.[a-z0-9_]{8})?\.tmp$")
-"""End of a file's name while it is written; files of claims have no random part."""
+_TEMPORARY = re.compile(r"\.[a-z0-9_]{8}\.tmp$")
+"""End of a file's name while it is written."""
 
 
 def checked(key: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from sweeps.machine.control_groups import control_groups, text_of
+from sweeps.machine.processor import control_groups, text_of
 
 _FILES = {
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from sweeps.machine.control_groups import control_groups, text_of
-
+_TOP = Path("/sys/fs/cgroup")
+_OWN = Path("/proc/self/cgroup")
 _QUOTAS = {1: ("cpu.cfs_quota_us", "cpu.cfs_period_us"), 2: ("cpu.max",)}
 """Files with the CPU quota and its period, by version of the control groups."""
 _SLURM_GPUS = "SLURM_GPUS_ON_NODE"
@@ -64,6 +64,33 @@ def gpu_slices() -> int | None:
     names = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     slices = [name for name in names if name.startswith("MIG-")]
     return len(slices) or None
+
+
+def control_groups(controller: str) -> Iterator[tuple[int, list[Path]]]:
+    """Yield the version (1 or 2) and the folders of the control groups that limit this process.
+
+    There is one pair per hierarchy of groups; its folders go from the innermost to the outermost.
+
+    Args:
+        controller: Name of a version 1 controller, such as `memory`. Version 2 has one hierarchy
+            for all controllers.
+    """
+    for line in text_of(_OWN).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        top = _TOP / controller if controllers else _TOP
+        group = top / path.lstrip("/")
+        places = [place for place in (group, *group.parents) if place.is_relative_to(top)]
+        yield (1 if controllers else 2), places
+
+
+def text_of(file: Path) -> str:
+    """Return the text of a system file, such as one in /proc; empty if it cannot be read."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 def _of_slurm(variable: str) -> int:

@@ -13,7 +13,7 @@ from typing import TextIO
 from mixup_core.rules import printable
 from sweeps.machine.terminal_text import chosen, clipped, padded, shortened, width_of
 from sweeps.running.pace import Pace
-from sweeps.searching.outlook import Outlook
+from sweeps.searching.sources import Outlook
 from sweeps.study.budget import SECONDS_PER_HOUR
 from sweeps.study.study import Run, Study
 

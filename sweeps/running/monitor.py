@@ -20,8 +20,7 @@ from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import Stop, asked_to_stop
 from sweeps.running.console import Board, Console
 from sweeps.running.storing import read_row
-from sweeps.searching.outlook import Outlook
-from sweeps.searching.sources import RunSource
+from sweeps.searching.sources import Outlook, RunSource
 from sweeps.state.results import RunResult, read_results
 from sweeps.state.stages import PlannedRun
 from sweeps.study.study import Run

@@ -11,7 +11,7 @@ from typing import Literal
 
 from mixup_core.faults import fault_of
 from sweeps.machine.address_space import spell_limit
-from sweeps.machine.control_groups import control_groups, text_of
+from sweeps.machine.processor import control_groups, text_of
 from sweeps.study.study import Run
 
 _PROCESS_DEATHS = 3

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 from ray import tune
 from ray.exceptions import OutOfMemoryError
@@ -16,8 +17,8 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
+from sweeps.machine.signals import hear
 from sweeps.running.assignment import Assignment
-from sweeps.running.interrupts import Interrupts
 from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots
 from sweeps.running.ray_cluster import dead_nodes
@@ -105,6 +106,39 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
         named = ", ".join(retries.sick.values())
         monitor.note(f"devices that got no more runs: {named}; check them before the next launch")
     return monitor.failures
+
+
+class Interrupts(tune.Callback):  # type: ignore[misc]
+    """Context and Ray Tune callback that ends a launch after SIGINT, SIGTERM or SIGHUP.
+
+    Inside the context, a signal raises `KeyboardInterrupt`. A library that is running can swallow
+    this exception. Therefore the signal is also recorded, and the callback raises the exception
+    again at the end of the present step of Tune.
+    """
+
+    def __init__(self) -> None:
+        """Start with no signal recorded."""
+        self._heard = False
+
+    def __enter__(self) -> Self:
+        hear(self._hear)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        hear()
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        """Raise `KeyboardInterrupt` if a signal has arrived; Tune calls this after each step.
+
+        Raises:
+            KeyboardInterrupt: If a signal has arrived.
+        """
+        if self._heard:
+            raise KeyboardInterrupt
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._heard = True
+        raise KeyboardInterrupt
 
 
 def _fit(  # noqa: PLR0913  independent objects

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.searching.outlook import Outlook
+from sweeps.searching.sources import Outlook
 from sweeps.state.passing import let_results_stay
 from sweeps.state.stages import PlannedRun, plan_study
 from sweeps.study.search import SearchError

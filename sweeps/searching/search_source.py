@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.searching.outlook import Outlook
 from sweeps.searching.selection import (
     PooledSpread,
     confirmation_is_due,
@@ -16,6 +15,7 @@ from sweeps.searching.selection import (
     is_clearly_worse,
     winner_of,
 )
+from sweeps.searching.sources import Outlook
 from sweeps.state.failures import diverged, failures_of
 from sweeps.state.ledger import launches
 from sweeps.state.passing import let_results_stay

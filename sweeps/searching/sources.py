@@ -5,16 +5,30 @@ Two simple implementations, for studies without a search, are here, too.
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.searching.outlook import Outlook
 from sweeps.state.results import begun_seeds, read_results, spending_of
 from sweeps.state.stages import Plan, PlannedRun
 from sweeps.study.budget import SECONDS_PER_HOUR
 from sweeps.study.search import SearchError
 from sweeps.study.study import Run, Study
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outlook:
+    """Largest number of runs that a search, or further seeds, may still add to a launch."""
+
+    num_runs: int = 0
+    """Number of runs that may still be added; pruned points need fewer."""
+    at_once: int = 1
+    """Number of runs that are added together, such as all seeds of a point."""
+    hours: float | None = None
+    """Hours until the time budget is used up; None without such a budget."""
+    num_last: int = 0
+    """Number of runs of a search's confirmation, which are added last."""
 
 
 class RunSource(Protocol):

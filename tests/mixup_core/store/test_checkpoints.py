@@ -291,7 +291,7 @@ def test_verify_accepts_that_another_process_removes_a_listed_file(
         "studies/digits/0a.json.x1y2z3_4.tmp",
         "studies/digits/statements.json.x1y2z3_4.tmp",
         "stops/digits.json.x1y2z3_4.tmp",
-        "claims/digits.planned.tmp",
+        "uses/digits.json.x1y2z3_4.tmp",
     ],
 )
 def test_verify_also_removes_files_of_dead_writers_in_other_folders(disk: Store, name: str) -> None:

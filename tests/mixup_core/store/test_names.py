@@ -93,7 +93,7 @@ def test_a_state_name_without_a_whole_lower_case_sha256_does_not_match() -> None
     [
         (f"{manifest_name(KEY)}.x1y2z3_4.tmp", True),
         (f"{failure_name(KEY)}.x1y2z3_4.tmp", True),
-        ("claims/digits.json.tmp", True),
+        ("uses/digits.json.x1y2z3_4.tmp", True),
         (manifest_name(KEY), False),
         (f"{manifest_name(KEY)}.draft.tmp", False),
         ("stages/01/notes.x1y2z3_4.tmp", False),

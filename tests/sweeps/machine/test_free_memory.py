@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sweeps.machine import control_groups
+from sweeps.machine import processor
 from sweeps.machine.free_memory import free_bytes
 
 GB = 10**9
@@ -14,8 +14,8 @@ GB = 10**9
 @pytest.fixture
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the root of control groups (version 2), with this process in `jobs/7`."""
-    monkeypatch.setattr(control_groups, "_TOP", tmp_path)
-    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(processor, "_TOP", tmp_path)
+    monkeypatch.setattr(processor, "_OWN", tmp_path / "own")
     (tmp_path / "own").write_text("0::/jobs/7\n")
     monkeypatch.delenv("RAY_memory_usage_threshold", raising=False)
     (tmp_path / "jobs" / "7").mkdir(parents=True)

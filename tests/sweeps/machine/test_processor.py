@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.machine import control_groups
 from sweeps.machine import processor as machine
 from sweeps.machine.processor import gpu_slices, processor, sign_of_gpus, usable_cpus
 
@@ -82,8 +81,8 @@ def test_quotas_are_read_from_both_versions_of_control_groups(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
     (tmp_path / "own").write_text(membership)
-    monkeypatch.setattr(control_groups, "_TOP", tmp_path)
-    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(machine, "_TOP", tmp_path)
+    monkeypatch.setattr(machine, "_OWN", tmp_path / "own")
     assert list(machine._quotas()) == quotas
 
 

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from sweeps.machine.signals import ending_signals, hear
-from sweeps.running.interrupts import Interrupts
+from sweeps.running.tuning import Interrupts
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

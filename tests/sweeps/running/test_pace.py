@@ -8,7 +8,7 @@ from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from sweeps.running.console import Board
 from sweeps.running.pace import Pace
-from sweeps.searching.outlook import Outlook
+from sweeps.searching.sources import Outlook
 from sweeps.study.study import Run, Study
 
 

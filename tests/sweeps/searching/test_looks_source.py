@@ -13,7 +13,7 @@ from reports.numbers.claim_looks import reached_study
 from reports.numbers.judging import verdicts_of
 from reports.numbers.runs import arrange
 from sweeps.searching.looks_source import LooksSource
-from sweeps.searching.outlook import Outlook
+from sweeps.searching.sources import Outlook
 from sweeps.state.results import read_results
 from sweeps.study.study import Run, Study
 from tests.sweeps.small_searches import read

@@ -19,11 +19,11 @@ from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.searching.outlook import Outlook
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import read_history
 from sweeps.searching.search_source import SearchSource
 from sweeps.searching.selection import grown_study
+from sweeps.searching.sources import Outlook
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, read_results
 from sweeps.state.stages import PlannedRun, plan_study

@@ -7,8 +7,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from sweeps.searching.outlook import Outlook
-from sweeps.searching.sources import BudgetedSource
+from sweeps.searching.sources import BudgetedSource, Outlook
 from sweeps.state.results import ended_on_budget, read_results
 from sweeps.state.stages import plan_study
 from sweeps.study.search import SearchHistory
