@@ -11,7 +11,7 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.draws import Indices, draw_noise, draw_subset, split_off
 from mixup_core.images.data.fetching import FILES, data_root, is_present, verify
 from mixup_core.images.data.folders import split_classes
-from mixup_core.images.needs import described, facts_of
+from mixup_core.images.image_data import described, facts_of
 from mixup_core.seeding import Seeds
 
 

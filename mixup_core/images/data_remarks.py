@@ -6,7 +6,7 @@ from dataclasses import replace
 from mixup_core.images.data.catalog import SplitName
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.folders import Layout
-from mixup_core.images.needs import facts_of
+from mixup_core.images.image_data import facts_of
 from mixup_core.rules import printable
 
 

@@ -8,7 +8,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import SPLIT, DataConfig
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.pictures import BACKGROUNDS
-from mixup_core.images.needs import described, facts_of
+from mixup_core.images.image_data import described, facts_of
 from mixup_core.rules import RuleError, printable
 
 MAX_EPOCHS = 10_000

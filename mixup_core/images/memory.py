@@ -7,7 +7,7 @@ from typing import Any
 from mixup_core.arrays import torch
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.evaluation_size import images_per_batch
-from mixup_core.images.needs import described
+from mixup_core.images.image_data import described
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import teacher_arm
 

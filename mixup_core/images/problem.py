@@ -8,11 +8,11 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.sets.corrupted import NUM_SEVERITIES
 from mixup_core.images.data_remarks import data_remarks
 from mixup_core.images.feasibility import at_seed, infeasible, infeasible_at, lacking_classes
+from mixup_core.images.image_data import ImageData, described, facts_of, memory
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.memory import most_bytes, peak_bytes
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.mix_config import MixConfig
-from mixup_core.images.needs import ImageData, described, facts_of, memory
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.other_names import OTHER_NAMES
 from mixup_core.images.recording import lacks, observed

@@ -5,8 +5,8 @@ from dataclasses import replace
 from mixup_core.config.parts import members
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.image_data import described
 from mixup_core.images.metrics import EXCESS, METRICS, PREDICTED
-from mixup_core.images.needs import described
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.run_settings import Planned

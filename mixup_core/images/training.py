@@ -26,12 +26,12 @@ from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
 from mixup_core.images.losses.loss import Loss
+from mixup_core.images.moved_weight import move_one_weight
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.precision import arithmetic, kernels, repeatable
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.probes.measuring import probed_values
 from mixup_core.images.probes.subject import Subject
-from mixup_core.images.rounding import move_one_weight
 from mixup_core.images.saliency import gradient_norms
 from mixup_core.images.teaching import unfit
 from mixup_core.images.views import EvaluationImages, TrainingImages

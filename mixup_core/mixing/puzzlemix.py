@@ -11,7 +11,7 @@ from mixup_core.config.limits import Count, NonNegative, Range
 from mixup_core.mixing.least_cost_labels import least_cost_labels
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.patches import arranged, patch_means
-from mixup_core.mixing.saliency import fine_grained
+from mixup_core.mixing.pixel_saliency import fine_grained
 from mixup_core.mixing.transport import least_cost_transport
 
 GRIDS = (2, 4, 8, 16)
@@ -36,7 +36,7 @@ class PuzzleMix(Operation):
     Differences from the authors' code: mask and moves have exactly minimal cost (theirs only
     nearly); pixel differences count in the units of the network's input and never lower the cost;
     adversarial noise and the loss on clean images are left out. The method `mix`, which training
-    does not call, computes saliency from pixels (`mixup_core.mixing.saliency`). Mask and moves are
+    does not call, computes saliency from pixels (`mixing.pixel_saliency`). Mask and moves are
     computed on the CPU, so a GPU has to wait.
 
     Source: Kim, Choo and Song 2020, arXiv:2009.06962, sections 3 and 4.

@@ -7,14 +7,14 @@ from mixup_core.arrays import NDArray, Tensor, np, torch
 from mixup_core.mixing.boxes import outside, sides
 from mixup_core.mixing.masks import masked
 from mixup_core.mixing.operation import Operation
-from mixup_core.mixing.saliency import fine_grained
+from mixup_core.mixing.pixel_saliency import fine_grained
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SaliencyMix(Operation):
     """CutMix with the box centred at the partner's most salient pixel.
 
-    Saliency is computed from pixels alone (`mixup_core.mixing.saliency`). Each partner has its own
+    Saliency is computed from pixels alone (`mixing.pixel_saliency`). Each partner has its own
     box; the authors' code uses the box of the batch's first partner for the whole batch.
 
     Source: Uddin et al. 2021, arXiv:2006.01791, section 3.

@@ -158,7 +158,7 @@ class Model(Checked, ABC):
             >>> torch.equal(first[1].weight, again[1].weight)
             True
         """
-        from mixup_core.images.models import with_its_own_weights
+        from mixup_core.images.networks import with_its_own_weights
 
         shape = in_channels, num_classes, image_size
         return with_its_own_weights(lambda: self.network(*shape), seed)

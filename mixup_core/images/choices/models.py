@@ -30,7 +30,7 @@ class _Uniform(Model):
     def initialised(
         self, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
     ) -> "nn.Module":
-        from mixup_core.images.models import with_uniform_weights
+        from mixup_core.images.networks import with_uniform_weights
 
         shape = in_channels, num_classes, image_size
         return with_uniform_weights(lambda: self.network(*shape), seed)
@@ -71,7 +71,7 @@ class ResNet18(_ByWidth):
     name: ClassVar = "resnet18"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        from mixup_core.images.models import ResNet, widening
+        from mixup_core.images.networks import ResNet, widening
 
         del image_size
         return ResNet(in_channels, num_classes, 1, widening(self.width or 64, (2, 2, 2, 2)))
@@ -93,7 +93,7 @@ class ResNet34(_ByWidth):
     name: ClassVar = "resnet34"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        from mixup_core.images.models import ResNet, widening
+        from mixup_core.images.networks import ResNet, widening
 
         del image_size
         return ResNet(in_channels, num_classes, 1, widening(self.width or 64, (3, 4, 6, 3)))
@@ -116,7 +116,7 @@ class Vgg16(_ByWidth):
     stages: ClassVar[int] = 5
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        from mixup_core.images.models import vgg16_bn
+        from mixup_core.images.networks import vgg16_bn
 
         del image_size
         return vgg16_bn(in_channels, num_classes, self.width or 64)
@@ -139,7 +139,7 @@ class NarrowResNet(_ByWidth):
     stages: ClassVar[int] = 3
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        from mixup_core.images.models import ResNet, widening
+        from mixup_core.images.networks import ResNet, widening
 
         del image_size
         return ResNet(in_channels, num_classes, 2, widening(self.width or 12, (1, 1, 1)))
@@ -173,7 +173,7 @@ class Mlp(_Uniform):
         return sum(before * after for before, after in itertools.pairwise(sizes))
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        from mixup_core.images.models import mlp
+        from mixup_core.images.networks import mlp
 
         return mlp([in_channels * image_size**2, *(self.hidden or (300, 100)), num_classes])
 
@@ -195,7 +195,7 @@ class LinearModel(_Uniform):
     has_batch_norm: ClassVar = False
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        from mixup_core.images.models import mlp
+        from mixup_core.images.networks import mlp
 
         return mlp([in_channels * image_size**2, num_classes])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 _SIDE = 16
 """Side, in pixels, of the grey thumbnails that are compared."""
-_FAR = 3.0
+_NEAR = 3.0
 """Root mean square difference, in grey levels, below which two thumbnails count as equal."""
 _PLAIN = 4.0
 """Minimum standard deviation of a thumbnail's grey levels; plainer images are not compared."""
@@ -40,5 +40,5 @@ def near_copies(held_out: Sequence[Any], trained: Sequence[Any]) -> Iterator[tup
         squares = (part**2).sum(axis=1)[:, None] + lengths - 2 * part @ known.T
         nearest = squares.argmin(axis=1)
         least = squares[np.arange(len(part)), nearest]
-        for place in np.flatnonzero((least < _FAR**2 * _SIDE**2) & (part.std(axis=1) > _PLAIN)):
+        for place in np.flatnonzero((least < _NEAR**2 * _SIDE**2) & (part.std(axis=1) > _PLAIN)):
             yield start + int(place), int(nearest[place])

@@ -24,7 +24,7 @@ from mixup_core.images.feasibility import (
     lacking_classes,
     may_lack_classes,
 )
-from mixup_core.images.needs import ImageData
+from mixup_core.images.image_data import ImageData
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import run_key

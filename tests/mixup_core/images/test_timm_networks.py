@@ -15,7 +15,7 @@ from mixup_core.config.building import built
 from mixup_core.images.choices.models import Timm
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.digests import file_digest
-from mixup_core.images.needs import ImageData
+from mixup_core.images.image_data import ImageData
 from mixup_core.images.problem import IMAGES
 from mixup_core.keys import run_key
 from mixup_core.problem import DataError

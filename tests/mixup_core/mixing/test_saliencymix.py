@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from mixup_core.mixing.saliency import fine_grained
+from mixup_core.mixing.pixel_saliency import fine_grained
 from mixup_core.mixing.saliencymix import SaliencyMix
 
 

@@ -15,7 +15,7 @@ from mixup_core.images.data.datasets import load
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data_remarks import data_remarks, shared_images
 from mixup_core.images.feasibility import infeasible
-from mixup_core.images.needs import ImageData, described
+from mixup_core.images.image_data import ImageData, described
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import NormalisedPixels
 from mixup_core.keys import run_key

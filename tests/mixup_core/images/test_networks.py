@@ -19,7 +19,7 @@ from mixup_core.images.choices.models import (
     ResNet34,
     Vgg16,
 )
-from mixup_core.images.models import BasicBlock, with_uniform_weights
+from mixup_core.images.networks import BasicBlock, with_uniform_weights
 
 NAMES = list(Model.catalogue)
 TIMM = {"name": "timm", "architecture": "test_resnet"}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from mixup_core.mixing.saliency import REACHES, fine_grained
+from mixup_core.mixing.pixel_saliency import REACHES, fine_grained
 
 
 def _slowly(image: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from mixup_core.images.choices.models import Mlp, NarrowResNet
-from mixup_core.images.rounding import move_one_weight
+from mixup_core.images.moved_weight import move_one_weight
 
 
 def test_one_weight_of_one_layer_changes_by_one_ulp() -> None:

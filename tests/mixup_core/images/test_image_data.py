@@ -14,7 +14,7 @@ from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data_remarks import shared_images
-from mixup_core.images.needs import ImageData, described, memory
+from mixup_core.images.image_data import ImageData, described, memory
 from tests.mixup_core.small_files import (
     NUM_TEST,
     NUM_TRAIN,
@@ -125,8 +125,8 @@ def test_a_folder_is_found_relative_to_the_study_and_digested_once(
     elsewhere = replace(prepared, data=replace(prepared.data, folder=str(root / "none")))
     assert str(needs.missing(elsewhere)).startswith(f"{root}/none: these images are not on this")
     assert needs.checksums(prepared) == {"image-folder": {"pets/": prepared.data.digest}}
-    monkeypatch.setattr("mixup_core.images.needs.describe", None)
-    monkeypatch.setattr("mixup_core.images.needs.scan_folder", None)
+    monkeypatch.setattr("mixup_core.images.image_data.describe", None)
+    monkeypatch.setattr("mixup_core.images.image_data.scan_folder", None)
     assert needs.prepare(config, pets.parent) == prepared
 
 
