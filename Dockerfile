@@ -10,7 +10,7 @@ ENV DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 PYTHONUNBUFFERED=1 OMP_NUM_THR
     PATH=/opt/venv/bin:$PATH MIXSWEEP_HOME=/runs MIXSWEEP_DATA=/runs/data \
     RAY_USAGE_STATS_ENABLED=0 MLFLOW_DISABLE_TELEMETRY=true
 
-# torch.compile, which `mixsweep bench gpu` measures, needs gcc. KubeRay checks its pods with wget.
+# torch.compile, which `python -m tests.bench.gpu.device` measures, needs gcc. KubeRay checks its pods with wget.
 RUN apt-get update -qq \
     && apt-get install -y -qq --no-install-recommends ca-certificates gcc git libc6-dev \
         make python3 python3-venv wget \
@@ -30,6 +30,6 @@ RUN /opt/venv/bin/pip install --no-cache-dir --quiet --no-deps --no-build-isolat
 USER ray
 WORKDIR /runs
 VOLUME /runs
-HEALTHCHECK --interval=5m --timeout=60s --start-period=30s CMD ["mixsweep", "doctor"]
+HEALTHCHECK --interval=5m --timeout=60s --start-period=30s CMD ["mixsweep", "plan"]
 ENTRYPOINT []
 CMD ["mixsweep", "--help"]

@@ -1,15 +1,11 @@
 """Functions of `mixsweep` for notebooks and scripts: read, train, run and load studies."""
 
-import inspect
-import io
-import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import redirect_stdout
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mixsweep.cli.request import Request
+from mixsweep.request import Request
 from mixup_core.addresses import local_path
 from mixup_core.problem import problem_of
 from mixup_core.records import EpochRecord
@@ -227,31 +223,37 @@ def read_study(reference: Reference, *overrides: str) -> Study:
     return load_study(str(reference), overrides)
 
 
-def run(
+def run(  # noqa: PLR0913  the options of a launch
     study: Reference,
     *overrides: str,
     home: str | Path = "runs",
     store: str | None = None,
     engine: Literal["inline", "ray"] = "inline",
     slots: int | None = None,
+    address: str | None = None,
 ) -> Results:
     """Train the missing runs of a study, write its report, and return the stored results.
 
-    If interrupted, call it again to resume. A failed run raises no exception; `Results.runs` has
-    its outcome.
+    To resume after an interrupt, call it again. A failed run raises no exception; `Results.runs`
+    has its outcome.
 
     Args:
         study: Name of a bundled study, the path of a study file, or a mapping with its keys.
         overrides: `PATH=VALUE` texts, as for `--set`.
         home: Folder for everything that mixsweep writes.
         store: Path or fsspec URL of the store of results; None for the store in `home`.
-        engine: `inline` trains in this process, one run after another; `ray` trains runs in
-            parallel.
+        engine: `inline` trains in this process, one run after another. `ray` trains runs in
+            parallel; a process of its own uses Ray, so that neither this process, its children and
+            signal handlers nor its connection to Ray are touched.
         slots: Number of parallel runs with Ray; None for as many as CPUs or GPUs allow.
+        address: HOST:PORT of the Ray cluster to train on; None for the one in RAY_ADDRESS, or else
+            for a cluster on this machine that ends with the call.
 
     Raises:
         StudyError: If the study is invalid.
         RefusedError: If the study cannot be launched on this machine.
+        StudyBusyError: If another process trains the study.
+        KeyboardInterrupt: If interrupted, also by `mixsweep stop --now`.
 
     Example:
         >>> import mixsweep
@@ -262,18 +264,25 @@ def run(
         1  midpoint     0  complete
         2   uniform     0  complete
     """
-    from mixsweep.cli.ending import Ending
-    from mixsweep.cli.run import run as command
+    from mixsweep.apart import Order, launch_apart
+    from mixsweep.launching.launch import LaunchOptions, launch
+    from mixup_core.plugins.loading import loaded_paths
 
     request = _request(study, overrides, home, store)
-    launch: Any = command.callback
-    with command.make_context("run", [request.reference], obj=Ending()) as context:
-        names = set(inspect.signature(launch).parameters)
-        given = {name: value for name, value in context.params.items() if name in names}
-        # The results show the tables themselves, and tqdm warns of its own bars in notebooks.
-        with redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="IProgress not found")
-            launch.__wrapped__(request, **given | {"engine": engine, "slots": slots})
+    options = LaunchOptions(engine=engine, slots=slots, address=address)
+    if options.is_inline:
+        launch(request, options)
+    else:
+        reference = dict(study) if isinstance(study, Mapping) else str(study)
+        launch_apart(
+            Order(
+                study=reference,
+                overrides=overrides,
+                plugins=loaded_paths(),
+                home=request.home,
+                options=options,
+            )
+        )
     return load(study, *overrides, home=home, store=store)
 
 
@@ -308,13 +317,7 @@ def load(
 def _request(
     study: Reference, overrides: tuple[str, ...], home: str | Path, store: str | None
 ) -> Request:
-    place = Home(folder=Path(home), store_url=store)
-    if isinstance(study, Mapping):
-        read = study_of(study, overrides)
-    else:
-        read = load_study(str(study), overrides, place.store)
-    reference = read.name if isinstance(study, Mapping) else str(study)
-    return Request(reference=reference, overrides=overrides, study=read, home=place)
+    return Request.read(study, overrides, home=Home(folder=Path(home), store_url=store))
 
 
 def train(

@@ -137,7 +137,7 @@ def use(file: str | Path) -> tuple[str, ...]:
     Example:
         >>> from importlib.resources import files
         >>> from mixsweep.plugins import use
-        >>> use(files("mixsweep.templates") / "plugin.py")  # which `mixsweep init` copies
+        >>> use(files("mixsweep.templates") / "plugin.py")  # which `mixsweep new` copies
         ('operation halves', 'model tiny', 'dataset corners')
     """
     return _use(file).names

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from mixsweep.cli.request import DONE, SOME_FAILED
+from mixsweep.request import DONE, SOME_FAILED
 
 
 @click.command()

@@ -6,7 +6,7 @@ from typing import get_args
 import click
 
 from mixsweep.cli.options import LocalPath, loading_option
-from mixsweep.cli.request import BAD_INPUT, DONE
+from mixsweep.request import BAD_INPUT, DONE
 from mixup_core.images.data.facts import SplitName
 from mixup_core.images.data.fetching import data_root
 from mixup_core.images.data.folder_facts import Examined, FolderFacts, examine, scan_folder

@@ -9,38 +9,36 @@ import tempfile
 import threading
 import traceback
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from mixsweep.cli.bench import bench
 from mixsweep.cli.check import check
-from mixsweep.cli.cite import cite
-from mixsweep.cli.compare import compare
 from mixsweep.cli.data import data
 from mixsweep.cli.ending import Ending
-from mixsweep.cli.export import export
-from mixsweep.cli.init import init
-from mixsweep.cli.inspection import doctor, list_studies, plan, schema, status
-from mixsweep.cli.list import list_launched
-from mixsweep.cli.logs import logs
+from mixsweep.cli.moved import Commands
+from mixsweep.cli.new import new
+from mixsweep.cli.plan import plan
 from mixsweep.cli.publish import publish
 from mixsweep.cli.report import report
-from mixsweep.cli.request import (
+from mixsweep.cli.run import run
+from mixsweep.cli.share import add, share
+from mixsweep.cli.status import status
+from mixsweep.cli.stop import stop
+from mixsweep.cli.store import store_commands
+from mixsweep.cli.studies import list_studies, schema
+from mixsweep.cli.submission import submit
+from mixsweep.cli.sync import sync
+from mixsweep.cli.ui import ui
+from mixsweep.launching.launch import SearchLostError
+from mixsweep.request import (
     BAD_INPUT,
     DONE,
     SOME_FAILED,
     RefusedError,
 )
-from mixsweep.cli.run import SearchLostError, run
-from mixsweep.cli.share import add, share
-from mixsweep.cli.stop import stop
-from mixsweep.cli.store import store_commands
-from mixsweep.cli.submission import submit
-from mixsweep.cli.sync import sync
-from mixsweep.cli.ui import ui
-from mixsweep.cli.why import why
 from mixup_core.outputs import OutputError
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
@@ -72,8 +70,14 @@ second, and a minute if some of the processes were killed."""
 
 
 def main() -> NoReturn:
-    """Run the command line, print errors as one message, and exit with a documented exit code.
+    """Run the command line, and exit with a documented exit code."""
+    run_to_end(lambda ending: commands.main(standalone_mode=False, obj=ending))
 
+
+def run_to_end(action: Callable[[Ending], int]) -> NoReturn:
+    """Run an action, print its error as one message, and end this process with an exit code.
+
+    The process must belong to `mixsweep`: its signal handlers, warnings and environment change.
     Other users cannot write to the files that this process and its children create (umask).
     """
     os.umask(os.umask(0o022) | 0o022)
@@ -89,7 +93,7 @@ def main() -> NoReturn:
         _require_working_directory()
         _require_home()
         with ended_if_interrupted():
-            code = commands.main(standalone_mode=False, obj=ending)
+            code = action(ending)
     except click.exceptions.Exit as exited:
         code = exited.exit_code
     except click.ClickException as error:
@@ -237,7 +241,7 @@ def _say(message: object, code: int) -> int:
     return code
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,
@@ -255,32 +259,9 @@ def commands() -> None:
 
 
 for command in (
-    run,
-    report,
-    sync,
-    ui,
-    plan,
-    status,
-    why,
-    logs,
-    stop,
-    list_launched,
-    check,
-    init,
-    compare,
-    export,
-    cite,
-    share,
-    add,
-    publish,
-    submit,
-    store_commands,
-    data,
-    bench,
-    doctor,
-    schema,
-    list_studies,
-):
+    run, plan, status, report, sync, ui, stop, publish, submit, store_commands, data, share, add,
+    new, check, schema, list_studies,
+):  # fmt: skip
     commands.add_command(command)
 
 

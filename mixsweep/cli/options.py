@@ -1,17 +1,21 @@
 """Options: command-line options that several commands share."""
 
+import functools
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
 
+from mixsweep.cli.recorded_line import command_line
+from mixsweep.request import Request
 from mixup_core.addresses import Address, local_path, store_address
-from sweeps.machine.arguments import OPTUNA, STORE
+from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_address
+from sweeps.machine.home import Home
 
 
 class LocalPath(click.Path):
@@ -133,7 +137,7 @@ loading_option = click.option(
 
 
 force_option = click.option(
-    "--force", is_flag=True, help="Replace the file given by --out, whatever it contains."
+    "--force", is_flag=True, help="Replace an existing file, whatever it contains."
 )
 
 
@@ -143,8 +147,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 def placement_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that place runs on CPUs and GPUs, and `--keep-final-states`, to a command.
 
-    The command then has the parameters `slots`, `gpus_per_run`, `cpus_per_run`, `device` and
-    `keep_final_states`.
+    The command then has the parameters `slots`, `gpus_per_run` and `keep_final_states`.
     """
     for decorate in reversed(_PLACEMENT):
         command = decorate(command)
@@ -190,21 +193,123 @@ _PLACEMENT = (
         help="GPUs per run: 0, 1, a fraction such as 0.25, or auto. Default: 1 if there are GPUs. "
         "auto begins with an eighth of a GPU, and doubles it for runs that lack memory.",
     ),
-    click.option(
-        "--cpus-per-run",
-        type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
-        help="CPUs reserved for a run. A run always computes in one thread.",
-    ),
-    click.option(
-        "--device",
-        type=click.Choice(["cpu"]),
-        help="cpu: compute on the CPU although GPUs are reserved, to try out a placement.",
-    ),
+    click.option("--device", type=click.Choice(["cpu"]), hidden=True),  # tests of placements
     click.option(
         "--keep-final-states",
         is_flag=True,
         help="Keep the weights of finished runs, so that longer runs can continue from them.",
     ),
 )
+
+
+tracking_option = click.option(
+    TRACKING[0],
+    "tracking",
+    envvar=TRACKING[1],
+    callback=without_secret(database_address, TRACKING[1]),
+    help="MLflow server or database; default: mlflow.db in the home.",
+)
+
+
+def on_study(command: Callable[..., int]) -> Callable[..., int]:
+    """Decorate a command: it gets the argument STUDY, and is called with a `Request` for it.
+
+    The options of all such commands, such as `--home` and `--set`, are added too.
+    """
+    return _with_requests(_each(command), click.argument("study"))
+
+
+def on_optional_study(command: Callable[..., int]) -> Callable[..., int]:
+    """Decorate a command: it gets the argument STUDY, which may be missing.
+
+    It is called with a `Request` or None, and with the `Home`.
+    """
+
+    def call(requests: Sequence[Request], place: Home, **options: Any) -> int:
+        return command(requests[0] if requests else None, place, **options)
+
+    return _with_requests(_like(command, call), click.argument("study", required=False))
+
+
+def on_study_and_databases(command: Callable[..., int]) -> Callable[..., int]:
+    """Decorate a command as `on_study` does, and add the options for MLflow and Optuna."""
+    return _with_requests(_each(command), click.argument("study"), databases=True)
+
+
+def on_studies(command: Callable[..., int]) -> Callable[..., int]:
+    """Decorate a command as `on_study_and_databases` does; it is called once for each STUDY.
+
+    All study files are read before the first call. The exit code is the largest of all calls.
+    """
+    argument = click.argument("study", nargs=-1, required=True, metavar="STUDY...")
+    return _with_requests(_each(command), argument, databases=True)
+
+
+def _each(command: Callable[..., int]) -> Callable[..., int]:
+    def call(requests: Sequence[Request], place: Home, **options: Any) -> int:
+        del place
+        return max(command(request, **options) for request in requests)
+
+    return _like(command, call)
+
+
+def _like(command: Callable[..., int], call: Callable[..., int]) -> Callable[..., int]:
+    return functools.wraps(command)(call)
+
+
+def home_of(
+    home: Path, store_url: str | None, tracking: str | None = None, optuna: str | None = None
+) -> Home:
+    """Return the home of a command; addresses without an option are read from the environment."""
+    return Home(
+        folder=home,
+        store_url=store_url,
+        tracking=tracking or os.environ.get(TRACKING[1]) or None,
+        optuna=optuna or os.environ.get(OPTUNA[1]) or None,
+    )
+
+
+def _with_requests(
+    command: Callable[..., int], argument: Callable[..., Any], *, databases: bool = False
+) -> Callable[..., int]:
+    """Decorate a command with an argument for studies, and with the options `--home`, `--set`, ...
+
+    Args:
+        command: The command, which takes the requests and the home.
+        argument: Decorator that adds the argument.
+        databases: If True, add options for the addresses of MLflow and Optuna.
+    """
+
+    def with_requests(  # noqa: PLR0913  the options that every command on a study has
+        study: str | tuple[str, ...] | None,
+        home: Path,
+        store_url: str | None,
+        overrides: Sequence[str],
+        plugins: tuple[str, ...],
+        tracking: str | None = None,
+        optuna: str | None = None,
+        **options: Any,
+    ) -> int:
+        place = home_of(home, store_url, tracking, optuna)
+        references = (study,) if isinstance(study, str) else study or ()
+        line = command_line()
+        requests = [
+            Request.read(each, overrides, home=place, plugins=plugins, command=line)
+            for each in references
+        ]
+        return command(requests, place, **options)
+
+    wrapped: Any = functools.wraps(command)(with_requests)
+    wrapped.__click_params__ = []
+    addresses = (tracking_option, optuna_option) if databases else ()
+    for decorate in (
+        plugin_option, set_option, *addresses, store_option, home_option, argument,
+    ):  # fmt: skip
+        wrapped = decorate(wrapped)
+    # Click reads the last of the list first: the command's options, the study, then arguments.
+    own = getattr(command, "__click_params__", [])
+    after = [parameter for parameter in own if isinstance(parameter, click.Argument)]
+    options = [parameter for parameter in own if parameter not in after]
+    wrapped.__click_params__[:] = [*after, *wrapped.__click_params__, *options]
+    decorated: Callable[..., int] = wrapped
+    return decorated

@@ -7,14 +7,14 @@ from statistics import median
 from typing import Any, assert_never
 
 from mixsweep.cli.claim_power import claim_powers, spell_powers
-from mixsweep.cli.costs import (
+from mixsweep.cli.planned_looks import add_hours, foresee_looks, spell_looks
+from mixsweep.launching.costs import (
     bytes_of_predictions,
     bytes_to_keep,
     seconds_to_train,
     used_gpus,
     work_to_train,
 )
-from mixsweep.cli.planned_looks import add_hours, foresee_looks, spell_looks
 from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from sweeps.machine.terminal_text import arm_table

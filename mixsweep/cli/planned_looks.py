@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mixsweep.cli.claim_power import paired_values
-from mixsweep.cli.costs import work_to_train
+from mixsweep.launching.costs import work_to_train
 from mixup_core.store.checkpoints import Store
 from sweeps.running.console import spell_duration
 from sweeps.state.results import RunResult, read_results, sound_stages

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import click
 
-from mixsweep.cli.options import LocalPath, home_option, loading_option
-from mixsweep.cli.request import DONE, RefusedError
+from mixsweep.cli.options import LocalPath, home_option
+from mixsweep.request import DONE, RefusedError
 from sweeps.machine.home import Home
 
 
 @click.command()
 @home_option
-@loading_option
 @click.option(
     "--out",
     type=LocalPath(file_okay=False),

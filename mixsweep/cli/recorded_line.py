@@ -1,9 +1,6 @@
 """Recorded line: a command line as messages and records show it, without secrets."""
 
 import shlex
-import shutil
-import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,18 +10,6 @@ from mixup_core.addresses import HIDDEN, without_secrets
 
 _RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
 """Options whose free text never contains a secret. Recorded command lines show their values."""
-
-
-def program() -> str:
-    """Return the word that starts this program in a shell.
-
-    It is `mixsweep`, or the path of the program if the shell does not find `mixsweep`.
-    """
-    started = Path(sys.argv[0])
-    if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
-        return "mixsweep"
-    here = Path.cwd()
-    return str(started.relative_to(here) if started.is_relative_to(here) else started)
 
 
 def command_line() -> str:

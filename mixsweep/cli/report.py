@@ -1,168 +1,147 @@
-"""report: write tables, figures and provenance (software and hardware) from stored results."""
+"""report: write the report of a study, or compare, export and cite stored results."""
 
-import shlex
-import time
 from collections.abc import Sequence
-from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from mixsweep.cli.comparison import head_to_head, places_of, side_by_side
 from mixsweep.cli.ending import Ending
-from mixsweep.cli.options import LocalPath
-from mixsweep.cli.recorded_line import command_line, program
-from mixsweep.cli.request import DONE, SOME_FAILED, Request, on_study
-from sweeps.state.results import RunResult, ended_on_budget, read_predictions
-from sweeps.state.statements import look, statements_of
-from sweeps.study.study import Study
-
-if TYPE_CHECKING:
-    from mixsweep.cli.conclusion import Conclusion
-    from reports.pages.build import Report
+from mixsweep.cli.epochs_file import write_rows
+from mixsweep.cli.options import (
+    LocalPath,
+    force_option,
+    json_option,
+    plugin_option,
+    set_option,
+    without_secret,
+)
+from mixsweep.cli.recorded_line import command_line
+from mixsweep.cli.sources import tell_sources
+from mixsweep.launching.report_folder import conclude, write_report
+from mixsweep.request import DONE, RefusedError, Request
+from mixup_core.addresses import store_address
+from sweeps.machine.arguments import STORE
 
 
 @click.command()
-@on_study
+@click.argument("studies", nargs=-1, required=True, metavar="STUDY [OTHER...]")
+@click.option(
+    "--home",
+    "homes",
+    type=LocalPath(file_okay=False),
+    multiple=True,
+    help="Folder that contains all results; default: MIXSWEEP_HOME, or else runs. Repeat it to "
+    "compare the results of several machines.",
+)
+@click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    callback=without_secret(store_address, STORE[1]),
+    help="Checkpoint store to read instead of that of --home, a path or an fsspec URL; repeatable.",
+)
+@set_option
+@plugin_option
 @click.option(
     "--out",
     type=LocalPath(file_okay=False),
-    help="Folder to write to; default: reports/STUDY in the home.",
+    help="Folder to write to; default: reports/STUDY in the home. A comparison is written only "
+    "with --out.",
 )
 @click.option(
-    "--watch",
-    is_flag=True,
-    help="Write the report again whenever a run has ended, until all have ended or Ctrl-C.",
+    "--arms",
+    nargs=2,
+    metavar="A B",
+    help="Print a comparison of two arms, paired by seed; write STUDY/ARM if several studies have "
+    "an arm of that name.",
 )
-def report(request: Request, out: Path | None, watch: bool) -> int:
-    """Write a report from the stored results: tables, figures, and the software and hardware."""
+@click.option(
+    "--metric", help="Metric by which --arms compares; default: headline metric of the study."
+)
+@click.option(
+    "--epochs",
+    type=LocalPath(),
+    metavar="FILE",
+    help="Write every stored epoch to FILE (.parquet or .csv): arm, seed and all metrics.",
+)
+@click.option(
+    "--predictions",
+    type=LocalPath(),
+    metavar="FILE",
+    help="Write the predictions of finished runs to FILE (.parquet or .csv), one row per image.",
+)
+@force_option
+@click.option("--cite", is_flag=True, help="Print BibTeX entries for the sources of the study.")
+@json_option
+def report(  # noqa: PLR0913  its options
+    studies: Sequence[str],
+    homes: Sequence[Path],
+    stores: Sequence[str],
+    overrides: Sequence[str],
+    plugins: tuple[str, ...],
+    out: Path | None,
+    arms: tuple[str, str] | None,
+    metric: str | None,
+    epochs: Path | None,
+    predictions: Path | None,
+    cite: bool,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Write a report from the stored results: tables, figures, and the software and hardware.
+
+    `report STUDY OTHER` prints one table with a column per study; the studies may differ only in
+    their datasets. With several --home, it has one column per home. `report STUDY --arms A B`
+    compares two arms. A finished report is never replaced by an unfinished one. Exit code 1 if runs
+    are missing.
+    """
+    places, line = places_of(homes, stores), command_line()
+    requests = [
+        Request.read(reference, overrides, home=home, plugins=plugins, command=line)
+        for reference in dict.fromkeys(studies)
+        for home in places
+    ]
+    if arms is not None:
+        _require_alone("--arms", {"several --home": len(places) > 1, "--out": out is not None})
+        return head_to_head(requests, arms, metric, as_json=as_json)
+    if metric is not None:
+        raise RefusedError("--metric needs --arms")
+    if len(requests) > 1:
+        given = {"--epochs": epochs, "--predictions": predictions, "--cite": cite}
+        _require_alone("a comparison", {name: bool(value) for name, value in given.items()})
+        return side_by_side(requests, out, as_json=as_json)
+    (request,) = requests
+    if as_json:
+        raise RefusedError("--json needs a comparison: --arms, another STUDY or another --home")
+    if cite:
+        tell_sources(request.grown)
+        return DONE
+    if epochs is not None or predictions is not None:
+        files = ((epochs, False), (predictions, True))
+        codes = [
+            write_rows(request, file, predictions=kind, force=force) for file, kind in files if file
+        ]
+        return max(codes)
+    return _write(request, out)
+
+
+def _write(request: Request, out: Path | None) -> int:
     click.get_current_context().ensure_object(Ending).leaves_files = True
     request.require_stored()
     results = request.results()
     written = write_report(request, request.grown, results, out)
-    while watch and any(result.outcome not in _SETTLED for result in results):
-        click.echo(f"{_clock()}  {_progress(results)}  {written.folder}", err=True)
-        request, results = _awaited(request, results)
-        written = write_report(request, request.grown, results, out)
     if any(result.outcome == "missing" for result in results):
         request.say_elsewhere()
     click.echo(written.screen)
     return conclude(request, results, written)
 
 
-_MOST_UNFINISHED = 4
-_SETTLED = {"complete", "diverged"}
-_LOOK_EVERY = 10.0
-"""Seconds between two reads of the store with `--watch`."""
+def _require_alone(what: str, given: dict[str, bool]) -> None:
+    """Check that options which do not go with another were not given.
 
-
-def _awaited(request: Request, known: Sequence[RunResult]) -> tuple[Request, tuple[RunResult, ...]]:
-    """Wait until another run has ended or was added; return the study and its results read again.
-
-    Args:
-        request: The study, and the addresses of its results.
-        known: The results that were read last.
+    Raises:
+        RefusedError: If one was given.
     """
-    before = _ended(known)
-    while True:
-        time.sleep(_LOOK_EVERY)
-        request = request.refreshed()
-        results = request.results()
-        if _ended(results) != before:
-            return request, results
-
-
-def _ended(results: Sequence[RunResult]) -> tuple[int, frozenset[str]]:
-    ended = {result.run.key for result in results if result.outcome not in {"partial", "missing"}}
-    return len(results), frozenset(ended)
-
-
-def _progress(results: Sequence[RunResult]) -> str:
-    return f"{sum(result.outcome == 'complete' for result in results)}/{len(results)} runs"
-
-
-def _clock() -> str:
-    return datetime.now().astimezone().strftime("%H:%M:%S")
-
-
-def write_report(
-    request: Request,
-    study: Study,
-    results: Sequence[RunResult],
-    out: Path | None,
-) -> "Report":
-    """Write the report of a study to its folder; a report with other results is renamed first.
-
-    A message then names both folders (see `reports.pages.report_folders`).
-
-    Args:
-        request: The study as its file defines it, with the addresses of its results.
-        study: The study with all arms and seeds that it has by now.
-        results: Results of the runs of `study`.
-        out: Folder of the study's reports; None for the folder in the home.
-    """
-    from reports.numbers.provenance import is_finished
-    from reports.pages.build import draft_report
-    from reports.pages.report_folders import room_for, spell_moved
-
-    folder = out or request.home.report_of(request.study.name)
-    finished = is_finished(study, results, request.history)
-    statements = statements_of(study, request.store)
-    draft = draft_report(
-        study,
-        results,
-        data_checksums=request.data_checksums(),
-        command=command_line(),
-        history=request.weighed_history,
-        predictions=partial(read_predictions, store=request.store),
-        pages=None if request.home.tracking else _pages(request),
-        statements=statements,
-    )
-    look(study, request.store, results)
-    room = room_for(folder, study, results, is_finished=finished, predicted=draft.predicted)
-    room.make()
-    report = draft.write(folder)
-    room.clear()
-    if said := spell_moved(room, study):
-        click.echo(said, err=True)
-    return report
-
-
-def _pages(request: Request) -> str:
-    home = shlex.quote(str(request.home.folder))
-    return f"{program()} ui {request.study.name} --home {home}"
-
-
-def conclude(
-    request: Request,
-    results: Sequence[RunResult],
-    report: "Report | Conclusion",
-    *,
-    is_inline: bool = False,
-) -> int:
-    """Print a command's last lines (unfinished runs, report file, next step); return the exit code.
-
-    Args:
-        request: The study, and the addresses of its results.
-        results: Results of all runs of the study.
-        report: The report of these results.
-        is_inline: True if `--engine inline` was used, so that the printed command has it too.
-    """
-    if request.history.ended is not None:
-        click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)
-    if (reason := ended_on_budget(request.study, results)) is not None:
-        click.echo(f"{request.study.name}: the study {reason}", err=True)
-    unfinished = [result for result in results if result.outcome != "complete"]
-    for result in unfinished[:_MOST_UNFINISHED]:
-        reason = result.failure.message if result.failure else "not trained yet"
-        click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
-    if (more := len(unfinished) - _MOST_UNFINISHED) > 0:
-        click.echo(f"... {more} more runs are not complete; see the report", err=True)
-    click.echo(f"report    {report.folder / 'report.html'}", err=True)
-    tracked = request.home.shown_tracking if request.home.tracking else _pages(request)
-    click.echo(f"tracking  {tracked}", err=True)
-    if any(result.outcome != "diverged" for result in unfinished):
-        engine = " --engine inline" if is_inline else ""
-        click.echo(f"next      {request.spell('run')}{engine}", err=True)
-    return SOME_FAILED if unfinished else DONE
+    if others := [name for name, is_given in given.items() if is_given]:
+        raise RefusedError(f"{what} cannot be used with {', '.join(others)}; remove one of them")

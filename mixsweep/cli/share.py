@@ -8,9 +8,16 @@ from pathlib import Path
 
 import click
 
-from mixsweep.cli.options import LocalPath, force_option, home_option, loading_option, store_option
-from mixsweep.cli.recorded_line import command_line, program
-from mixsweep.cli.request import DONE, SOME_FAILED, RefusedError, Request, on_study
+from mixsweep.cli.options import (
+    LocalPath,
+    force_option,
+    home_option,
+    loading_option,
+    on_study,
+    store_option,
+)
+from mixsweep.cli.recorded_line import command_line
+from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request, program
 from mixup_core.addresses import without_secrets
 from mixup_core.outputs import output_file
 from mixup_core.store.checkpoints import Store
@@ -77,9 +84,9 @@ def share(request: Request, out: Path | None, force: bool) -> int:
 def add(file: Path, home: Path, store_url: str | None) -> int:
     """Add a study from a file of `mixsweep share` to this home; existing results are not changed.
 
-    The whole file is checked before anything is written. Reports and `mixsweep why` say which runs
-    were added, because the file cannot prove how they were trained. Exit code 1 if some runs are
-    already stored here with other records.
+    The whole file is checked before anything is written. Reports and `mixsweep status` say which
+    runs were added, because the file cannot prove how they were trained. Exit code 1 if some runs
+    are already stored here with other records.
     """
     place = Home(folder=home, store_url=store_url)
     store = Store(place.store)

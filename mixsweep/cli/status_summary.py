@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from mixsweep.cli.costs import seconds_to_train
+from mixsweep.launching.costs import seconds_to_train
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease, read_progress
 from sweeps.machine.terminal_text import arm_table

@@ -1,26 +1,37 @@
 """stop: ask the driver of a study to stop, on this or another machine."""
 
+from pathlib import Path
+
 import click
 
-from mixsweep.cli.request import DONE, Request, on_study
+from mixsweep.cli.options import home_option, store_option
+from mixsweep.request import DONE, program
+from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease, read_progress
 from sweeps.leasing.stops import ask_to_stop
+from sweeps.machine.home import Home
+from sweeps.reading.study_file import load_study
 
 
 @click.command()
-@on_study
+@click.argument("study")
+@home_option
+@store_option
 @click.option(
     "--now",
     is_flag=True,
     help="Do not finish the running runs; they continue later from their last stored stage.",
 )
-def stop(request: Request, now: bool) -> int:
+def stop(study: str, home: Path, store_url: str | None, now: bool) -> int:
     """Stop a study: no new run starts, the running ones finish, and the report is written.
 
     The study may be running on any machine that uses the store. To resume it, repeat the command
     `mixsweep run`.
     """
-    name, store = request.study.name, request.store
+    place = Home(folder=home, store_url=store_url)
+    store = Store(place.store)
+    # A study file need not be readable here: its name alone is known to the driver.
+    name = load_study(study, (), place.store).name if Path(study).suffix else study
     holder = Lease.current(store, name)
     if holder is None:
         click.echo(f"{name}: not running, nothing to stop", err=True)
@@ -29,5 +40,7 @@ def stop(request: Request, now: bool) -> int:
     progress = read_progress(store, name)
     running = 0 if progress is None else len(progress.running)
     what = f"stops and interrupts {running} runs" if now else f"stops after {running} running runs"
-    click.echo(f"{name}: {holder} {what}; next  {request.spell('status')}", err=True)
+    click.echo(
+        f"{name}: {holder} {what}; next  {program()} status {study} {place.options}", err=True
+    )
     return DONE

@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from mixsweep.cli.housekeeping import prune, spell_stock, take_stock
 from mixsweep.cli.options import (
+    home_of,
     home_option,
     loading_option,
-    optuna_option,
     set_option,
     store_option,
 )
 from mixsweep.cli.recorded_line import command_line
-from mixsweep.cli.request import DONE, SOME_FAILED, RefusedError, Request, stored_elsewhere
+from mixsweep.launching.stock import prune, spell_stock, take_stock
+from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request, stored_elsewhere
 from mixup_core.addresses import store_address
 from mixup_core.keys import stage_keys
 from mixup_core.plugins.source import PluginError
@@ -45,27 +45,18 @@ def _on_store(command: Callable[..., int]) -> Callable[..., int]:
     def with_store(
         home: Path,
         store_url: str | None,
-        optuna: str | None,
         overrides: Sequence[str],
         studies: Sequence[str],
         **options: Any,
     ) -> int:
-        place = Home(folder=home, store_url=store_url, optuna=optuna)
-        requests = [
-            Request(
-                reference=reference,
-                overrides=tuple(overrides),
-                study=load_study(reference, overrides, place.store),
-                home=place,
-            )
-            for reference in studies
-        ]
+        place = home_of(home, store_url)
+        requests = [Request.read(reference, overrides, home=place) for reference in studies]
         by_name = {request.study.name: request.grown for request in requests}
         return command(place, tuple(by_name.values()), **options)
 
     with_store.__name__, with_store.__doc__ = command.__name__, command.__doc__
     wrapped: Any = with_store
-    places = (loading_option, set_option, optuna_option, store_option, home_option)
+    places = (loading_option, set_option, store_option, home_option)
     for decorate in (*places, click.argument("studies", nargs=-1)):
         wrapped = decorate(wrapped)
     wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
@@ -149,7 +140,8 @@ def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
         if lost := len(points & set(store.keys()) - own):
             click.echo(
                 f"{study.name}: {lost} finished runs of its search are counted in (others), for "
-                f"the search's history is not in {place.shown_optuna}; add --home or --optuna",
+                f"the search's history is not in {place.shown_optuna}; set --home or "
+                "MIXSWEEP_OPTUNA",
                 err=True,
             )
         for sentence in stored_elsewhere(study, study, store):
@@ -159,7 +151,6 @@ def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
 @store_commands.command("verify")
 @home_option
 @store_option
-@loading_option
 def verify_store(home: Path, store_url: str | None) -> int:
     """Check every file of the store against its sha256, and move damaged files to quarantine.
 

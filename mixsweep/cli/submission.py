@@ -14,27 +14,23 @@ from typing import Any, Literal
 import click
 import yaml
 
-from mixsweep.cli.options import placement_options, without_secret
-from mixsweep.cli.request import DONE, RefusedError, Request, on_study
+from mixsweep.cli.options import on_study_and_databases, placement_options, without_secret
+from mixsweep.request import DONE, RefusedError, Request
 from mixup_core.addresses import local_path, web_address
-from mixup_core.problem import all_data_needs
+from mixup_core.config.written_forms import flatten
 from mixup_core.rules import printable
 from mixup_core.temporary import temporary_folder
 from sweeps.leasing.holders import BUSY
 from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_file, sqlite_url
-from sweeps.machine.home import Home
 from sweeps.machine.signals import INTERRUPTED
 from sweeps.reading.study_file import bundled_names
 from sweeps.running.jobs import Cluster, ClusterError
-from sweeps.running.upload import Upload, UploadError
-
-_MOST_NAMED = 8
-"""Largest number of credential files that a message lists."""
+from sweeps.running.upload import Upload, UploadError, checkout
 
 
 @click.command()
-@on_study
+@on_study_and_databases
 @placement_options
 @click.option(
     "--address",
@@ -42,51 +38,39 @@ _MOST_NAMED = 8
     callback=without_secret(web_address, "RAY_API_SERVER_ADDRESS"),
     help="The cluster's dashboard, http://HOST:8265.",
 )
-@click.option(
-    "--python",
-    envvar="MIXSWEEP_PYTHON",
-    help="Python interpreter on the head node; default: the path of this interpreter if the head "
-    "has it, else python.",
-)
-@click.option(
-    "--data",
-    envvar="MIXSWEEP_DATA",
-    help="Folder of datasets on the cluster; default: the cluster's own default.",
-)
 @click.option("--follow/--no-follow", default=True, help="Print the job's output until it ends.")
 @click.option(
     "--list-files",
     is_flag=True,
     help="Print the files that would be uploaded, with their sizes, and submit nothing.",
 )
-@click.option(
-    "--leave-out-credentials",
-    is_flag=True,
-    help="Submit although files in the folder look like credentials; they are not uploaded.",
-)
 def submit(  # noqa: PLR0913  each is an option
     request: Request,
     slots: int | None,
     gpus_per_run: float | Literal["auto"] | None,
-    cpus_per_run: int,
     device: str | None,
     keep_final_states: bool,
     address: str | None,
-    python: str | None,
-    data: str | None,
     follow: bool,
     list_files: bool,
-    leave_out_credentials: bool,
 ) -> int:
     """Run a study as a job of a Ray cluster, and exit with the job's exit code.
 
-    The working directory is uploaded, without results folders, downloaded datasets, files that
-    .gitignore or .rayignore exclude, and files that look like credentials. Paths in options are
-    paths on the cluster; relative ones are made absolute on this machine.
+    Uploaded are the study file, its plugins, the files that the study names, and mixsweep itself if
+    it runs from a checkout. Paths in options are paths on the cluster; relative ones are made
+    absolute on this machine. The variables MIXSWEEP_PYTHON (interpreter on the head node) and
+    MIXSWEEP_DATA (folder of datasets on the cluster) are passed on.
     """
     places = _places(request)
     environment = _shipped_environment()
-    upload = _upload(request.home, data, environment.pop("excludes"))
+    file = _study_file(request)
+    try:
+        named = [] if file is None else _named_files(request, file.parent)
+        plugins = [local_path(plugin) for plugin in request.plugins]
+        own = [] if file is None else [file]
+        upload = Upload.of([*own, *plugins, *named], folder=file.parent if file else Path())
+    except UploadError as error:
+        raise RefusedError(str(error)) from error
     if list_files:
         _list(upload)
         return DONE
@@ -98,18 +82,14 @@ def submit(  # noqa: PLR0913  each is an option
         **places,
         "--slots": slots,
         "--gpus-per-run": gpus_per_run,
-        "--cpus-per-run": cpus_per_run,
         "--device": device,
     }
-    bundled = request.reference in bundled_names()
-    reference = request.reference if bundled else _uploaded(request.reference, upload)
-    plugins = [_uploaded(file, upload) for file in request.plugins]
-    _require_no_credentials(upload, may_leave_out=leave_out_credentials)
+    reference = request.reference if file is None else upload.name_of(file)
     arguments = [
         "run",
         reference,
         *(part for override in request.overrides for part in ("--set", override)),
-        *(part for file in plugins for part in ("--plugin", file)),
+        *(part for each in plugins for part in ("--plugin", upload.name_of(each))),
         *(
             str(part)
             for name, value in options.items()
@@ -127,12 +107,12 @@ def submit(  # noqa: PLR0913  each is an option
             click.echo(_advice(cluster, running), err=True)
             return BUSY
         job = f"{request.study.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-        environment["env_vars"] |= _variables(job, data)
+        environment["env_vars"] |= _variables(job)
         with temporary_folder(Path(tempfile.gettempdir())) as folder:
             archive = folder / "upload.zip"
             upload.write(archive)
             environment["working_dir"] = str(archive)
-            cluster.start(job, _entrypoint(python, arguments), environment, study)
+            cluster.start(job, _entrypoint(arguments), environment, study)
         click.echo(f"job       {job}\nstore     {_shown_store(places, study['store'])}", err=True)
         if not follow:
             click.echo(_advice(cluster, job), err=True)
@@ -188,39 +168,62 @@ def _absolute(place: str) -> str:
     return place if "://" in place else os.path.realpath(place)
 
 
-def _uploaded(name: str, upload: Upload) -> str:
-    """Return the path of a file as the job sees it: relative to the uploaded working directory.
+def _study_file(request: Request) -> Path | None:
+    """Return the file of a study; None for a bundled study.
 
     Raises:
-        RefusedError: If the file is outside of the working directory, or is not uploaded.
+        RefusedError: If the study was named as a launched one, so that there is no file here.
     """
-    file, here = local_path(name).resolve(), Path.cwd()
-    if not file.is_relative_to(here):
-        raise RefusedError(
-            f"{name}: this file is outside of the working directory, and a job gets no other "
-            "files; move it there, or submit from the folder that contains it"
-        )
-    name = str(file.relative_to(here))
-    if name not in upload.files:
-        raise RefusedError(
-            f"{name}: this file is not uploaded, because .gitignore, .rayignore or the excludes in "
-            "cluster/runtime-env.yaml name it; change them, or move the file"
-        )
-    return name
+    if request.reference in bundled_names():
+        return None
+    file = local_path(request.reference)
+    if not file.is_file():
+        raise RefusedError(f"{request.reference}: a job needs the study file; name the file")
+    return file.absolute()
 
 
-def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
+def _named_files(request: Request, folder: Path) -> list[Path]:
+    """Return the files below the folder of a study file that the study names, such as weights.
+
+    Others must be on the cluster under the same absolute path; they are printed.
+
+    Raises:
+        RefusedError: If the study names a folder of photos below the folder of its file.
+    """
+    found, elsewhere = [], []
+    texts = {
+        value: path
+        for config in request.study.arms.values()
+        for path, value in flatten(config).items()
+        if isinstance(value, str) and Path(value).is_absolute() and Path(value).exists()
+    }
+    for text, path in texts.items():
+        place = Path(text)
+        if not place.resolve().is_relative_to(folder.resolve()):
+            elsewhere.append(text)
+        elif place.is_dir():
+            raise RefusedError(
+                f"{text}: folders of photos are not uploaded ({path}); copy it to a file system "
+                "that this machine and all nodes share, and name its absolute path in the study"
+            )
+        else:
+            found.append(place)
+    for text in elsewhere:
+        click.echo(f"not uploaded, read on the cluster: {printable(text)}", err=True)
+    return found
+
+
+def _entrypoint(arguments: Sequence[str]) -> str:
     """Return the shell command that a job runs.
 
-    It contains the path of the interpreter, because `python` alone would be the first one on the
-    PATH of the user who started the head node.
+    The interpreter is that of MIXSWEEP_PYTHON, or else this one if the cluster has its path, or
+    else `python`.
 
     Args:
-        python: The interpreter; None for this process's interpreter, or `python` if the cluster
-            lacks it.
         arguments: Arguments of `mixsweep`.
     """
     run = shlex.join(["-m", "mixsweep", *arguments])
+    python = os.environ.get("MIXSWEEP_PYTHON")
     if python is None:
         interpreter = f'"$(command -v {shlex.quote(sys.executable)} || command -v python)"'
     else:
@@ -232,67 +235,29 @@ def _shipped_environment() -> dict[str, Any]:
     """Return Ray's runtime environment for the job and its workers, from `runtime-env.yaml`."""
     shipped = (resources.files("cluster") / "runtime-env.yaml").read_text()
     environment: dict[str, Any] = yaml.safe_load(shipped)
+    del environment["excludes"]  # for `ray job submit --working-dir`
     return environment
 
 
-def _variables(job: str, data: str | None) -> dict[str, str]:
+def _variables(job: str) -> dict[str, str]:
     """Return the environment variables of a job: its id, the code version and the data folder."""
     from reports.numbers.code_origin import JOB_VARIABLE, code_variables, describe_repository
 
-    code = describe_repository(Path.cwd())
+    data = os.environ.get("MIXSWEEP_DATA")
+    code = describe_repository(checkout() or Path.cwd())
     return {
         JOB_VARIABLE: job,
         **({} if code is None else code_variables(code)),
-        **({} if data is None else {"MIXSWEEP_DATA": str(local_path(data).absolute())}),
+        **({} if not data else {"MIXSWEEP_DATA": str(local_path(data).absolute())}),
     }
 
 
-def _upload(home: Home, data: str | None, excludes: Sequence[str]) -> Upload:
-    """Find the files of the working directory to upload: all but results, datasets and excludes.
-
-    Raises:
-        RefusedError: If a file cannot be uploaded.
-    """
-    here = Path.cwd()
-    roots = [data] if data is not None else [needs.root() for needs in all_data_needs().values()]
-    databases = [database_file(url) or url for url in (home.tracking_uri, home.optuna_url)]
-    places = map(str, (home.folder, home.store, *roots, *databases))
-    kept = {Path(os.path.realpath(place)) for place in places if "://" not in place}
-    try:
-        return Upload.of(here, excludes=excludes, kept=kept - {Path(os.path.realpath(here))})
-    except UploadError as error:
-        raise RefusedError(str(error)) from error
-
-
 def _list(upload: Upload) -> None:
-    """Print each file to upload with its size; print excluded credentials to stderr."""
-    sizes = [upload.num_bytes(name) for name in upload.files]
-    for name, size in zip(upload.files, sizes, strict=True):
+    """Print each file to upload with its size."""
+    sizes = {name: file.stat().st_size for name, file in upload.files.items()}
+    for name, size in sizes.items():
         click.echo(f"{size:>12,}  {printable(name)}")
-    click.echo(f"{len(sizes)} files, {sum(sizes) / 1e6:,.1f} MB", err=True)
-    for name in upload.credentials:
-        click.echo(f"left out, looks like a credential: {printable(name)}", err=True)
-
-
-def _require_no_credentials(upload: Upload, *, may_leave_out: bool) -> None:
-    """Check that a working directory has no credentials, or that the user agreed to leave them out.
-
-    Raises:
-        RefusedError: If there are credentials and `may_leave_out` is False.
-    """
-    found = upload.credentials
-    if not found:
-        return
-    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-    named = printable(", ".join(found[:_MOST_NAMED])) + more
-    if may_leave_out:
-        click.echo(f"left out  {named}", err=True)
-        return
-    raise RefusedError(
-        f"{upload.folder}: contains files that look like credentials, which are never uploaded: "
-        f"{named}; submit from a folder without them, add --leave-out-credentials to continue "
-        "without these files, or add a line !NAME to .rayignore for a file that is harmless"
-    )
+    click.echo(f"{len(sizes)} files, {sum(sizes.values()) / 1e6:,.1f} MB", err=True)
 
 
 def _advice(cluster: Cluster, job: str) -> str:

@@ -1,38 +1,29 @@
 """sync: copy the stored results of a study to MLflow again, for example after a server's outage."""
 
-import getpass
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 
-from mixsweep.cli.recorded_line import command_line
-from mixsweep.cli.request import DONE, RefusedError, Request, on_study
-from mixup_core.keys import stage_keys
-from mixup_core.store.checkpoints import Store
-from mixup_core.store.identity import identity_of
+from mixsweep.cli.options import on_study_and_databases
+from mixsweep.launching.tracked import (
+    bringing_up_to_date,
+    log_network,
+    open_tracker,
+    settled_if_cut,
+)
+from mixsweep.request import DONE, RefusedError, Request
 from sweeps.leasing.lease import Lease
 from sweeps.machine.forced_end import cleaned_by_force
-from sweeps.machine.signals import hear, leave
-from sweeps.running.console import still
-from sweeps.running.head import HeadLostError
-from sweeps.study.study import Study
-
-if TYPE_CHECKING:
-    from sweeps.tracking.tracker import Tracker
 
 
 @click.command()
-@on_study
+@on_study_and_databases
 def sync(request: Request) -> int:
     """Delete the runs of a study in MLflow, and write its stored results there again."""
     request.require_stored()
     request.require_databases()
     with (
-        Lease.acquire(request.store, request.study.name, command_line()) as lease,
+        Lease.acquire(request.store, request.study.name, request.command) as lease,
         cleaned_by_force(lease.release),
     ):
         results = request.results()
@@ -52,83 +43,3 @@ def sync(request: Request) -> int:
         f"runs of {len(results)} are in MLflow"
     )
     return DONE
-
-
-def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
-    """Show, during a `with` block that sends results to MLflow, how many are left to send.
-
-    Nothing is shown if the block ends within a second.
-
-    Args:
-        tracker: The object that sends the results. The block must call its `close`.
-    """
-    return still(
-        "bringing MLflow up to date",
-        left=lambda: f"{tracker.num_waiting} results left; Ctrl-C leaves them to `mixsweep sync`",
-    )
-
-
-@contextmanager
-def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
-    """Mark unfinished runs in MLflow as ended if the `with` block is interrupted, or Ray has died.
-
-    The same is done if this process is ended by force. A second interrupt ends it without waiting
-    for MLflow.
-    """
-    with cleaned_by_force(partial(tracker.settle, store)):
-        try:
-            yield
-        except (KeyboardInterrupt, HeadLostError):
-            hear(leave)
-            tracker.settle(store)
-            raise
-
-
-def log_network(tracker: "Tracker", study: Study, store: Store) -> None:
-    """Write the network of the winner of a search to MLflow, if its weights are stored."""
-    run = study.winning_run()
-    if run is None or study.problem.network is None:
-        return
-    stage = store.read(stage_keys(run.config)[-1])
-    state = None if stage is None else store.states.read(stage)
-    if state is not None:
-        tracker.log_model(run, state)
-
-
-def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -> "Tracker":
-    """Return a tracker, the object that writes the results of a study to MLflow.
-
-    Args:
-        request: The study, and the addresses of its store and of MLflow.
-        lease: The lease of the study; the tracker writes only while this process has it.
-        loads_mlflow: If True, import MLflow now; if False, the tracker's thread imports it, and no
-            other thread may import packages until that is done.
-    """
-    from reports.numbers.code_origin import origin_tags
-    from reports.numbers.runs import summariser
-    from sweeps.tracking.connection import load
-    from sweeps.tracking.experiment import HOME
-    from sweeps.tracking.settings import has_settings
-    from sweeps.tracking.study_log import StudyLog
-    from sweeps.tracking.tracker import Tracker
-
-    if loads_mlflow or has_settings():
-        load()
-    return Tracker(
-        StudyLog(
-            request.grown,
-            request.home.tracking_uri,
-            summariser=summariser,
-            artifact_location=request.home.artifact_location,
-            tags={
-                **origin_tags(),
-                "command": command_line(),
-                "mlflow.source.name": f"mixsweep run {request.reference}",
-                "mlflow.source.type": "LOCAL",
-                "mlflow.user": getpass.getuser(),
-            },
-            data_checksums=request.data_checksums(),
-            owner=HOME if request.home.is_self_contained else identity_of(request.store),
-        ),
-        may_write=lease.is_held,
-    )

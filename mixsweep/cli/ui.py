@@ -11,9 +11,8 @@ from pathlib import Path
 
 import click
 
-from mixsweep.cli.options import home_option, loading_option
-from mixsweep.cli.recorded_line import program
-from mixsweep.cli.request import RefusedError
+from mixsweep.cli.options import home_option
+from mixsweep.request import RefusedError, program
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_tracking
 from sweeps.reading.study_file import load_study
@@ -28,7 +27,6 @@ _KEPT = {"MLFLOW_DISABLE_TELEMETRY", "MLFLOW_LOGGING_LEVEL"}
 @click.command()
 @click.argument("study", required=False)
 @home_option
-@loading_option
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),

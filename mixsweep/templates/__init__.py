@@ -1,1 +1,1 @@
-"""File templates that `mixsweep init` copies into a new folder."""
+"""File templates that `mixsweep new` copies into a new folder."""

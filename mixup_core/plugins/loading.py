@@ -114,6 +114,11 @@ def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
     return tuple(p.source for p in _loaded.values() if p.source.digest in wanted)
 
 
+def loaded_paths() -> tuple[str, ...]:
+    """Return the paths of all plugin files, not packages, that this process has loaded."""
+    return tuple(path for path, plugin in _loaded.items() if plugin.source.content is not None)
+
+
 def loaded_files() -> frozenset[str]:
     """Return the sha256 digests of all plugin files, not packages, that this process has loaded."""
     sources = (plugin.source for plugin in _loaded.values())

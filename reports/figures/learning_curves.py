@@ -269,7 +269,7 @@ def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
     labels = ", ".join(problem.metric(metric).label for metric in metrics)
     return (
         f" With more than {_MOST_TOGETHER} arms, these metrics have no panel: {labels}; "
-        "`mixsweep export` has their values."
+        "`mixsweep report --epochs FILE` has their values."
     )
 
 

@@ -129,6 +129,11 @@ class Lease:
         """
         self._held.write_progress(running, seconds_left)
 
+    def require_held(self) -> None:
+        """Raise `StudyLostError` if another driver has taken over the study."""
+        if self._held.is_lost:
+            raise self._held.lost()
+
     def release(self) -> None:
         """End the lease, so that another driver can train the study; a second call does nothing."""
         self._held.release()

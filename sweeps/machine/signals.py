@@ -29,11 +29,25 @@ def ending_signals() -> tuple[signal.Signals, ...]:
 
 
 def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_handler) -> None:
-    """Install a handler of SIGINT, SIGTERM and SIGHUP; by default it raises `KeyboardInterrupt`."""
+    """Install a handler of SIGINT, SIGTERM and SIGHUP; by default it raises `KeyboardInterrupt`.
+
+    Only a process that belongs to `mixsweep` calls this; afterwards `owns_process` returns True.
+    """
+    _heard.set()
     for number in ending_signals():
         signal.signal(number, handler)
 
 
+def owns_process() -> bool:
+    """Return True if this process belongs to `mixsweep`: the command line has installed handlers.
+
+    In any other process, such as a notebook that calls `mixsweep.run`, nothing here changes a
+    handler, sends a signal or ends a process.
+    """
+    return _heard.is_set()
+
+
+_heard = threading.Event()
 _sent_by_itself = threading.Event()
 _given_endings: list[tuple[str, int]] = []
 
@@ -45,6 +59,8 @@ def interrupt_main_thread(ending: tuple[str, int] | None = None) -> None:
         ending: Message and exit code with which the process must end, also if it is ended by force;
             None if the caller ends the process when the main thread does not react.
     """
+    if not owns_process():
+        return
     if ending is not None:
         _given_endings.append(ending)
     _sent_by_itself.set()
@@ -75,9 +91,13 @@ def arrivals() -> Iterator[Callable[[], bool]]:
 
     The function can be called in any thread. It is more reliable than a signal handler: a handler
     runs only after the main thread has returned from C code, and a library may catch the exception
-    that the handler raises. Use the `with` block in the main thread. A nested block yields the
-    function of the outer block, so signals that arrived since that block began count too.
+    that the handler raises. A nested block yields the function of the outer block, so signals that
+    arrived since that block began count too. In another thread, and in a process that does not
+    belong to `mixsweep`, the function always returns False.
     """
+    if not owns_process() or threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
     if _open_arrivals:
         yield _open_arrivals[0]
         return

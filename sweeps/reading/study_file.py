@@ -57,8 +57,8 @@ def load_study(
         reference: Name of a study shipped with mixsweep; otherwise the path of a study file;
             otherwise the name of a study that was launched in the store, with the settings of its
             newest launch, or `NAME@SETTINGS` for older settings, with the first digits of their
-            hash, as shown by `mixsweep list`. Relative paths of image folders start from the folder
-            of the study file.
+            hash, as shown by `mixsweep status`. Relative paths of image folders start from the
+            folder of the study file.
         overrides: `PATH=VALUE` texts that are set before the file is checked: `seeds=6`,
             `base.epochs=2`, `arms.uniform.mix.law={beta: 2}`, `grid.optimizer.lr=[1e-3, 1e-2]`.
         store_url: Path or URL of a checkpoint store; None to use no store.

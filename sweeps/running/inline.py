@@ -21,7 +21,7 @@ from mixup_core.store.errors import StoreError
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import asked_to_stop
-from sweeps.machine.signals import arrivals
+from sweeps.machine.signals import arrivals, owns_process
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt, prepare_process, require_store
 from sweeps.running.monitor import Monitor
@@ -275,8 +275,12 @@ def _place(assignment: Assignment) -> dict[str, str]:
 def _stoppable(store: Store, study: str, lease: Lease) -> Iterator[None]:
     """Interrupt this process, as Ctrl-C does, if `mixsweep stop --now` is called during the block.
 
-    A thread checks for the request, because an epoch may occupy the main thread for minutes.
+    A thread checks for the request, because an epoch may occupy the main thread for minutes. In a
+    process that does not belong to `mixsweep`, the reports of runs check for it instead.
     """
+    if not owns_process():
+        yield
+        return
     over = threading.Event()
 
     def look() -> None:

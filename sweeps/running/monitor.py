@@ -159,8 +159,10 @@ class Monitor:
 
         Raises:
             StoreError: If a node does not see the driver's store.
+            StudyLostError: If another driver has taken over the study.
             KeyboardInterrupt: If the launch must stop now, as by Ctrl-C.
         """
+        self.lease.require_held()
         if self._unshared is not None:
             raise StoreError(self._unshared)
         self._console.refresh()

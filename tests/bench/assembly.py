@@ -11,7 +11,6 @@ from functools import partial
 
 import torch
 
-from mixup_core.bench import reference
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
@@ -21,6 +20,7 @@ from mixup_core.images.data.datasets import Images
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.views import TrainingImages
 from mixup_core.laws import Beta, Erm, Law
+from tests.bench.gpu import reference
 from tests.bench.pairs import Ratio, arguments_of, interleaved, ratios, say, spread
 from tests.soak.findings import publish
 

@@ -30,7 +30,7 @@ from tests.soak.findings import publish
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "plan": ("plan", STUDY, "--set"),
     "status": ("status", STUDY, "--set"),
-    "list": ("list",),
+    "list": ("status",),
     "report": ("report", STUDY, "--set"),
 }
 

@@ -3,7 +3,7 @@
     python -m tests.bench.training [NAMES ...] [--rounds N]
 
 Mixup of two-view images, one thread, CPU seconds, both pipelines in turn. The other one is
-`mixup_core.bench.reference`: a DataLoader, PyTorch's default Adam, float32, the same network with
+`tests.bench.gpu.reference`: a DataLoader, PyTorch's default Adam, float32, the same network with
 the same initial weights. Nothing is evaluated in either.
 """
 
@@ -13,7 +13,6 @@ from typing import Literal
 
 import torch
 
-from mixup_core.bench import reference
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
@@ -22,6 +21,7 @@ from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.training import fit
 from mixup_core.laws import Beta
 from tests.bench.assembly import INFO, random_images
+from tests.bench.gpu import reference
 from tests.bench.pairs import Ratio, arguments_of, interleaved, ratios, say
 from tests.soak.findings import publish
 

@@ -194,7 +194,7 @@ def test_sync_report_list_and_plan_work_on_a_home_of_an_earlier_version(
     mixsweep, study = command_line(home), str(home / "old.yaml")
     former, (keys, points) = rows_of(home / "reports" / "old"), tracked(home / "mlflow.db")
     more_seeds = ["plan", study, "--set", "seeds=3", "--json"]
-    ran = mixsweep.each([["sync", study], ["report", study], ["list", "--json"], more_seeds])
+    ran = mixsweep.each([["sync", study], ["report", study], ["status", "--json"], more_seeds])
     assert [each.returncode for each in ran] == [0] * 4, ran
     listings, more = (json.loads(each.stdout) for each in ran[2:])
     now = rows_of(home / "reports" / "old")

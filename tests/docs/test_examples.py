@@ -157,7 +157,7 @@ def test_the_printed_output_of_commands_equals_the_output_of_the_code(
 ) -> None:
     mixsweep = command_line()
     found = list(_outputs("how-to/debug.md"))
-    assert {command.split()[1] for command, output in found if output} == {"plan", "status", "why"}
+    assert {command.split()[1] for command, output in found if output} == {"plan", "status"}
     for command, output in found:
         words = command.split()[1:]
         if words[0] == "run":

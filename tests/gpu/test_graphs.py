@@ -8,14 +8,14 @@ from itertools import islice
 import pytest
 import torch
 
-from mixup_core.bench import rungs
-from mixup_core.bench.device import graphs
-from mixup_core.bench.rungs import LADDER
-from mixup_core.bench.workload import REHEARSAL, config_of, images_of
 from mixup_core.images.batch import Batch
 from mixup_core.images.precision import kernels
 from mixup_core.images.views import TrainingImages
 from mixup_core.numeric_settings import fix_precision
+from tests.bench.gpu import rungs
+from tests.bench.gpu.device import graphs
+from tests.bench.gpu.rungs import LADDER
+from tests.bench.gpu.workload import REHEARSAL, config_of, images_of
 from tests.gpu.device import GPU, needs_gpu
 
 fix_precision(os.environ)

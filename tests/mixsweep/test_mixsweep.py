@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import mixsweep
 from mixsweep.cli.main import commands
-from mixsweep.cli.request import RefusedError
+from mixsweep.request import RefusedError
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import StudyError
 from sweeps.state.ledger import enter

@@ -29,7 +29,7 @@ def ran(place: Path, *arguments: str, **home: str) -> "subprocess.CompletedProce
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["run digits", "doctor", "data list"])
+@pytest.mark.parametrize("command", ["run digits", "plan", "data list"])
 def test_a_command_without_a_home_directory_fails_with_one_line(
     tmp_path: Path, command: str
 ) -> None:
@@ -39,7 +39,7 @@ def test_a_command_without_a_home_directory_fails_with_one_line(
     assert done.stderr == said
 
 
-@pytest.mark.parametrize("command", ["plan digits", "doctor", "list"])
+@pytest.mark.parametrize("command", ["plan digits", "plan", "status"])
 def test_a_command_with_a_home_directory_works_for_a_user_without_a_name(
     tmp_path: Path, command: str
 ) -> None:

@@ -44,7 +44,7 @@ def folder(
     tmp_path: Path, command_line: Callable[..., CommandLine], monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     monkeypatch.chdir(tmp_path)
-    command_line()("init", ".")
+    command_line()("new", ".")
     return tmp_path
 
 

@@ -41,7 +41,7 @@ def test_stop_lets_runs_finish_and_stop_now_interrupts_them(
     assert 0 < finished < 90
     assert status["epochs"]["done"] == 40 * finished, "no run was cut"
     assert told.read_text() == "digits 1\n"
-    assert f"{finished}/90" in mixsweep("list").stdout
+    assert f"{finished}/90" in mixsweep("status").stdout
 
     process = _started(mixsweep)
     mixsweep("stop", *STUDY, "--now")

@@ -28,7 +28,7 @@ _TYPED = 1.0
 COMMANDS = (
     "plan {study}", "run {study} --engine inline", "run {study} --set seeds=2 --slots 1",
     "report {study}", "sync {study}", "status {study} --json", "export {study} --out {home}/e.csv",
-    "publish --out {home}/site", "list",
+    "publish --out {home}/site", "status",
 )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "sync": ("sync", STUDY),
     "verify": ("store", "verify"),
     "prune": ("store", "prune", STUDY, "--yes"),
-    "list": ("list",),
+    "list": ("status",),
     "ui": ("ui", "--port", "5999"),
 }
 REWRITES = frozenset({"run", "report"})

@@ -26,10 +26,10 @@ _FAULTS = Path(__file__).parents[1] / "faults"
 _PATIENCE = 240.0
 COMMANDS = (
     "plan {study}", "run {study} --engine inline", "status {study} --json", "report {study}",
-    "sync {study}", "export {study} --out {out}", "list", "store list {study}", "store verify",
-    "data list", "doctor", "schema", "ui",
+    "sync {study}", "report {study} --epochs {out}", "status", "store list {study}", "store verify",
+    "data list", "plan", "schema", "ui",
 )  # fmt: skip
-FEW = ("run {study} --engine inline", "report {study}", "status {study} --json", "list")
+FEW = ("run {study} --engine inline", "report {study}", "status {study} --json", "status")
 """Commands that read and write most; used if a surrounding is one of many of its kind."""
 _STARTS_ITSELF = (
     "import subprocess, sys\n"

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.request import BAD_INPUT, DONE
+from mixsweep.request import BAD_INPUT, DONE
 from mixup_core.images.data.file_faults import EMPTY_CLASS
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from mixsweep.cli.request import DONE, RefusedError
+from mixsweep.request import DONE, RefusedError
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
@@ -100,7 +100,7 @@ def test_first_epochs_of_a_run_are_added_and_count_as_unfinished(
 ) -> None:
     files = launch_file(harmless) | stage_file(load_study(str(harmless)).runs()[0], epochs=2)
     assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
-    assert "2 of 3 epochs are stored" in type_in("why", "harmless").stdout
+    assert "2 of 3 epochs are stored" in type_in("status", "harmless", "erm").stdout
     assert "2 runs, 0 stored, 2 to run" in type_in("plan", "harmless").stdout
 
 
@@ -131,7 +131,10 @@ def test_added_runs_are_known_as_added_everywhere(
     told = f"1 of 6 runs added from an archive (sha256 {digest[:12]})"
     assert told in type_in("plan", "digits").stdout
     assert told in type_in("status", "digits").stdout
-    assert f"added     from an archive (sha256 {digest[:12]}), " in type_in("why", "digits").stdout
+    shown = "".join(
+        type_in("status", "digits", arm).stdout for arm in ("erm", "midpoint", "uniform")
+    )
+    assert f"added     from an archive (sha256 {digest[:12]}), " in shown
     said = type_in("report", "digits")
     report = tmp_path / "runs" / "reports" / "digits"
     assert told in said.stdout
@@ -202,8 +205,8 @@ def test_a_stage_with_odd_texts_is_added_and_shown_escaped(
         run, environment=odd
     )
     shown = [type_in("add", str(zipped(tmp_path / "a.zip", files)))]
-    shown += [type_in(verb, "harmless") for verb in ("why", "status", "plan", "report")]
-    shown += [type_in("list")]
+    shown += [type_in(verb, "harmless") for verb in ("status", "plan", "report")]
+    shown += [type_in("status"), type_in("status", "harmless", "erm")]
     assert [each.exception for each in shown] == [None] * 6
     assert not any("\x1b" in each.stdout + each.stderr for each in shown)
 

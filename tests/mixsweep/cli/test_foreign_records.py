@@ -45,12 +45,12 @@ WRONG: tuple[Any, ...] = (
 )  # fmt: skip
 MISSING = object()
 READING = (
-    ("status", "attacked"), ("plan", "attacked"), ("why", "attacked"), ("list",),
-    ("list", "--json"), ("logs", "attacked"), ("store", "list"), ("store", "verify"),
-    ("report", "attacked"), ("share", "attacked"), ("export", "attacked"),
+    ("status", "attacked"), ("plan", "attacked"), ("status", "attacked", "erm"), ("status",),
+    ("status", "--json"), ("store", "list"), ("store", "verify"),
+    ("report", "attacked"), ("share", "attacked"), ("report", "attacked", "--cite"),
     ("status", "attacked", "--json"), ("publish", "--out", "site"),
 )  # fmt: skip
-OF_OTHERS = (("status", "other"), ("plan", "other"), ("why", "other"))
+OF_OTHERS = (("status", "other"), ("plan", "other"), ("status", "other", "erm"))
 Path_ = tuple[str | int, ...]
 
 

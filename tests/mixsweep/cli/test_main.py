@@ -13,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from mixsweep.cli.main import BAD_INPUT, commands, main
+from mixsweep.cli.moved import MOVED
+from mixsweep.request import RefusedError, program
 from reports.numbers import code_origin
 
 BAD = {
@@ -141,14 +143,14 @@ def _commands(group: click.Group) -> list[click.Command]:
     return found
 
 
-def test_every_command_with_a_home_option_has_a_plugin_option() -> None:
+def test_every_command_that_reads_a_study_has_a_plugin_option() -> None:
     options = [
         (command.name, {name for parameter in command.params for name in parameter.opts})
         for command in _commands(commands)
     ]
-    with_home = [(name, known) for name, known in options if "--home" in known]
-    assert {"list", "publish", "ui"} < {name for name, _ in with_home}
-    assert [name for name, known in with_home if "--plugin" not in known] == []
+    reading = [(name, known) for name, known in options if "--set" in known]
+    assert {"run", "plan", "status", "report", "prune"} < {name for name, _ in reading}
+    assert [name for name, known in reading if "--plugin" not in known] == []
 
 
 def test_commands_load_no_numerical_library_until_one_is_needed() -> None:
@@ -181,3 +183,14 @@ def test_the_command_spares_the_processes_that_ran_before_it() -> None:
         ["sh", "-c", shell, sys.executable, program], check=True, capture_output=True, text=True
     )
     assert ended.stderr == "True\n"
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_moved_command_names_its_successor_in_one_line(name: str) -> None:
+    for words in ([], ["digits", "--home", "x", "--unknown"], ["--help"]):
+        said = CliRunner().invoke(commands, [name, *words], standalone_mode=False)
+        assert isinstance(said.exception, RefusedError)
+        assert str(said.exception).splitlines() == [f"now: {program()} {MOVED[name]}"]
+    assert name not in commands.list_commands(click.Context(commands))
+    verb, *_ = MOVED[name].split()
+    assert verb in commands.commands

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.request import RefusedError
+from mixsweep.request import RefusedError
 from tests.reports.small_report import write_report
 
 

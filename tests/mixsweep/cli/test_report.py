@@ -1,11 +1,9 @@
 import csv
-import threading
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from mixsweep.cli import report
 from mixsweep.cli.main import commands
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
@@ -13,32 +11,18 @@ from sweeps.state.statements import state
 from tests.mixsweep.cli.trained import train
 
 
-def test_a_watched_report_is_rewritten_after_each_run_until_the_last_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(report, "_LOOK_EVERY", 0.05)
-    train(tmp_path, "digits", "seeds=1", but=("erm", 0))
-    table, seen = tmp_path / "reports" / "digits" / "table.md", []
-
-    def finish() -> None:
-        while not table.exists():
-            stop.wait(0.05)
-        seen.append(table.read_text())
-        train(tmp_path, "digits", "seeds=1")
-
-    stop = threading.Event()
-    trainer = threading.Thread(target=finish)
-    trainer.start()
-    said = CliRunner().invoke(
-        commands,
-        ["report", "digits", "--set", "seeds=1", "--watch", "--home", str(tmp_path)],
-        standalone_mode=False,
-    )
-    trainer.join()
-    assert said.return_value == 0, said.stderr
-    assert "0/1" in seen[0]
-    assert "0/1" not in table.read_text()
-    assert "2/3 runs" in said.stderr
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["digits", "--arms", "uniform", "erm", "--out", "x"], "--arms cannot be used with --out"),
+        (["digits", "table1", "--cite"], "a comparison cannot be used with --cite"),
+        (["digits", "--metric", "test/error"], "--metric needs --arms"),
+        (["digits", "--json"], "--json needs a comparison"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words: list[str], says: str) -> None:
+    said = CliRunner().invoke(commands, ["report", *words], standalone_mode=False)
+    assert str(said.exception).startswith(says)
 
 
 def test_a_report_with_other_seeds_after_a_report_widens_the_interval(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.options import placement_options
-from mixsweep.cli.recorded_line import command_line, program
-from mixsweep.cli.request import DONE, Request, on_studies, on_study
+from mixsweep.cli.options import on_studies, on_study, on_study_and_databases, placement_options
+from mixsweep.cli.recorded_line import command_line
+from mixsweep.request import DONE, Request, program
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.reading.study_file import StudyError, load_study
@@ -41,7 +41,9 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Request]:
 
     def parse(*arguments: str) -> Request:
         found = []
-        command = click.command()(on_study(lambda request: found.append(request) or DONE))
+        command = click.command()(
+            on_study_and_databases(lambda request: found.append(request) or DONE)
+        )
         said = CliRunner().invoke(command, arguments, standalone_mode=False)
         if said.exception is not None:
             raise said.exception
@@ -314,7 +316,6 @@ def test_the_default_placement_has_one_cpu_per_run_and_an_automatic_gpu_share() 
     assert _placed().return_value == {
         "slots": None,
         "gpus_per_run": None,
-        "cpus_per_run": 1,
         "device": None,
         "keep_final_states": False,
     }
@@ -324,7 +325,6 @@ def test_the_default_placement_has_one_cpu_per_run_and_an_automatic_gpu_share() 
     ("arguments", "name", "value"),
     [
         (("--slots", "1"), "slots", 1),
-        (("--cpus-per-run", "2"), "cpus_per_run", 2),
         (("--gpus-per-run", "auto"), "gpus_per_run", "auto"),
         (("--gpus-per-run", "0"), "gpus_per_run", 0.0),
         (("--gpus-per-run", "0.125"), "gpus_per_run", 0.125),
@@ -343,7 +343,6 @@ def test_each_placement_option_sets_its_field(
     ("option", "value"),
     [
         ("--slots", "0"),
-        ("--cpus-per-run", "0"),
         ("--gpus-per-run", "Auto"),
         ("--gpus-per-run", "nan"),
         ("--gpus-per-run", "inf"),
@@ -421,10 +420,10 @@ def test_the_recorded_command_line_has_no_value_of_an_address_or_a_shell_command
     monkeypatch: pytest.MonkeyPatch, typed: list[str], recorded: str
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@host")
-    monkeypatch.setattr("mixsweep.cli.request.load_study", lambda *_: load_study("digits"))
+    monkeypatch.setattr("mixsweep.request.load_study", lambda *_: load_study("digits"))
 
     @click.command()
-    @on_study
+    @on_study_and_databases
     @click.option("--hook")
     @click.option("--loud", is_flag=True)
     def sing(request: Request, hook: str, loud: bool) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from mixsweep.cli.memory import with_room
-from mixsweep.cli.preconditions import require_room
-from mixsweep.cli.request import Request
+from mixsweep.launching.memory import with_room
+from mixsweep.launching.preconditions import require_room
+from mixsweep.request import Request
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
 from sweeps.machine.home import Home

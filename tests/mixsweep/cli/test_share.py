@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.request import DONE, SOME_FAILED, RefusedError
+from mixsweep.request import DONE, SOME_FAILED, RefusedError
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store

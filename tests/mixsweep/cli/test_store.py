@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mixsweep.cli.housekeeping import take_stock
 from mixsweep.cli.main import commands
-from mixsweep.cli.request import DONE, SOME_FAILED, RefusedError, Request
+from mixsweep.launching.stock import take_stock
+from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.holders import StudyBusyError

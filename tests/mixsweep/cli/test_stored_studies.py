@@ -11,7 +11,7 @@ from click.testing import Result
 from PIL import Image
 
 import mixsweep
-from mixsweep.cli.request import DONE
+from mixsweep.request import DONE
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.state.ledger import enter, launches
@@ -35,11 +35,11 @@ def test_a_finished_study_is_reported_without_its_images_cache_or_overrides(
     words = named.get(reference, [file, "--set", "seeds=3"])
     for command in (
         ["report", *words, "--out", str(tmp_path / "after")],
-        ["export", *words],
+        ["report", *words, "--epochs", str(tmp_path / "epochs.csv")],
         ["status", *words],
-        ["compare", *words, "--arms", "uniform", "erm"],
-        ["why", *words, "erm", "0"],
-        ["list"],
+        ["report", *words, "--arms", "uniform", "erm"],
+        ["status", *words, "erm", "0"],
+        ["status"],
         ["plan", *words],
     ):
         forget()
@@ -180,13 +180,13 @@ def test_a_missing_or_empty_store_is_reported_for_an_unknown_study(
     assert f"; no study was launched in the store {place}; bundled" in str(said.exception)
 
 
-@pytest.mark.parametrize("command", ["report", "share", "sync", "list", "logs"])
+@pytest.mark.parametrize("command", ["report", "share", "sync", "status"])
 def test_a_command_on_a_missing_home_is_refused_and_creates_no_file(
     command: str, tmp_path: Path, type_in: Type
 ) -> None:
-    said = type_in(command, *([] if command == "list" else ["digits"]))
+    said = type_in(command, *([] if command == "status" else ["digits"]))
     told = f"{tmp_path}/runs/store: this store does not exist"
-    assert (said.stderr if command == "list" else str(said.exception)).startswith(told)
+    assert (said.stderr if command == "status" else str(said.exception)).startswith(told)
     assert not (tmp_path / "runs").exists()
 
 

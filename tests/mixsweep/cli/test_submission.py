@@ -1,13 +1,14 @@
-"""submit: what it says about places on the cluster."""
+"""submit: the files that it uploads, and what it says about places on the cluster."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.request import DONE
+from mixsweep.request import DONE
 
 
 class Accepting:
@@ -59,3 +60,26 @@ def test_a_job_without_a_store_option_may_use_the_variable_of_the_head(
     assert submitted(home) == (
         f"{home}/store on the cluster, unless MIXSWEEP_STORE was set when its head node was started"
     )
+
+
+def test_a_folder_of_photos_beside_the_study_is_refused_with_what_to_do(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    del launched
+    said = type_in("submit", str(tmp_path / "place" / "signs.yaml"), "--list-files")
+    told = f"{tmp_path}/place/photos: folders of photos are not uploaded"
+    assert str(said.exception).startswith(told)
+    assert "that this machine and all nodes share" in str(said.exception)
+
+
+def test_listed_files_are_the_study_and_its_plugin(
+    tmp_path: Path, type_in: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sweeps.running.upload.checkout", lambda: None)
+    assert type_in("new", str(tmp_path / "first")).return_value == DONE
+    (tmp_path / "first" / ".env").write_text("secret")
+    plugin = str(tmp_path / "first" / "plugin.py")
+    said = type_in("submit", str(tmp_path / "first" / "study.yaml"), "--plugin", plugin,
+                   "--list-files")  # fmt: skip
+    assert said.return_value == DONE, said.exception
+    assert [line.split()[1] for line in said.stdout.splitlines()] == ["plugin.py", "study.yaml"]

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.request import RefusedError
+from mixsweep.request import RefusedError
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.tracking.connection import connect
 from tests.cluster.head import free_ports

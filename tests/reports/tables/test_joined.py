@@ -58,7 +58,7 @@ def other_data(study: Study, name: str, data: str) -> Study:
 def data_sets() -> Joined:
     study = replace(make_study(), references={"erm": {"test/error": 0.2}}, claims=(CLAIM,))
     columns = [column(study), column(other_data(study, "tens", "cifar10"))]
-    return join(columns, command="mixsweep compare small tens")
+    return join(columns, command="mixsweep report small tens")
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def machines() -> Joined:
             column(study, instructions="AVX512"),
             column(study, instructions="AVX2", onednn_at_most="AVX2", error=elsewhere),
         ],
-        command="mixsweep compare small",
+        command="mixsweep report small",
     )
 
 

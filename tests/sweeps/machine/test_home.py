@@ -44,9 +44,10 @@ def test_files_of_a_database_elsewhere_stay_in_the_folder(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "verb", ["list", "status digits", "plan digits", "report digits", "run digits", "sync digits",
-             "stop digits", "compare digits --arms erm midpoint", "export digits", "ui",
-             "store list", "store verify", "store prune digits", "doctor"],
+    "verb", ["status", "status digits", "plan digits", "report digits", "run digits", "sync digits",
+             "stop digits", "report digits --arms erm midpoint", "ui",
+             "report digits --epochs x.csv",
+             "store list", "store verify", "store prune digits", "plan"],
 )  # fmt: skip
 def test_circular_links_are_reported_by_every_command(tmp_path: Path, verb: str) -> None:
     loop = tmp_path / "loop"

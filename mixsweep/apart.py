@@ -1,0 +1,149 @@
+"""Apart: launches a study with Ray in a process of its own, not in that of the caller.
+
+Ray ends the process that uses it when its cluster dies, and an interrupted launch ends all its
+child processes. Both happen in the new process, which ends soon after the caller has ended.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from mixsweep.launching.launch import LaunchOptions, launch
+from mixsweep.request import BAD_INPUT, DONE, SOME_FAILED, RefusedError, Request
+from mixup_core.plugins.loading import use
+from sweeps.machine.home import Home
+
+_TO_END = 30.0
+"""Seconds that an interrupted launch has to store its epochs and end; longer than it needs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """A launch in a form that another process can read: names, addresses and options."""
+
+    study: str | Mapping[str, Any]
+    """Name or file of the study, or its keys."""
+    overrides: tuple[str, ...]
+    plugins: tuple[str, ...]
+    """Plugin files that are loaded in this process."""
+    home: Home
+    options: LaunchOptions
+
+
+def launch_apart(order: Order) -> None:
+    """Launch a study in a new process and wait for its end; its messages go to `sys.stderr`.
+
+    Raises:
+        Exception: The error that ended the launch, such as `StudyBusyError`.
+        RefusedError: If the new process was ended by something else.
+        KeyboardInterrupt: If this process was interrupted, or the launch was.
+    """
+    reader, writer = os.pipe()
+    command = [sys.executable, "-P", "-c", f"from {__name__} import main; main({writer})"]
+    paths = dict.fromkeys([*filter(None, sys.path), str(Path(__file__).parents[1])])
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=[writer],
+        start_new_session=True,  # Ctrl-C in a terminal reaches this process alone, which sends it
+    )
+    os.close(writer)
+    threading.Thread(target=_forward, args=[process.stderr], daemon=True).start()
+    try:
+        with os.fdopen(reader, "rb") as answer:
+            _send(process, order)
+            said = answer.read()
+        code = process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+    if said:
+        raise pickle.loads(said)  # noqa: S301  written by `main` below
+    if code in {-signal.SIGINT, 130}:
+        raise KeyboardInterrupt
+    if code not in {DONE, SOME_FAILED}:
+        raise RefusedError(f"the process of the launch ended with code {code}")
+
+
+def main(number: int) -> NoReturn:
+    """Run a launch in this process, which `launch_apart` has started.
+
+    Args:
+        number: File descriptor to which an error of the launch is written.
+    """
+    from mixsweep.cli.main import run_to_end
+
+    os.set_inheritable(number, False)
+
+    def train(ending: Any) -> int:
+        ending.has_trained = ending.leaves_files = True
+        try:
+            order = pickle.load(sys.stdin.buffer)  # noqa: S301  written by `launch_apart`
+            threading.Thread(target=_end_with_caller, daemon=True).start()
+            for plugin in order.plugins:
+                use(plugin)
+            request = Request.read(
+                order.study, order.overrides, home=order.home, plugins=order.plugins
+            )
+            launch(request, order.options)
+        except Exception as error:
+            with open(number, "wb") as answer:
+                answer.write(_pickled(error))
+            return BAD_INPUT
+        return DONE
+
+    run_to_end(train)
+
+
+def _send(process: "subprocess.Popen[bytes]", order: Order) -> None:
+    with suppress(BrokenPipeError):  # it has ended; its exit code says why
+        if process.stdin is not None:
+            pickle.dump(order, process.stdin)
+            process.stdin.flush()
+
+
+def _forward(lines: IO[bytes]) -> None:
+    with lines:
+        for line in lines:
+            sys.stderr.write(line.decode(errors="replace"))
+            sys.stderr.flush()
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a launch as Ctrl-C does; kill it if that takes too long, or on a second interrupt."""
+    try:
+        process.send_signal(signal.SIGINT)
+        process.wait(_TO_END)
+    except (KeyboardInterrupt, subprocess.TimeoutExpired):
+        process.kill()
+        process.wait()
+
+
+def _end_with_caller() -> None:
+    """Wait for the end of the calling process, then interrupt this one."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _pickled(error: Exception) -> bytes:
+    """Return an error as bytes; one that cannot be read back is sent as `RefusedError`."""
+    try:
+        pickle.loads(said := pickle.dumps(error))  # noqa: S301  our own bytes
+    except Exception:
+        return pickle.dumps(RefusedError(str(error)))
+    return said

@@ -1,0 +1,94 @@
+"""plan: show what `mixsweep run` would train, what it costs, and what this machine lacks."""
+
+import json
+from dataclasses import asdict
+from typing import Literal
+
+import click
+
+from mixsweep.cli.options import AtLeastZero, json_option, on_optional_study
+from mixsweep.cli.plan_summary import plan_summary, spell_plan
+from mixsweep.launching.preconditions import missing_data
+from mixsweep.request import DONE, Request
+from sweeps.machine.home import Home
+from sweeps.machine.processor import sign_of_gpus, usable_cpus
+from sweeps.machine.terminal_text import fitted_text, screen
+
+
+@click.command()
+@on_optional_study
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    help="Runs trained in parallel; default: the number of CPUs that this process may use.",
+)
+@click.option(
+    "--gpus-per-run",
+    type=AtLeastZero(),
+    help="GPUs per run; default: 1 if the stored runs were trained on GPUs.",
+)
+@click.option(
+    "--price",
+    type=AtLeastZero(),
+    help="Price of a GPU-hour; if runs use no GPU, price of one hour of one slot.",
+)
+@json_option
+def plan(  # noqa: PLR0913  its options
+    request: Request | None,
+    home: Home,
+    slots: int | None,
+    gpus_per_run: float | None,
+    price: float | None,
+    as_json: bool,
+) -> int:
+    """Show which runs `mixsweep run` would train and what they would cost; change nothing.
+
+    Without a STUDY, show what this machine has for training, and what it lacks.
+    """
+    if request is not None:
+        _plan(request, slots, gpus_per_run, price, as_json)
+        return DONE
+    from mixsweep.cli.machine import findings
+
+    for line in findings(home):
+        click.echo(fitted_text(line))
+    return DONE
+
+
+def _plan(
+    request: Request,
+    slots: int | None,
+    gpus_per_run: float | None,
+    price: float | None,
+    as_json: bool,
+) -> None:
+    notes: dict[str, None] = {}
+    if request.study.problem.data is not None:
+        needs = request.study.problem.data()
+        for config in request.study.arms.values():
+            needs.check(config)
+            notes |= dict.fromkeys(needs.notes(config))
+    from sweeps.running.run_memory import RunMemory
+
+    study, cpus = request.grown, usable_cpus()
+    device: Literal["cpu", "auto"] = "auto" if gpus_per_run != 0 and sign_of_gpus() else "cpu"
+    memory = RunMemory.of(study, slots or cpus, device)
+    fit = None if memory is None else memory.side_by_side(study)
+    summary = plan_summary(
+        study,
+        request.history,
+        request.store,
+        slots=slots or min(cpus, fit or cpus),
+        gpus_per_run=gpus_per_run,
+        price=price,
+    )
+    summary["remarks"] += notes
+    if memory is not None:
+        summary["run_memory"] = asdict(memory) | {"says": memory.says(study)}
+    click.echo(
+        json.dumps(summary, indent=2) if as_json else fitted_text(spell_plan(summary, screen()))
+    )
+    if summary["to_run"]:
+        for sentence in missing_data(request.study):
+            click.echo(sentence, err=True)
+    request.say_elsewhere(edits_alone=bool(summary["stored"]))

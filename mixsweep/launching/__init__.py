@@ -1,0 +1,1 @@
+"""The subcommands of `mixsweep`, one module for each."""

@@ -1,0 +1,351 @@
+"""Launch: trains the missing runs of a study and writes its report.
+
+The command `run` and `mixsweep.run` call the same function. It ends no process and handles no
+signal of a process that does not belong to it.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from mixsweep.launching.conclusion import Conclusion, keep, recall
+from mixsweep.launching.memory import require_memory, with_memory, with_room
+from mixsweep.launching.preconditions import (
+    has_usable_gpu,
+    is_installed,
+    look_at_data,
+    require_address_space,
+    require_data,
+    require_inline,
+    require_room,
+)
+from mixsweep.launching.report_folder import write_report
+from mixsweep.launching.sources import source_of
+from mixsweep.launching.tracked import (
+    bringing_up_to_date,
+    log_network,
+    open_tracker,
+    settled_if_cut,
+)
+from mixsweep.request import RefusedError, Request
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import StoreError
+from sweeps.leasing.lease import Lease
+from sweeps.machine.forced_end import cleaned_by_force
+from sweeps.machine.scratch import clear_scratch
+from sweeps.running.cluster_address import choose_cluster
+from sweeps.running.console import still
+from sweeps.running.head import HeadLostError
+from sweeps.running.placement import Placement
+from sweeps.state.ledger import enter
+from sweeps.state.passing import let_results_stay
+from sweeps.state.results import RunResult, ended_on_budget, read_results
+from sweeps.state.stages import Plan, plan_study
+from sweeps.state.statements import state
+
+if TYPE_CHECKING:
+    from reports.pages.build import Report
+    from sweeps.searching.sources import RunSource
+    from sweeps.tracking.tracker import Tracker
+
+
+class SearchLostError(Exception):
+    """Optuna's database stopped answering while a search was running."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaunchOptions:
+    """How a launch trains the runs of its study."""
+
+    engine: Literal["ray", "inline"] = "ray"
+    """`ray` distributes runs; `inline` trains one after another in this process, without Ray."""
+    slots: int | None = None
+    """Number of parallel runs; None for as many as CPUs or GPUs allow."""
+    gpus_per_run: float | Literal["auto"] | None = None
+    """GPUs per run; None for 1 if there are GPUs. `auto` starts with an eighth of a GPU."""
+    address: str | None = None
+    """HOST:PORT of the Ray cluster to train on; None for RAY_ADDRESS, or else this machine."""
+    until: float | None = None
+    """Seconds after which no run may be in training; only with the inline engine."""
+    keep_final_states: bool = False
+    """If True, the weights of finished runs are kept."""
+    again: bool = False
+    """If True, diverged runs are trained again."""
+    device: Literal["cpu"] | None = None
+    """`cpu` computes on the CPU although GPUs are reserved; used to test placements."""
+
+    @property
+    def is_inline(self) -> bool:
+        """True if runs are trained in this process, without Ray."""
+        return self.engine == "inline"
+
+    @property
+    def placement(self) -> Placement:
+        """The requested placement of runs on CPUs and GPUs."""
+        placed = Placement(slots=self.slots, device=self.device)
+        if self.gpus_per_run == "auto":
+            return placed.auto()
+        return replace(placed, gpus_per_run=self.gpus_per_run)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launched:
+    """What a launch leaves: the results of the study and its report."""
+
+    request: Request
+    """The study, with the points and seeds that were added during the launch."""
+    results: Sequence[RunResult]
+    report: "Report | Conclusion"
+    is_refused: bool = False
+    """True if MLflow rejected some of the results."""
+
+
+def launch(
+    request: Request, options: LaunchOptions, *, begin: Callable[[], None] = lambda: None
+) -> Launched:
+    """Train the missing runs of a study and write its report.
+
+    With Ray, this process must belong to the launch: Ray ends it if its cluster dies, and its child
+    processes are ended after an interrupt. `mixsweep.run` therefore starts another process.
+
+    Args:
+        request: The study, and the addresses of its results.
+        options: How to train.
+        begin: Called once before training, if there is something to train.
+
+    Raises:
+        RefusedError: If the options do not fit together, or data are missing.
+        StudyBusyError: If another process trains the study.
+        KeyboardInterrupt: If interrupted; stored epochs are kept, and the next launch continues.
+    """
+    started_at = time.monotonic()
+    if options.is_inline:
+        require_inline(request, options.slots, options.gpus_per_run, options.address)
+    elif options.until is not None:
+        raise RefusedError("--until needs --engine inline")
+    else:
+        choose_cluster(options.address)
+    require_data(request)
+    tracks = not options.is_inline or is_installed("mlflow")
+    if tracks:
+        request.require_databases()
+    store, name = request.store, request.study.name
+    cut = Lease.cut_off(store, name)
+    with (
+        Lease.acquire(store, name, request.command) as lease,
+        cleaned_by_force(lease.release),
+    ):
+        if cut is not None:
+            click.echo(cut.spell_death(), err=True)
+        if not options.is_inline:
+            clear_scratch()
+        if options.again:
+            _forget_divergence(request)
+        state(request.study, store)
+        request = request.refreshed()
+        plan = _plan(request, options)
+        if let_results_stay(plan.finished, store):
+            plan = _plan(request, options)
+        is_over = _announce(request, plan)
+        if is_over and (left := recall(request, stored := request.results())) is not None:
+            return Launched(request=request, results=stored, report=left)
+        if not is_over:
+            begin()
+        at = None if options.until is None else started_at + options.until
+        return _launch(request, options, lease, plan, is_over=is_over, tracks=tracks, at=at)
+
+
+def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and its endings
+    request: Request,
+    options: LaunchOptions,
+    lease: Lease,
+    plan: Plan,
+    *,
+    is_over: bool,
+    tracks: bool,
+    at: float | None,
+) -> Launched:
+    """Train the planned runs, track them, and write the report; the caller holds the lease."""
+    store, placement = request.store, options.placement
+    if not is_over:
+        placement = _checked_placement(request, options, plan)
+    if not plan.finished:
+        request.say_elsewhere()
+    begun_ms = enter(request.grown, store, request.command)
+    source = source_of(request, plan, options.keep_final_states)
+    tracker = _opened_tracker(request, lease, is_over, tracks=tracks, is_inline=options.is_inline)
+    with settled_if_cut(tracker, store):
+        if not is_over and not options.is_inline:
+            tracker.load_ahead("sweeps.running.tuning", at_once=True)
+        with still("opening MLflow"):
+            tracker.start(request.results())
+        try:
+            if is_over:
+                results = request.results()
+            elif options.is_inline:
+                results = _train_inline(source, store, tracker, lease, options, at)
+            else:
+                from sweeps.running.launch import train
+
+                tracker.load_ahead("reports.pages.build")
+                with_more = partial(_source_again, request, options)
+                # From here on `source` is the one in training.
+                for source, placed in with_room(source, with_more, placement):  # noqa: B020
+                    keeps = options.keep_final_states
+                    results = train(source, store, tracker, lease, placed, keep_final_states=keeps)
+            _require_whole(source, request)
+            request = request.refreshed()
+            with still("writing the report"):
+                report = write_report(request, source.study, results, None)
+            tracker.grow(source.study)
+            tracker.log_report(report.folder, report.markdown)
+            log_network(tracker, source.study, store)
+            enter(source.study, store, request.command, begun_ms)
+        except HeadLostError:
+            raise
+        except Exception:
+            _close(tracker, source, store)
+            raise
+        _close(tracker, source, store)
+    if tracker.trouble is None:
+        keep(request, results, report)
+    else:
+        click.echo(f"tracking is incomplete: {tracker.trouble}", err=True)
+        click.echo(f"when the cause is fixed, run: {request.spell('sync')}", err=True)
+    return Launched(request=request, results=results, report=report, is_refused=tracker.was_refused)
+
+
+def _plan(request: Request, options: LaunchOptions) -> Plan:
+    keeps = options.keep_final_states
+    return plan_study(request.grown, request.store, keep_final_states=keeps)
+
+
+def _checked_placement(request: Request, options: LaunchOptions, plan: Plan) -> Placement:
+    """Check disk, memory and data before training; return a placement that fits into memory."""
+    require_room(request, plan)
+    if not options.is_inline:
+        require_address_space()
+    look_at_data(request.study)
+    placement = options.placement
+    if options.is_inline:
+        require_memory(request.grown, placement)
+    elif options.slots is None:
+        placement = with_memory(placement, request.grown, len(plan.pending))
+    return placement
+
+
+def _forget_divergence(request: Request) -> None:
+    """Delete the stored failures of diverged runs; the caller holds the lease of the study."""
+    for result in request.results():
+        if result.outcome == "diverged":
+            request.store.failures.remove(result.run.key)
+
+
+def _train_inline(  # noqa: PLR0913  independent objects, opened by the caller
+    source: "RunSource",
+    store: Store,
+    tracker: "Tracker",
+    lease: Lease,
+    options: LaunchOptions,
+    at: float | None,
+) -> tuple[RunResult, ...]:
+    from sweeps.running.inline import Deadline, train_inline
+
+    on_gpu = options.device is None and has_usable_gpu(options.gpus_per_run)
+    return train_inline(
+        source,
+        store,
+        tracker,
+        lease,
+        device="cuda" if on_gpu else "cpu",
+        deadline=Deadline(at=at),
+        keep_final_states=options.keep_final_states,
+    )
+
+
+def _opened_tracker(
+    request: Request, lease: Lease, is_over: bool, *, tracks: bool, is_inline: bool
+) -> "Tracker":
+    """Return a tracker (the object that writes results to MLflow) that is not started yet.
+
+    Before training, the tracker's thread imports MLflow while Ray starts. The import order matters,
+    because two threads must not import packages that import each other. So Ray is imported first,
+    in this thread. For a search, Tune and MLflow are imported in this thread too, because the
+    search's sampler may import any package.
+    """
+    is_search = request.study.search is not None
+    if not tracks:
+        from sweeps.tracking.tracker import Tracker
+
+        return Tracker(None)
+    if not is_over and not is_inline:
+        with still("loading Ray"):
+            import sweeps.running.launch  # noqa: F401
+
+            if is_search:
+                import sweeps.running.tuning  # noqa: F401
+    with still("opening MLflow"):
+        return open_tracker(request, lease, loads_mlflow=is_over or is_search or is_inline)
+
+
+def _source_again(request: Request, options: LaunchOptions) -> "RunSource":
+    request = request.refreshed()
+    return source_of(request, _plan(request, options), options.keep_final_states)
+
+
+def _require_whole(source: "RunSource", request: Request) -> None:
+    """Check that a search proposed all of its points.
+
+    Raises:
+        SearchLostError: If Optuna's database stopped answering before that.
+    """
+    if source.trouble is not None:
+        raise SearchLostError(
+            f"{source.trouble}\ntrained runs are stored; next  {request.spell('run')}"
+        )
+
+
+def _close(tracker: "Tracker", source: "RunSource", store: Store) -> None:
+    """Write the remaining results to MLflow and close the tracker."""
+    tracker.grow(source.study)
+    stored: Sequence[RunResult] = ()
+    with suppress(StoreError):  # a failing store may have ended the launch
+        stored = read_results(source.study.runs(), store)
+    with bringing_up_to_date(tracker):
+        tracker.close(stored)
+
+
+def _announce(request: Request, plan: Plan) -> bool:
+    """Print what the launch will train; return True if nothing is left to train."""
+    study = request.study
+    ended = ended_on_budget(study, request.results()) if study.budget.limits else None
+    click.echo(f"{study.name}: {_announcement(request, plan, ended)}", err=True)
+    return study.search is None and (not plan.pending or ended is not None)
+
+
+def _announcement(request: Request, plan: Plan, ended: str | None) -> str:
+    study = request.study
+    if study.search is not None:
+        points = request.history.points
+        closed = sum(point.state != "open" for point in points)
+        return (
+            f"{study.search.points} points by {study.search.strategy.sampler}, "
+            f"{closed} evaluated, {len(points) - closed} open; {len(plan.finished)} runs stored"
+        )
+    if ended is not None:
+        return f"the study {ended}; nothing to train"
+    if not plan.pending:
+        return f"{len(plan.finished)} runs are stored, nothing to train"
+    shared = plan.epochs_naive - plan.epochs_planned
+    sizes = [] if study.until is None else study.until.sizes
+    return (
+        f"{len(plan.pending)} runs to train, {len(plan.finished)} stored; "
+        f"{plan.epochs_planned} epochs"
+        + (f" ({shared} stored or shared)" if shared else "")
+        + (f"; looks at {', '.join(map(str, sizes))} seeds" if sizes else "")
+    )

@@ -1,0 +1,152 @@
+"""Preconditions: checks before training starts, so that `mixsweep run` does not fail halfway."""
+
+import importlib
+import shutil
+from typing import Literal
+
+from mixsweep.launching.costs import bytes_of_predictions, bytes_to_keep
+from mixsweep.launching.stock import state_bytes, take_stock
+from mixsweep.request import RefusedError, Request, program
+from mixup_core.store.errors import StoreFullError
+from mixup_core.store.folder import Folder
+from sweeps.machine.address_space import too_small_for_ray
+from sweeps.machine.processor import sign_of_gpus
+from sweeps.running.cluster_address import is_elsewhere
+from sweeps.running.console import still
+from sweeps.running.placement import PlacementError
+from sweeps.state.stages import Plan, plan_study
+from sweeps.study.study import Study
+
+_LEAST_FREE = 1_000_000
+"""Free bytes that `mixsweep run` needs at least; MLflow's database alone has half a megabyte."""
+
+
+def require_inline(
+    request: Request,
+    slots: int | None,
+    gpus_per_run: float | Literal["auto"] | None,
+    address: str | None,
+) -> None:
+    """Check that a study can be trained in this process, without Ray, as `--engine inline` asks.
+
+    Raises:
+        RefusedError: If an option needs Ray, or the study is a search and Optuna is not installed.
+    """
+    given = {
+        "--slots": slots not in {None, 1},
+        "--gpus-per-run": gpus_per_run not in {None, 0, 1},
+        "--address": address is not None,
+    }
+    if names := [name for name, is_given in given.items() if is_given]:
+        raise RefusedError(
+            f"--engine inline trains one run at a time in this process; remove {', '.join(names)}"
+        )
+    if request.study.search is not None and not is_installed("optuna"):
+        raise RefusedError(
+            f"{request.study.name}: this study has a search, which needs Optuna; install optuna"
+        )
+
+
+def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None) -> bool:
+    """Return True if runs in this process would use a GPU, given `--gpus-per-run`.
+
+    Raises:
+        PlacementError: If PyTorch finds no GPU, but the options or this machine promise one.
+    """
+    import torch
+
+    if gpus_per_run == 0:
+        return False
+    if torch.cuda.is_available():
+        return True
+    sign = sign_of_gpus()
+    if gpus_per_run is not None or sign:
+        why = f"--gpus-per-run {gpus_per_run} needs" if gpus_per_run else f"{sign} promises"
+        raise PlacementError(
+            f"{why} a GPU, and torch {torch.__version__} sees none here; fix the GPU "
+            "driver or torch, or add --gpus-per-run 0 to train on the CPU"
+        )
+    return False
+
+
+def is_installed(module: str) -> bool:
+    """Return True if a module can be imported; False also if one of its own imports is missing."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    except Exception:  # invalid settings of MLflow are reported when it is opened
+        return True
+    return True
+
+
+def require_data(request: Request) -> None:
+    """Check that the datasets of all arms are on this machine, if there are runs to train.
+
+    Raises:
+        RefusedError: If some are missing; the message names them and the commands that fetch them.
+    """
+    missing = missing_data(request.study)
+    if missing and (request.study.search or plan_study(request.grown, request.store).pending):
+        raise RefusedError("\n".join(missing))
+
+
+def missing_data(study: Study) -> list[str]:
+    """Return a sentence for each dataset of a study that is not on this machine."""
+    if study.problem.data is None:
+        return []
+    needs = study.problem.data()
+    return [*dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))]
+
+
+def require_address_space() -> None:
+    """Check that the limit on the address space (`ulimit -v`) is not too low for Ray.
+
+    Raises:
+        PlacementError: If the limit is too low and Ray runs on this machine.
+    """
+    if not is_elsewhere() and (message := too_small_for_ray()) is not None:
+        raise PlacementError(message)
+
+
+def require_room(request: Request, plan: Plan) -> None:
+    """Check that the disks of the home and of the store have room for the files of planned runs.
+
+    Predictions are counted, and states that the plan keeps for other runs. The size of a state is
+    known from stored states of the study; if there are none, states are not counted.
+
+    Raises:
+        StoreFullError: If a disk has too little room; the message says how much can be freed.
+    """
+    files, places = request.store.files, {request.home.folder: _LEAST_FREE}
+    if isinstance(files, Folder):
+        places[files.root] = bytes_of_predictions(p.run.config for p in plan.pending)
+        if any(planned.keep for planned in plan.pending):
+            places[files.root] += bytes_to_keep(plan, request.results()) or 0
+    for place, needed in places.items():
+        there = next(path for path in (place, *place.absolute().parents) if path.exists())
+        free = shutil.disk_usage(there).free
+        if free < needed:
+            (own, _) = take_stock([request.grown], request.store)
+            held = state_bytes(own.prunable)
+            raise StoreFullError(
+                f"disk full: {place} has {free / 1e6:,.1f} MB free, and this launch needs "
+                f"{needed / 1e6:,.1f} MB; `{program()} store prune {request.reference} --yes` "
+                f"frees {held / 1e6:,.1f} MB; name more studies in it to free more"
+            )
+
+
+def look_at_data(study: Study) -> None:
+    """Open each dataset of a study, so that unusable data are reported before training.
+
+    Datasets that this process has opened before are not opened again.
+
+    Raises:
+        DataError: If a dataset cannot be used.
+    """
+    if study.problem.data is None:
+        return
+    needs = study.problem.data()
+    with still("looking at the data"):
+        for config in study.arms.values():
+            needs.open(config)

@@ -1,0 +1,104 @@
+"""Report folder: writes the report of a study, and prints what a command says of it at its end."""
+
+import shlex
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mixsweep.request import DONE, SOME_FAILED, Request, program
+from sweeps.state.results import RunResult, ended_on_budget, read_predictions
+from sweeps.state.statements import look, statements_of
+from sweeps.study.study import Study
+
+if TYPE_CHECKING:
+    from mixsweep.launching.conclusion import Conclusion
+    from reports.pages.build import Report
+
+
+_MOST_UNFINISHED = 4
+"""Largest number of unfinished runs that a command names."""
+
+
+def write_report(
+    request: Request,
+    study: Study,
+    results: Sequence[RunResult],
+    out: Path | None,
+) -> "Report":
+    """Write the report of a study to its folder; a report with other results is renamed first.
+
+    A message then names both folders (see `reports.pages.report_folders`).
+
+    Args:
+        request: The study as its file defines it, with the addresses of its results.
+        study: The study with all arms and seeds that it has by now.
+        results: Results of the runs of `study`.
+        out: Folder of the study's reports; None for the folder in the home.
+    """
+    from reports.numbers.provenance import is_finished
+    from reports.pages.build import draft_report
+    from reports.pages.report_folders import room_for, spell_moved
+
+    folder = out or request.home.report_of(request.study.name)
+    finished = is_finished(study, results, request.history)
+    statements = statements_of(study, request.store)
+    draft = draft_report(
+        study,
+        results,
+        data_checksums=request.data_checksums(),
+        command=request.command,
+        history=request.weighed_history,
+        predictions=partial(read_predictions, store=request.store),
+        pages=None if request.home.tracking else _pages(request),
+        statements=statements,
+    )
+    look(study, request.store, results)
+    room = room_for(folder, study, results, is_finished=finished, predicted=draft.predicted)
+    room.make()
+    report = draft.write(folder)
+    room.clear()
+    if said := spell_moved(room, study):
+        click.echo(said, err=True)
+    return report
+
+
+def _pages(request: Request) -> str:
+    home = shlex.quote(str(request.home.folder))
+    return f"{program()} ui {request.study.name} --home {home}"
+
+
+def conclude(
+    request: Request,
+    results: Sequence[RunResult],
+    report: "Report | Conclusion",
+    *,
+    is_inline: bool = False,
+) -> int:
+    """Print a command's last lines (unfinished runs, report file, next step); return the exit code.
+
+    Args:
+        request: The study, and the addresses of its results.
+        results: Results of all runs of the study.
+        report: The report of these results.
+        is_inline: True if `--engine inline` was used, so that the printed command has it too.
+    """
+    if request.history.ended is not None:
+        click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)
+    if (reason := ended_on_budget(request.study, results)) is not None:
+        click.echo(f"{request.study.name}: the study {reason}", err=True)
+    unfinished = [result for result in results if result.outcome != "complete"]
+    for result in unfinished[:_MOST_UNFINISHED]:
+        reason = result.failure.message if result.failure else "not trained yet"
+        click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
+    if (more := len(unfinished) - _MOST_UNFINISHED) > 0:
+        click.echo(f"... {more} more runs are not complete; see the report", err=True)
+    click.echo(f"report    {report.folder / 'report.html'}", err=True)
+    tracked = request.home.shown_tracking if request.home.tracking else _pages(request)
+    click.echo(f"tracking  {tracked}", err=True)
+    if any(result.outcome != "diverged" for result in unfinished):
+        engine = " --engine inline" if is_inline else ""
+        click.echo(f"next      {request.spell('run')}{engine}", err=True)
+    return SOME_FAILED if unfinished else DONE

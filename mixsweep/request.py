@@ -1,0 +1,290 @@
+"""Request: a study with the addresses of its results; also the exit codes."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from mixup_core.keys import stage_keys
+from mixup_core.store.checkpoints import Store
+from sweeps.machine.home import Home
+from sweeps.machine.sqlite_files import require_search, require_tracking
+from sweeps.reading.study_file import load_study, study_of
+from sweeps.searching.selection import grown_study
+from sweeps.state.ledger import Launch, launches, same_plugins, spell_differences
+from sweeps.state.results import RunResult, read_results
+from sweeps.study.search import SearchHistory
+from sweeps.study.study import Study
+from sweeps.tracking.connection import require_artifacts
+
+if TYPE_CHECKING:
+    from sweeps.searching.owner import Owner
+
+DONE, SOME_FAILED, BAD_INPUT = 0, 1, 2
+"""Exit codes; `sweeps.leasing.holders.BUSY` and `sweeps.machine.signals.INTERRUPTED` are others."""
+
+
+class RefusedError(Exception):
+    """A command cannot do what its command line asks for. The message is one line for the user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A study, with the addresses of its store, of MLflow and of Optuna."""
+
+    reference: str
+    """Name or file of the study, as the user has typed it."""
+    command: str = field(default="mixsweep", compare=False)
+    """Command line that records and reports name, without secrets."""
+    overrides: tuple[str, ...]
+    """Settings that override those of the study file, each as `PATH=VALUE`."""
+    plugins: tuple[str, ...] = ()
+    """Plugin files given on the command line."""
+    study: Study
+    """The study as its file defines it; the points of a search are not included."""
+    home: Home
+    """Home folder, with the addresses of the store, MLflow and Optuna."""
+
+    @classmethod
+    def read(
+        cls,
+        study: str | Path | Mapping[str, Any],
+        overrides: Sequence[str] = (),
+        *,
+        home: Home,
+        plugins: Sequence[str] = (),
+        command: str | None = None,
+    ) -> Self:
+        """Read the study of a request.
+
+        Args:
+            study: Name or file of the study, the name of a launched study, or the study's keys.
+            overrides: Settings, each as `PATH=VALUE`.
+            home: Home folder, with the addresses.
+            plugins: Plugin files given for the study.
+            command: Command line to record; None for that of `mixsweep run`.
+
+        Raises:
+            StudyError: If the study is invalid.
+        """
+        if isinstance(study, Mapping):
+            read = study_of(study, overrides)
+            reference = read.name
+        else:
+            reference = str(study)
+            read = load_study(reference, overrides, home.store)
+        request = cls(
+            reference=reference, overrides=tuple(overrides), plugins=tuple(plugins), study=read,
+            home=home,
+        )  # fmt: skip
+        line = shlex.join(["mixsweep", "run", reference, *request.changes()])
+        return replace(request, command=command or line)
+
+    @cached_property
+    def history(self) -> SearchHistory:
+        """The points (sets of values) that the study's search has proposed; empty if none."""
+        if self.study.search is None:
+            return SearchHistory()
+        from sweeps.searching.search_history import read_history
+
+        require_search(self.home.optuna_url)
+        return read_history(self.study, self.home.optuna_url, self.search_owner())
+
+    @cached_property
+    def weighed_history(self) -> SearchHistory:
+        """The points of the study's search, with the importance of each searched parameter.
+
+        The importance is that for the metric which the search minimises. Reading it takes longer
+        than reading the points alone (`history`).
+        """
+        if self.study.search is None:
+            return self.history
+        from sweeps.searching.search_history import read_importances
+
+        owner = self.search_owner()
+        importances = read_importances(self.study, self.home.optuna_url, owner)
+        return replace(self.history, importances=importances)
+
+    def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
+        """Return the study and the store to which a search in Optuna's database belongs.
+
+        These tell which search belongs to which home, if several homes share one database. The
+        result is None if the database is in this home, because then no other home uses it.
+
+        Args:
+            is_writing: If True and the store has no id, a random id is written to it, which
+                distinguishes it from other stores.
+        """
+        if self.home.optuna is None:
+            return None
+        from sweeps.searching.owner import Owner
+
+        return Owner.of(self.study, self.store, is_writing=is_writing)
+
+    @property
+    def grown(self) -> Study:
+        """The study, with the search points, confirmation and seeds that were added so far."""
+        if self.study.until is not None:
+            return self._reached
+        return grown_study(self.study, self.history, self.store)
+
+    @cached_property
+    def _reached(self) -> Study:
+        from reports.numbers.claim_looks import reached_study
+
+        return reached_study(self.study, self.store)
+
+    @property
+    def store(self) -> Store:
+        """The store with the study's results and checkpoints."""
+        return Store(self.home.store)
+
+    def results(self) -> tuple[RunResult, ...]:
+        """Read the stored results of every run of the study; those of a missing run are empty."""
+        return read_results(self.grown.runs(), self.store)
+
+    def spell(self, verb: str) -> str:
+        """Return the command line of a `mixsweep` command for this request's study and addresses.
+
+        An address with a password is written as a reference to its environment variable.
+
+        Args:
+            verb: The command, for example `report`.
+        """
+        line = [program(), verb, self.reference, *self.changes()]
+        return f"{shlex.join(line)} {self.home.options}"
+
+    def changes(self) -> list[str]:
+        """Return the options `--set` and `--plugin` that were given, as command-line arguments."""
+        overrides = [part for override in self.overrides for part in ("--set", override)]
+        return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
+
+    def say_elsewhere(self, *, edits_alone: bool = False) -> None:
+        """Print a hint for each earlier launch of this study, in this store, with other settings.
+
+        The hint has the number of runs that the launch has finished, and the settings that differ.
+
+        Args:
+            edits_alone: If True, consider only launches with another version of a plugin.
+        """
+        for sentence in stored_elsewhere(self.study, self.grown, self.store, edits_alone):
+            click.echo(sentence, err=True)
+
+    def require_store(self) -> None:
+        """Check that the store exists; if it does not, its address may be wrong.
+
+        Raises:
+            RefusedError: If the store does not exist.
+        """
+        if self.store.is_absent:
+            raise RefusedError(
+                f"{self.home.shown_store}: this store does not exist, so nothing of the study "
+                f"{self.study.name} is stored there"
+            )
+
+    def require_stored(self) -> None:
+        """Check that the store contains results of the study; if not, its address may be wrong.
+
+        Raises:
+            RefusedError: If the store has no epoch and no failure of the study's runs, and no
+                launch of the study with the present settings.
+        """
+        self.require_store()
+        if any(launch.settings == self.study.settings for launch in self._launches):
+            return
+        if any(result.outcome != "missing" for result in self.results()):
+            return
+        place = self.home.shown_store
+        if not self._launches:
+            raise RefusedError(f"{place}: nothing of the study {self.study.name} is stored there")
+        stored = "; ".join(map(self._told, self._launches))
+        raise RefusedError(
+            f"{place}: nothing of the study {self.study.name} is stored there with these settings; "
+            f"the store has {stored}"
+        )
+
+    def _told(self, launch: Launch) -> str:
+        """Return a text with the number of finished runs of a launch, and its other settings."""
+        told = f"{launch.num_finished(self.store.keys())} finished runs of {launch.command!r}"
+        different = spell_differences(launch.arms, self.study)
+        return f"{told} with {different}" if different else told
+
+    @cached_property
+    def _launches(self) -> tuple[Launch, ...]:
+        return launches(self.store, self.study.name)
+
+    def require_databases(self) -> None:
+        """Check that MLflow's database and artifact folder, and Optuna's database, can be written.
+
+        Raises:
+            DatabaseError: If one of them cannot be written; the message says what to do.
+        """
+        require_tracking(self.home.tracking_uri, self.spell("sync"))
+        require_artifacts(self.home.artifact_location)
+        if self.study.search is not None:
+            require_search(self.home.optuna_url)
+
+    def refreshed(self) -> "Request":
+        """Return a copy of this request that reads cached values, such as search points, again."""
+        return replace(self)
+
+    def data_checksums(self) -> dict[str, dict[str, str]]:
+        """Return the checksums of the study's data files, by dataset and then by file name."""
+        merged: dict[str, dict[str, str]] = {}
+        if self.study.problem.data is not None:
+            needs = self.study.problem.data()
+            for config in self.study.arms.values():
+                for name, checksums in needs.checksums(config).items():
+                    merged.setdefault(name, {}).update(checksums)
+        return merged
+
+
+def program() -> str:
+    """Return the word that starts this program in a shell.
+
+    It is `mixsweep`, or the path of the program if the shell does not find `mixsweep`.
+    """
+    started = Path(sys.argv[0])
+    if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
+        return "mixsweep"
+    here = Path.cwd()
+    return str(started.relative_to(here) if started.is_relative_to(here) else started)
+
+
+def stored_elsewhere(
+    study: Study, grown: Study, store: Store, edits_alone: bool = False
+) -> list[str]:
+    """Return a sentence for each earlier launch of a study that had other settings, in this store.
+
+    A sentence has the number of runs that the launch has finished, and the settings that differ. A
+    launch without a finished run is left out.
+
+    Args:
+        study: The study as its file defines it, with the present settings.
+        grown: The study with the arms and seeds that it has so far. A finished run of a launch that
+            is also a run of this study is left out of the number.
+        store: The store of the results.
+        edits_alone: If True, consider only launches with another version of a plugin.
+    """
+    others = [
+        launch
+        for launch in launches(store, study.name)
+        if launch.settings != study.settings
+        and not (edits_alone and same_plugins(launch.arms, study))
+    ]
+    if not others:
+        return []
+    stored = set(store.keys()) - {stage_keys(run.config)[-1] for run in grown.runs()}
+    found = []
+    for launch in others:
+        if finished := launch.num_finished(stored):
+            told = spell_differences(launch.arms, study) or "other settings"
+            runs = "1 finished run" if finished == 1 else f"{finished} finished runs"
+            found.append(f"{runs} stored here with {told}")
+    return found

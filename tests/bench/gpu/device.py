@@ -1,0 +1,349 @@
+"""Device: benchmarks image training on a GPU, in ten minutes, with PyTorch and without Ray.
+
+    python -m tests.bench.gpu.device [FILE]
+
+The runs are those of table 1 of arXiv:2210.13512. Training steps are timed in blocks of several
+steps, after warm-up steps; the GPU is synchronised only before and after a block. If ways to
+compute a step are compared, their blocks alternate. If a part of the benchmark fails, its error is
+recorded and the other parts still run. On a machine without a GPU the same code runs at a small
+size, as a rehearsal; the measured values then have no meaning.
+"""
+
+import io
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from mixup_core.images.precision import DTYPES, Precision, arithmetic, kernels
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.laws import Beta, Erm, Law
+from mixup_core.numeric_settings import fix_precision
+from tests.bench.gpu import reference
+from tests.bench.gpu.clocks import ask_nvidia_smi, watched_clocks
+from tests.bench.gpu.own_process import in_own_process
+from tests.bench.gpu.rungs import LADDER, Rung, TrainingStep, build
+from tests.bench.gpu.sharing import side_by_side
+from tests.bench.gpu.timing import timed, wait
+from tests.bench.gpu.workload import (
+    GPU,
+    REHEARSAL,
+    TABLE_1_PRECISION,
+    Size,
+    config_of,
+    images_of,
+)
+
+Figures = dict[str, Any]
+_BLOCKS = 5
+PREDICTED = {
+    ("ladder, images per second", "tf32, channels_last"): "35,000",
+    ("ladder, images per second", "+ fused Adam"): "60,000",
+    ("ladder, images per second", "+ compile"): "85,000",
+    ("CUDA graphs, images per second", "small network, CUDA graph / small network"): "5 to 6",
+    ("runs side by side, images per second of all", "small network, 8, MPS / 1"): "4 to 6",
+    ("checkpoint", "bytes made, seconds"): "0.16 to 0.27",
+    ("checkpoint", "written, seconds"): "0.29 to 1.1",
+    ("checkpoint", "MB"): "134",
+    ("hours of table 1", "tf32"): "2.3",
+    ("hours of table 1", "bfloat16"): "1.34",
+}
+"""Results predicted for one H100 before anything was measured, by (part, name of the value)."""
+
+
+def measure(write: Callable[[Figures], None]) -> Figures:
+    """Run all parts of the GPU benchmark and return their values: a mapping by name for each part.
+
+    Each part has its own process, because some errors of a GPU make a process unusable.
+
+    Args:
+        write: Called after every part with all values measured so far.
+    """
+    fix_precision(os.environ)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    size = GPU if device.type == "cuda" else REHEARSAL
+    found: Figures = {
+        "rehearsal": device.type != "cuda",
+        "batch": size.batch,
+        "blocks": _BLOCKS,
+        "steps of a block": size.steps,
+        "images": images_of(size, size.data[0])[1],
+        "made_with": environment(device),
+    }
+    for name, part in PARTS.items():
+        started = time.monotonic()
+        with watched_clocks(device) as clocks:
+            try:
+                figures = in_own_process(part, size, device)
+            except Exception as error:  # the other parts are still measured
+                figures = {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
+        found[name] = {**figures, "took seconds": time.monotonic() - started, **clocks}
+        write(found)
+    return found
+
+
+def environment(device: torch.device) -> Figures:
+    """Return the date, the GPU or CPU, and the versions of Python, PyTorch and the driver."""
+    found: Figures = {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "device": platform.processor() or platform.machine(),
+    }
+    if device.type == "cuda":
+        found |= {
+            "device": torch.cuda.get_device_name(device),
+            "cuda": torch.version.cuda,
+            "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
+            "driver and power limit": ask_nvidia_smi("driver_version,power.limit"),
+        }
+    return found
+
+
+def ceilings(size: Size, device: torch.device) -> Figures:
+    """Return the speed of plain matrix products and copies: upper bounds for any training step.
+
+    The names of the values contain the precision and the unit: `tf32, TFLOP per second`.
+    """
+    found: Figures = {}
+    side = size.matrix
+    precisions: Mapping[Precision, torch.dtype] = {
+        "float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16,
+    }  # fmt: skip
+    for precision, dtype in precisions.items():
+        # Never zeros, which multiply faster.
+        one, other = (torch.randn(side, side, device=device, dtype=dtype) for _ in range(2))
+        with arithmetic(precision):
+            seconds = timed(partial(torch.matmul, one, other), 10, device)
+        found[f"{precision}, TFLOP per second"] = 2 * side**3 / seconds / 1e12
+    values = torch.randn(side, side, device=device)
+    into = torch.empty_like(values)
+    seconds = timed(lambda: into.copy_(values), 10, device)
+    found["copy, GB read per second"] = values.numel() * 4 / seconds / 1e9
+    return found
+
+
+def reference_pipeline(size: Size, device: torch.device) -> Figures:
+    """Return images per second of a conventional loop in a warm-up, an ERM and a mixup epoch."""
+    data, _ = images_of(size, size.data[0])
+    views = reference.ConcatenatedViews(data.train, data.info, seed=0)
+    network = size.model.initialised(
+        in_channels=2 * data.info.channels,
+        num_classes=data.info.num_classes,
+        image_size=data.info.image_size,
+        seed=0,
+    ).to(device)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    found: Figures = {}
+    laws: Mapping[str, Law] = {"warm-up": Erm(), "ERM": Erm(), "mixup": Beta(alpha=1.0)}
+    for name, law in laws.items():
+        started = time.perf_counter()
+        reference.train_epoch(network, optimizer, views, size.batch, law, device)
+        wait(device)
+        found[f"{name}, images per second"] = len(views) / (time.perf_counter() - started)
+    return found
+
+
+def ladder(size: Size, device: torch.device) -> Figures:
+    """Return images per second (with data loading) and peak memory of each way to compute a step.
+
+    `LADDER` lists these ways to compute a training step, such as `float32, NCHW`. One that cannot
+    run on this device gets an error message in place of its speed.
+    """
+    return _speeds([name for name, rung in LADDER.items() if not rung.graphed], size, device)
+
+
+def graphs(size: Size, device: torch.device) -> Figures:
+    """Return images per second and peak memory of training steps captured as CUDA graphs.
+
+    The same steps without a graph are measured beside them; the ratio of their speeds is returned
+    too.
+    """
+    pairs = {name: rung.without_graph for name, rung in LADDER.items() if rung.graphed}
+    found = _speeds(list(dict.fromkeys([*pairs.values(), *pairs])), size, device)
+    return found | {
+        f"{name} / {plain}": found[name] / found[plain]
+        for name, plain in pairs.items()
+        if name in found and plain in found
+    }
+
+
+def _speeds(names: list[str], size: Size, device: torch.device) -> Figures:
+    """Return images per second and peak memory of some rungs, measured in alternating blocks."""
+    steps: dict[str, TrainingStep] = {}
+    found: Figures = {}
+    for name in names:
+        try:
+            started = time.perf_counter()
+            if device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats(device)
+                held = torch.cuda.memory_allocated(device)
+            with redirect_stderr(io.StringIO()):  # the compiler prints every kernel that it tries
+                steps[name] = step = build(LADDER[name], size, device)
+                for _ in range(3):
+                    step()
+                wait(device)
+            found[f"{name}: begin, seconds"] = time.perf_counter() - started
+            if device.type == "cuda":
+                peak = torch.cuda.max_memory_allocated(device) - held
+                found[f"{name}: peak MB"] = peak / 1e6
+        except Exception as error:  # a variant that this device or build does not support
+            steps.pop(name, None)
+            found[f"{name}: absent"] = _in_one_line(error)
+    rates: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(_BLOCKS):
+        for name, step in list(steps.items()):
+            try:
+                rates[name].append(size.batch / timed(step, size.steps, device))
+            except Exception as error:  # the blocks before it are still reported
+                del steps[name]
+                found[f"{name}: failed"] = _in_one_line(error)
+    return found | {name: median(rate) for name, rate in rates.items() if rate}
+
+
+def _in_one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
+def silence(size: Size, device: torch.device) -> Figures:
+    """Check that training steps never make the host wait for the GPU; return the number of steps.
+
+    At the first wait, PyTorch raises an error, and this part of the benchmark ends without a
+    number. Without a GPU, nothing is checked.
+    """
+    step = build(Rung(), size, device)
+    step()
+    wait(device)
+    if device.type != "cuda":
+        return {"absent": "this check needs a GPU, got (device=cpu)."}
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(size.steps):
+            step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    return {"steps without a wait": size.steps}
+
+
+def checkpoint(size: Size, device: torch.device) -> Figures:
+    """Return the seconds to serialise a training state and write it to disk, and its size in MB."""
+    config, (data, _) = config_of(size, size.data[0]), images_of(size, size.data[0])
+    state = TrainingState.initial(config, data.info, device)
+    list(islice(fit(config, data, state, device=device), 1))
+    wait(device)
+    started = time.perf_counter()
+    content = state.to_bytes()
+    made = time.perf_counter()
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    written = time.perf_counter()
+    return {
+        "bytes made, seconds": made - started,
+        "written, seconds": written - made,
+        "MB": len(content) / 1e6,
+    }
+
+
+def precisions(size: Size, device: torch.device) -> Figures:
+    """Return test errors of runs in bfloat16 and float32, and their difference, for each seed."""
+    data, kind = images_of(size, size.data[0])
+    errors: dict[Precision, list[float]] = {"bfloat16": [], "float32": []}
+    for seed in range(size.seeds):
+        for precision, of_precision in errors.items():
+            config = replace(config_of(size, size.data[0], precision), seed=seed)
+            of_precision.append(list(fit(config, data, device=device))[-1].metrics["test/error"])
+    differences = [one - other for one, other in zip(*errors.values(), strict=True)]
+    return {
+        "images": kind, **dict[str, Any](errors.items()), "by seed": differences,
+        "mean": sum(differences) / len(differences),
+    }  # fmt: skip
+
+
+def determinism(size: Size, device: torch.device) -> Figures:
+    """Return the time of a step with deterministic kernels, as a multiple of the time without them.
+
+    Return also whether a run that is stopped and resumed ends with the same weights as one that is
+    not.
+    """
+    free = timed(build(Rung(), size, device), size.steps, device, warm_up=3)
+    with kernels(deterministic=True):
+        fixed = timed(build(Rung(), size, device), size.steps, device, warm_up=3)
+    config = replace(config_of(size, size.data[0], "bfloat16"), deterministic=True)
+    data, _ = images_of(size, size.data[0])
+    straight = TrainingState.initial(config, data.info, device)
+    list(fit(config, data, straight, device=device))
+    half = TrainingState.initial(config, data.info, device)
+    list(islice(fit(config, data, half, device=device), 1))
+    resumed = TrainingState.initial(config, data.info, device)
+    resumed.load_bytes(half.to_bytes(), half.records)
+    list(fit(config, data, resumed, device=device))
+    weights = (state.network.state_dict() for state in (straight, resumed))
+    equal = all(torch.equal(a, b) for a, b in zip(*(w.values() for w in weights), strict=True))
+    return {"time as a multiple": fixed / free, "resumed with equal bits": equal}
+
+
+def hours(size: Size, device: torch.device) -> Figures:
+    """Return seconds per epoch on each dataset, and hours of a whole study, for each precision.
+
+    The study has 15 runs of 100 epochs on each dataset, as the bundled study `table1` has. Its
+    hours are the sum over all runs, one after another. A timed epoch is complete: all training
+    images with the smaller last batch, and the evaluation on test images. The precision of the
+    bundled studies is returned, too.
+    """
+    found: Figures = {"precision of the bundled studies": TABLE_1_PRECISION}
+    for precision in DTYPES:
+        total = 0.0
+        for name in size.data:
+            config = replace(config_of(size, name, precision), epochs=2)
+            data, _ = images_of(size, name)
+            run = fit(config, data, device=device)
+            next(run)  # the first epoch is slower: it allocates memory and chooses kernels
+            started = time.perf_counter()
+            next(run)
+            found[f"{precision}, {name}, seconds of an epoch"] = time.perf_counter() - started
+            total += 15 * 100 * found[f"{precision}, {name}, seconds of an epoch"]
+        found[precision] = total / 3600
+    return found
+
+
+PARTS: Mapping[str, Callable[[Size, torch.device], Figures]] = {
+    "ceilings": ceilings,
+    "reference": reference_pipeline,
+    "ladder, images per second": ladder,
+    "CUDA graphs, images per second": graphs,
+    "waits of a step": silence,
+    "runs side by side, images per second of all": side_by_side,
+    "bfloat16 minus float32, test error": precisions,
+    "deterministic kernels": determinism,
+    "checkpoint": checkpoint,
+    "hours of table 1": hours,
+}
+
+
+def main(arguments: list[str]) -> None:
+    """Run the GPU benchmark; write its results to a file (default `device.json`) and print them."""
+    file = Path(arguments[0]) if arguments else Path("device.json")
+
+    def write(so_far: Figures) -> None:
+        file.write_text(json.dumps(so_far, indent=2) + "\n")
+
+    found = measure(write)
+    sys.stdout.write(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

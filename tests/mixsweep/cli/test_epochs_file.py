@@ -1,0 +1,119 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+import mixsweep
+from mixsweep.cli.main import commands
+from mixsweep.request import RefusedError
+from mixup_core.predictions import AVERAGED, Predictions, Split
+from mixup_core.store.checkpoints import Store
+from sweeps.state.results import read_results
+from tests.mixsweep.cli.trained import error_of, train
+from tests.sweeps.machine.left import left_by_a_dead_process
+
+
+def _export(home: Path, *arguments: str) -> Result:
+    (home / "exports").mkdir(exist_ok=True)
+    arguments = ("report", "digits", *arguments, "--home", str(home))
+    return CliRunner().invoke(commands, arguments, standalone_mode=False)
+
+
+def test_every_epoch_of_every_run_is_a_row_in_both_formats(tmp_path: Path) -> None:
+    train(tmp_path, "digits", but=("midpoint", 1))
+    for name in ("exports/epochs.parquet", "epochs.csv"):
+        assert _export(tmp_path, "--epochs", str(tmp_path / name)).return_value == 0
+    frame = pd.read_parquet(tmp_path / "exports" / "epochs.parquet")
+    assert len(frame) == 5 * 3
+    for row in frame.to_dict("records"):
+        place = ["erm", "midpoint", "uniform"].index(row["arm"])
+        assert row["test/error"] == error_of(place, row["seed"], row["epoch"] - 1)
+        assert row["seconds"] == row["epoch"]
+    assert set(frame["config.mix.law"]) == {"erm", "midpoint", "beta"}
+    assert not frame.duplicated(["run_key", "epoch"]).any()
+    csv = pd.read_csv(tmp_path / "epochs.csv")
+    pd.testing.assert_frame_equal(csv, frame, check_dtype=False)
+
+
+def test_partial_files_of_a_killed_export_are_deleted(tmp_path: Path) -> None:
+    train(tmp_path)
+    left = left_by_a_dead_process(tmp_path, prefix=".epochs.csv.")
+    assert left.exists()
+    assert _export(tmp_path, "--epochs", str(tmp_path / "epochs.csv")).return_value == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"store", "exports", "epochs.csv"}
+
+
+def test_an_empty_export_and_an_unknown_format_are_reported(tmp_path: Path) -> None:
+    said = _export(tmp_path, "--epochs", str(tmp_path / "exports" / "epochs.csv"))
+    assert said.return_value == 1
+    assert "no epoch is stored yet" in said.stderr
+    assert list((tmp_path / "exports").iterdir()) == []
+    refused = _export(tmp_path, "--epochs", "epochs.xlsx")
+    assert isinstance(refused.exception, RefusedError)
+    with pytest.raises(RefusedError, match=r"--epochs must end in \.parquet or \.csv"):
+        raise refused.exception
+
+
+def _predict(home: Path, but: str) -> dict[tuple[str, int], Predictions]:
+    """Store predictions of each run except those of one arm; one run has averaged weights too."""
+    study, store = train(home), Store(str(home / "store"))
+    found = {}
+    for result in read_results(study.runs(), store):
+        run = result.run
+        if run.arm == but:
+            continue
+        rng = np.random.default_rng([run.seed, len(run.arm)])
+        splits = {}
+        for name, size in (("val", 3), ("test", 5)):
+            weights = ("", AVERAGED) if (run.arm, run.seed) == ("erm", 0) else ("",)
+            splits[name] = Split(
+                labels=rng.integers(10, size=size),
+                images="ab" * 16,
+                logits={w: rng.normal(size=(size, 10)).astype(np.float32) for w in weights},
+            )
+        predictions = Predictions(splits=splits)
+        assert result.stage is not None
+        store.predictions.write(result.stage.key, result.records[-1], predictions.to_bytes())
+        found[run.arm, run.seed] = predictions
+    return found
+
+
+def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
+    predicted = _predict(tmp_path, but="midpoint")
+    said = _export(tmp_path, "--predictions", str(tmp_path / "exports" / "logits.parquet"))
+    assert said.return_value == 0
+    assert "40 rows of 4 runs" in said.stdout
+    frame = pd.read_parquet(tmp_path / "exports" / "logits.parquet")
+    assert list(frame.columns) == [
+        "study", "arm", "seed", "run_key", "split", "weights", "images", "index", "file", "label",
+        "class", "logits",
+    ]  # fmt: skip
+    assert frame["run_key"].nunique() == len(predicted) == 4
+    for (arm, seed, name, weights), rows in frame.groupby(["arm", "seed", "split", "weights"]):
+        split = predicted[arm, seed].splits[name]
+        np.testing.assert_array_equal(rows["label"], split.labels)
+        np.testing.assert_array_equal(rows["index"], range(len(split.labels)))
+        logits = split.logits["" if weights == "last" else f"_{weights}"]
+        np.testing.assert_array_equal(np.stack(list(rows["logits"])), logits)
+    loaded = mixsweep.load("digits", home=tmp_path).predictions
+    pd.testing.assert_frame_equal(loaded.drop(columns="logits"), frame.drop(columns="logits"))
+    np.testing.assert_array_equal(np.stack(list(loaded["logits"])), np.stack(list(frame["logits"])))
+    out = tmp_path / "predictions.csv"
+    assert _export(tmp_path, "--predictions", str(out)).return_value == 0
+    csv = pd.read_csv(out, keep_default_na=False)
+    read = np.array([json.loads(text) for text in csv["logits"]], dtype=np.float32)
+    np.testing.assert_array_equal(read, np.stack(list(frame["logits"])))
+    pd.testing.assert_frame_equal(csv.drop(columns="logits"), frame.drop(columns="logits"))
+    assert {path.name for path in tmp_path.iterdir()} == {"store", "exports", "predictions.csv"}
+
+
+def test_an_export_without_stored_predictions_reports_their_absence(tmp_path: Path) -> None:
+    train(tmp_path)
+    assert mixsweep.load("digits", home=tmp_path).predictions.empty
+    said = _export(tmp_path, "--predictions", str(tmp_path / "exports" / "logits.csv"))
+    assert said.return_value == 1
+    assert "no prediction is stored yet" in said.stderr
+    assert list((tmp_path / "exports").iterdir()) == []

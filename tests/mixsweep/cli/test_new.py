@@ -1,0 +1,40 @@
+"""init: the files that it writes pass checks and run; no file is overwritten."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.conftest import CommandLine
+
+Line = Callable[..., CommandLine]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_files_written_by_init_pass_check_and_plan_unchanged(
+    command_line: Line, tmp_path: Path
+) -> None:
+    mixsweep = command_line()
+    folder = tmp_path / "new"
+    assert "next   " in mixsweep("new", str(folder)).stdout
+    plugin, study = str(folder / "plugin.py"), str(folder / "study.yaml")
+    checked = mixsweep("check", plugin).stdout
+    assert checked.endswith("the plugin keeps every rule\n")
+    assert "operation halves: changing a field changes the keys" in checked
+    assert mixsweep.json("plan", study, "--plugin", plugin)["to_run"] == 9
+    named = (folder / "study.yaml").read_text().splitlines()[0]
+    assert named == "# yaml-language-server: $schema=study.schema.json"
+    schema = json.loads((folder / "study.schema.json").read_text())
+    jsonschema.validate(yaml.safe_load((folder / "study.yaml").read_text()), schema)
+
+
+def test_init_does_not_replace_an_existing_file(command_line: Line, tmp_path: Path) -> None:
+    mixsweep = command_line()
+    (tmp_path / "plugin.py").write_text("mine")
+    assert "plugin.py: exists already" in mixsweep("new", str(tmp_path), code=2).stderr
+    assert [file.name for file in tmp_path.iterdir() if file.suffix] == ["plugin.py"]
+    assert (tmp_path / "plugin.py").read_text() == "mine"

@@ -1,0 +1,202 @@
+"""Commands that only read: their output, and that they leave no files."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mixsweep.cli.main import commands
+from mixsweep.cli.plan_summary import plan_summary, spell_plan
+from mixsweep.cli.status_summary import spell_status, status_summary
+from mixsweep.request import DONE
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Failure
+from sweeps.leasing.lease import Lease
+from sweeps.machine.home import Home
+from sweeps.reading.schema import study_schema
+from sweeps.reading.study_file import bundled_names, load_study
+from sweeps.study.search import SearchHistory
+from tests.bundled import bundled
+from tests.mixsweep.cli.trained import store_stage, train
+from tests.sweeps.small_searches import asked, read
+
+Look = Callable[..., Result]
+
+
+@pytest.fixture
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
+    """Return a function that runs a command on the home `runs`, which does not exist."""
+    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    for variable in ("MIXSWEEP_STORE", "MIXSWEEP_OPTUNA", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(commands, arguments, standalone_mode=False)
+
+    return run
+
+
+def told(said: Result) -> dict[str, Any]:
+    assert (said.return_value, said.stderr) == (DONE, "")
+    summary: dict[str, Any] = json.loads(said.stdout)
+    return summary
+
+
+@pytest.mark.parametrize(
+    "arguments", [["plan", "digits"], ["status", "digits"], ["plan"], ["schema"]]
+)
+def test_read_only_commands_create_no_file_and_exit_0(
+    tmp_path: Path, look: Look, arguments: list[str]
+) -> None:
+    said = look(*arguments)
+    absent = f"{tmp_path}/runs/store: this store does not exist\n"
+    assert (said.return_value, said.stderr) == (DONE, absent * (arguments[0] == "status"))
+    assert said.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plan_and_status_change_no_file(tmp_path: Path, look: Look) -> None:
+    def files() -> dict[Path, tuple[int, bytes]]:
+        found = [path for path in tmp_path.rglob("*") if path.is_file()]
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+
+    train(tmp_path / "runs", but=("erm", 1))
+    before = files()
+    for verb in ("plan", "status"):
+        assert look(verb, "digits").return_value == DONE
+        assert look(verb, "digits", "--set", "base.epochs=5", "--json").return_value == DONE
+    assert files() == before
+
+
+def test_a_plan_uses_the_study_with_its_overrides(tmp_path: Path, look: Look) -> None:
+    train(tmp_path / "runs", but=("erm", 1))
+    arguments = ("plan", "digits", "--set", "seeds=3", "--slots", "2")
+    study, store = load_study("digits", ["seeds=3"]), Store(str(tmp_path / "runs" / "store"))
+    expected = plan_summary(study, SearchHistory(), store, slots=2)
+    found = told(look(*arguments, "--json"))
+    memory = found.pop("run_memory")
+    assert found == expected
+    assert (expected["stored"], expected["to_run"]) == (5, 4)
+    assert look(*arguments).stdout == f"{spell_plan(expected | {'run_memory': memory})}\n"
+    assert memory["says"] in spell_plan(expected | {"run_memory": memory})
+
+
+def test_a_plan_assumes_one_slot_per_cpu_by_default(look: Look) -> None:
+    assert told(look("plan", "digits", "--json"))["slots"] == os.cpu_count()
+    assert told(look("plan", "digits", "--slots", "3", "--json"))["slots"] == 3
+    refused = CliRunner().invoke(commands, ["plan", "digits", "--slots", "0"])
+    assert refused.exit_code == 2
+    assert "--slots" in refused.stderr
+
+
+def test_a_plan_computes_cost_from_the_given_gpu_share_and_price(
+    tmp_path: Path, look: Look
+) -> None:
+    train(tmp_path / "runs", but=("erm", 1))
+    bare = told(look("plan", "digits", "--json"))
+    assert (bare["gpu_hours"], bare["cost"]) == (None, None)
+    priced = told(look("plan", "digits", "--gpus-per-run", "0.5", "--price", "3", "--json"))
+    hours = 3 * 2 / 3600 / 2  # 3 epochs, whose median took 2 s, on half a GPU
+    assert priced["gpu_hours"] == pytest.approx(hours)
+    assert priced["cost"] == pytest.approx(hours * 3)
+    free = told(look("plan", "digits", "--price", "0", "--json"))
+    assert free["cost"] == 0
+
+
+def test_plan_and_status_of_a_search_count_the_points_of_its_history(
+    tmp_path: Path, look: Look
+) -> None:
+    study, home = read(tmp_path), Home(folder=tmp_path / "runs")
+    home.folder.mkdir()
+    asked(study, home.optuna_url, 4, reopened=False)
+    file = str(tmp_path / "s.yaml")
+    search = told(look("plan", file, "--json"))["search"]
+    assert (search["points"], search["points_known"]) == (6, 4)
+    points = told(look("status", file, "--json"))["points"]
+    assert (points["expected"], points["asked"], points["finished"]) == (6, 4, 0)
+    assert (
+        "points    6 (adaptive: later points depend on results), 4 known"
+        in look("plan", file).stdout
+    )
+    assert "points    4 of 6 proposed, 0 trained" in look("status", file).stdout
+
+
+def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path, look: Look) -> None:
+    study = train(tmp_path / "runs", but=("erm", 1))
+    store = Store(str(tmp_path / "runs" / "store"))
+    (lost,) = (run for run in study.runs() if (run.arm, run.seed) == ("erm", 1))
+    store.failures.write(
+        Failure(run_key=lost.key, kind="diverged", message="nan", epoch=2, attempts=1)
+    )
+    with Lease.acquire(store, "digits", "mixsweep run digits") as lease:
+        said = told(look("status", "digits", "--json"))
+        assert said == status_summary(study, store)
+        assert said["driver"]["pid"] == lease.holder.pid
+        lines = look("status", "digits").stdout
+    assert said["arms"]["erm"] == {"expected": 2, "finished": 1, "running": 0, "failed": 1}
+    assert said["failures"] == [{"arm": "erm", "seed": 1, "message": "nan"}]
+    assert lines == f"{spell_status(said)}\n"
+    assert "failed    erm seed 1: nan" in lines
+    assert look("status", "digits").stdout.startswith("digits: not running\n")
+
+
+@pytest.mark.parametrize("verb", ["plan", "status"])
+def test_plan_and_status_report_results_stored_under_other_settings(
+    tmp_path: Path, look: Look, verb: str
+) -> None:
+    study = train(tmp_path / "runs")
+    said = look(verb, "digits", "--set", "base.epochs=7", "--json")
+    assert said.stderr == "6 finished runs stored here with base.epochs=3; you asked for 7\n"
+    assert json.loads(said.stdout)["study"] == study.name
+    assert look(verb, "digits").stderr == ""
+
+
+@pytest.mark.parametrize("verb", ["plan", "status"])
+def test_other_settings_are_not_reported_once_a_requested_run_is_finished(
+    tmp_path: Path, look: Look, verb: str
+) -> None:
+    train(tmp_path / "runs")
+    study = load_study("digits", ["base.epochs=7"])
+    store = Store(str(tmp_path / "runs" / "store"))
+    store_stage(store, study.runs()[0], 6, None)
+    arguments = (verb, "digits", "--set", "base.epochs=7")
+    assert "stored here with" in look(*arguments).stderr
+    store_stage(store, study.runs()[0], 7, None)
+    assert look(*arguments).stderr == ""
+
+
+def test_the_doctor_checks_the_home_given_as_an_option(tmp_path: Path, look: Look) -> None:
+    def home(*arguments: str) -> str:
+        lines = look("plan", *arguments).stdout.splitlines()
+        (line,) = (line for line in lines if line.startswith("home "))
+        return line
+
+    assert home().startswith(f"home         {tmp_path / 'runs'}, ")
+    assert home("--home", str(tmp_path)).startswith(f"home         {tmp_path}, ")
+
+
+def test_the_schema_is_printed_as_json(look: Look) -> None:
+    assert told(look("schema")) == study_schema()
+
+
+def test_every_bundled_study_is_listed_with_its_first_sentence(tmp_path: Path, look: Look) -> None:
+    said = look("studies")
+    assert (said.return_value, said.stderr) == (DONE, "")
+    assert list(tmp_path.iterdir()) == []
+    descriptions = {name: bundled(name).description for name in bundled_names()}
+    lines = dict(zip(descriptions, said.stdout.splitlines(), strict=True))
+    column = len(max(descriptions, key=len)) + 2
+    for name, line in lines.items():
+        assert line[:column].rstrip() == name
+        assert line[column - 1] == " "
+        assert descriptions[name].startswith(line[column:])
+        rest = descriptions[name].removeprefix(line[column:])
+        assert rest.startswith(". ") or not rest
+        assert "`mixsweep run " not in line
+    with_authors = lines["alternating-line-ten"]
+    assert with_authors.endswith("public code of Chidambaram et al. 2022, arXiv:2110.07647")

@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+
+from mixsweep.cli.plan_summary import plan_summary, spell_plan
+from mixsweep.launching.costs import bytes_of_predictions, bytes_to_keep, seconds_to_train
+from mixup_core.config.building import with_values
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import stage_key
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Stage, StateRef
+from sweeps.reading.study_file import load_study
+from sweeps.state.results import RunResult
+from sweeps.state.stages import plan_runs
+from sweeps.study.search import SearchHistory
+from sweeps.study.study import Run
+from tests.mixsweep.cli.trained import train
+
+BASE = TrainConfig(epochs=10, batch_size=8)
+MIXED = with_values(BASE, {"mix.law": "midpoint"})
+
+
+def _result(run: Run, seconds: list[float], state: StateRef | None = None) -> RunResult:
+    stage = Stage(
+        key=stage_key(run.config, len(seconds)),
+        records=tuple(EpochRecord(epoch=epoch, metrics={}) for epoch in range(len(seconds))),
+        facts=tuple(EpochFacts(seconds=s, stored_at_ms=0) for s in seconds),
+        environment={},
+        state=state,
+    )
+    return RunResult(run=run, stage=stage, failure=None)
+
+
+def _run(config: TrainConfig, seed: int, arm: str) -> Run:
+    return Run(arm=arm, config=with_values(config, {"seed": seed}))
+
+
+def test_the_time_to_train_uses_the_median_epoch_of_the_arm_or_of_other_arms() -> None:
+    runs = [_run(BASE, 0, "erm"), _run(BASE, 1, "erm"), _run(MIXED, 0, "midpoint")]
+    results = [_result(runs[0], [9.0] + [2.0] * 9)]
+    plan = plan_runs(runs[1:], {})
+    assert seconds_to_train(plan, results, slots=1) == pytest.approx(40)
+    assert seconds_to_train(plan, results, slots=2) == pytest.approx(20)
+    assert seconds_to_train(plan, results, slots=9) == pytest.approx(20), "a run is not split"
+
+
+def test_the_time_is_unknown_before_an_epoch_was_measured() -> None:
+    plan = plan_runs([_run(BASE, 0, "erm")], {})
+    assert seconds_to_train(plan, [], slots=2) is None
+
+
+def test_each_fork_keeps_one_state_and_plain_runs_keep_none() -> None:
+    plain = [_run(BASE, 0, "erm")]
+    assert bytes_to_keep(plan_runs(plain, {}), []) == 0
+    forks = [_run(with_values(MIXED, {"mix.switch_epoch": t}), 0, str(t)) for t in (4, 8, 10)]
+    plan = plan_runs(forks, {})
+    assert bytes_to_keep(plan, []) is None
+    measured = _result(forks[0], [1.0], StateRef(sha256="0" * 64, size=1000))
+    assert bytes_to_keep(plan, [measured]) == 2000
+
+
+def test_predictions_take_four_bytes_for_each_class_of_each_image_and_network() -> None:
+    plain = with_values(BASE, {"data.name": "digits"})
+    assert bytes_of_predictions([plain]) == 360 * (4 * 10 + 1)
+    both = with_values(plain, {"data.val_size": 40, "averaging": {"ema": 0.9}})
+    assert bytes_of_predictions([plain, both]) == 360 * 41 + 400 * 81
+
+
+def test_planned_gpu_hours_and_cost_do_not_depend_on_the_number_of_slots(
+    tmp_path: Path,
+) -> None:
+    study, store = load_study("digits"), Store(str(tmp_path))
+    asked = {"gpus_per_run": 0.5, "price": 3.0}
+    nothing = plan_summary(study, SearchHistory(), store, slots=2, **asked)
+    assert (nothing["gpu_hours"], nothing["cost"]) == (None, None)
+    train(tmp_path, but=("erm", 1))
+    trained = Store(str(tmp_path / "store"))
+    for slots in (1, 7):
+        summary = plan_summary(study, SearchHistory(), trained, slots=slots, **asked)
+        # one run of 3 epochs, whose median epoch took 2 s
+        assert summary["gpu_hours"] == pytest.approx(3 * 2 / 3600 / 2)
+        assert summary["cost"] == pytest.approx(3 * 2 / 3600 / 2 * 3.0)
+    on_cpu = plan_summary(study, SearchHistory(), trained, slots=1, price=3.0)
+    assert on_cpu["gpu_hours"] is None
+    assert on_cpu["cost"] == pytest.approx(3 * 2 / 3600 * 3.0)
+    assert "cost      0.01" in spell_plan(on_cpu)

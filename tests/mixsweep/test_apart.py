@@ -1,0 +1,101 @@
+"""A launch with Ray from Python leaves the caller's process, children, handlers and Ray alone."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import mixsweep
+from mixsweep.request import RefusedError
+
+STUDY = {
+    "study": "apart",
+    "base": {"data": {"name": "digits", "num_train": 64}, "model": {"name": "mlp", "hidden": [4]},
+             "epochs": 1, "batch_size": 32},
+    "arms": {"erm": {"mix.law": "erm"}},
+    "seeds": 1,
+}  # fmt: skip
+
+CALLER = """
+import io, os, signal, subprocess, sys, threading, time
+import psutil
+import ray
+import mixsweep
+
+STUDY, HOME, WAIT = {study!r}, {home!r}, {wait}
+ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+two = ray.put(2)
+child = subprocess.Popen(["sleep", "600"])
+over = threading.Event()
+threading.Thread(target=over.wait, daemon=True).start()
+
+
+class Console(io.StringIO):
+    def write(self, text):
+        if "seed 0 starts" in text:
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().write(text)
+
+
+def facts():
+    alive = sorted(p.pid for p in psutil.Process().children(recursive=True))
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    return alive, [signal.getsignal(n) for n in numbers], dict(os.environ), os.getcwd(), sys.stdout
+
+
+before, stderr, sys.stderr = facts(), sys.stderr, Console()
+try:
+    long = {{**STUDY, "base": {{**STUDY["base"], "epochs": 3000}}}}
+    mixsweep.run(long, home=HOME, engine="ray", slots=1)
+except KeyboardInterrupt:
+    print("caught")
+printed, sys.stderr = sys.stderr.getvalue(), stderr
+assert "interrupted" in printed, printed
+assert facts() == before
+time.sleep(WAIT)
+assert facts() == before
+assert ray.get(two) == 2
+
+results = []
+call = lambda: results.append(mixsweep.run(STUDY, home=HOME, engine="ray", slots=1))
+thread = threading.Thread(target=call)
+thread.start()
+thread.join()
+assert list(results[0].runs["outcome"]) == ["complete"]
+assert facts() == before
+over.set()
+child.kill()
+print("alive")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wait", [0, pytest.param(70, marks=pytest.mark.long)])
+def test_an_interrupted_launch_with_ray_leaves_its_caller_alone(tmp_path: Path, wait: int) -> None:
+    program = CALLER.format(study=STUDY, home=str(tmp_path / "runs"), wait=wait)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stdout) == (0, "caught\nalive\n"), done.stderr
+
+
+def test_a_study_is_trained_inline_outside_the_main_thread(tmp_path: Path) -> None:
+    found: list[str] = []
+
+    def call() -> None:
+        found.extend(mixsweep.run(STUDY, home=tmp_path / "runs").runs["outcome"])
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    assert found == ["complete"]
+
+
+@pytest.mark.slow
+def test_a_refusal_in_the_process_of_the_launch_is_raised_to_the_caller(tmp_path: Path) -> None:
+    photos = {**STUDY, "base": {"data": {"name": "fashion-mnist"}, "epochs": 1}}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+        with pytest.raises(RefusedError, match="mixsweep data fetch fashion-mnist"):
+            mixsweep.run(photos, home=tmp_path / "runs", engine="ray")
