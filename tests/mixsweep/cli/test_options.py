@@ -53,7 +53,7 @@ ADDRESSES = [
 
 
 def test_commands_with_addresses_are_covered() -> None:
-    assert {("run", "--store"), ("compare", "--store"), ("submit", "--address")} <= {*ADDRESSES}
+    assert {("run", "--store"), ("report", "--store"), ("submit", "--address")} <= {*ADDRESSES}
 
 
 @pytest.mark.parametrize(("verb", "option"), ADDRESSES)
