@@ -23,7 +23,7 @@ PATHS = dict(paths_of(commands))
 
 
 def test_every_command_with_a_path_argument_is_covered() -> None:
-    assert {"init folder", "check folder", "export --out", "add file"} <= set(PATHS)
+    assert {"new folder", "check folder", "report --epochs", "add file"} <= set(PATHS)
 
 
 @pytest.mark.parametrize("name", PATHS)
