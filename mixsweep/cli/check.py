@@ -31,6 +31,8 @@ def check(plugin: str) -> int:
         click.echo(
             "advice  import torch inside functions: at the top of a plugin it slows every command"
         )
+    if loaded.remark:
+        click.echo(f"advice  {loaded.remark}")
     study_schema()
     click.echo("holds   the JSON Schema of study files has the fields of the plugin")
     from mixup_core.plugins.checking import check_plugin

@@ -1,6 +1,5 @@
 """new: write an example study, with a plugin that it uses and a test of the plugin."""
 
-import json
 from importlib import resources
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from mixsweep.cli.options import LocalPath
 from mixsweep.request import DONE, RefusedError, program
 
 _FILES = ("study.yaml", "plugin.py", "test_plugin.py")
-_SCHEMA = "study.schema.json"
 
 
 @click.command()
@@ -18,25 +16,19 @@ _SCHEMA = "study.schema.json"
 def new(folder: Path) -> int:
     """Write an example into FOLDER: study.yaml, its plugin.py and test_plugin.py, ready to run.
 
-    Also writes study.schema.json, which editors use to complete and check study files. No existing
-    file is replaced.
+    No existing file is replaced.
     """
-    there = [name for name in (*_FILES, _SCHEMA) if (folder / name).exists()]
+    there = [name for name in _FILES if (folder / name).exists()]
     if there:
         raise RefusedError(
             f"{folder / there[0]}: exists already and is not replaced; name another folder"
         )
-    from mixup_core.plugins.loading import use
-    from sweeps.reading.schema import study_schema
-
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         template = resources.files("mixsweep.templates").joinpath(name)
         (folder / name).write_bytes(template.read_bytes())
-    use(folder / "plugin.py")
-    (folder / _SCHEMA).write_text(json.dumps(study_schema(), indent=1) + "\n")
     plugin, study = folder / "plugin.py", folder / "study.yaml"
-    click.echo(f"wrote  {', '.join(str(folder / name) for name in (*_FILES, _SCHEMA))}")
+    click.echo(f"wrote  {', '.join(str(folder / name) for name in _FILES)}")
     click.echo(f"next   {program()} check {plugin}")
     click.echo(f"       {program()} run {study} --plugin {plugin}")
     return DONE

@@ -56,9 +56,11 @@ class Origin:
     plugin: str
     """Name of the plugin's file or distribution."""
     digest: str
-    """sha256 of the source, in hexadecimal. Keys of runs that use the plugin depend on it, so that
-    results from before an edit are not reused.
+    """sha256, in hexadecimal, of the code that the entry reaches. Keys of runs that use the entry
+    depend on it, so that results from before an edit of this code are not reused.
     """
+    source: str = ""
+    """sha256 of the whole source of the plugin."""
     version: str = ""
     """Version of the distribution; empty for a file."""
 
@@ -171,7 +173,9 @@ def note_origin(kind: type[Any], origin: Origin) -> None:
     _ORIGINS[kind] = origin
 
 
-def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None = None) -> None:
+def add_all(
+    entries: Iterable[tuple[Register[Any], Any]], origins: Iterable[Origin | None] | None = None
+) -> None:
     """Add entries, such as models, to their registries: all, or none if one is not allowed.
 
     Then the caches of `cached_until_growth` are emptied.
@@ -186,7 +190,7 @@ def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None 
                 f"two of the entries to add are called {register.noun} {kind_name(entry)}; give "
                 "one of them another tag or name"
             )
-    for register, entry in entries:
+    for (register, entry), origin in zip(entries, origins or [None] * len(entries), strict=True):
         register.put(entry, origin)
     _clear_caches()
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 from mixup_core.config.catalogue import Origin, kind_name, origin_of
@@ -103,12 +104,24 @@ def _spelled_tagged(kind: Any, tag: str, fields: Mapping[str, Any]) -> Any:
 
 
 def origins_in(node: Any) -> tuple[Origin, ...]:
-    """Return the `Origin` of each plugin whose classes or datasets a configuration uses."""
-    return tuple(dict.fromkeys(_origins(node)))
+    """Return the `Origin` of each plugin whose classes or datasets a configuration uses.
+
+    If it uses several entries of a plugin, the digest is that of all their digests.
+    """
+    found: dict[Origin, set[str]] = {}
+    for origin in _origins(node):
+        found.setdefault(dataclasses.replace(origin, digest=""), set()).add(origin.digest)
+    return tuple(
+        dataclasses.replace(
+            whole,
+            digest=min(of) if len(of) == 1 else sha256("".join(sorted(of)).encode()).hexdigest(),
+        )
+        for whole, of in found.items()
+    )
 
 
 def plugins_of(node: Any) -> dict[str, str]:
-    """Return the short digest of the source of each plugin that a configuration uses, by name."""
+    """Return a short digest of the code of each plugin that a configuration uses, by name."""
     return {origin.plugin: origin.keyed("").removeprefix("@") for origin in origins_in(node)}
 
 

@@ -1,13 +1,15 @@
 """Fields: checks that a study file can set every field of a plugin's dataclasses."""
 
 import inspect
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from mixup_core.config.building import parsed
 from mixup_core.config.catalogue import Register, kind_name
-from mixup_core.config.parts import REQUIRED, limits, members, parts, unmarked
+from mixup_core.config.limits import Range
+from mixup_core.config.parts import REQUIRED, leaves, limits, members, parts, unmarked
 from mixup_core.config.spelling_errors import SpellingError, expected
 from mixup_core.rules import RuleError
 
@@ -65,6 +67,42 @@ def _require_defaults(kind: Any, noun: str) -> None:
             raise UnreadableFieldError(
                 f"the default of `{part.name}` of {noun} is not valid: {error}"
             ) from error
+
+
+_LARGE = {int: 64, float: 1000.0}
+"""Value that is tried for a field without an upper bound."""
+
+
+def extremes(kind: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Yield (path, value, is bound) for each end of the range of each number field of a class.
+
+    If the range has no end, a large value stands for it, and `is bound` is False.
+    """
+    for path, leaf in leaves(kind).items():
+        for value, is_bound in _ends(leaf.part.hint):
+            yield path, value, is_bound
+
+
+def _ends(hint: Any) -> Iterator[tuple[Any, bool]]:
+    for member in members(hint):
+        kind, marks = unmarked(member), limits(member)
+        if get_origin(kind) is tuple:
+            yield from (([value], is_bound) for value, is_bound in _ends(get_args(kind)[0]))
+        for limit in marks if kind in _LARGE else ():
+            for value, is_bound in _ends_of(limit, kind) if isinstance(limit, Range) else ():
+                if all(mark.holds(value) for mark in marks):
+                    yield value, is_bound
+
+
+def _ends_of(limit: Range, kind: type) -> Iterator[tuple[Any, bool]]:
+    low, high, ends = limit.low, limit.high, limit.ends
+    step = 1 if kind is int else min(1.0, high - low) * 0.01
+    if math.isfinite(low):
+        yield kind(low if ends[0] == "[" else low + step), True
+    if math.isfinite(high):
+        yield kind(high if ends[1] == "]" else high - step), True
+    else:
+        yield _LARGE[kind], False
 
 
 def _hints(kind: Any, *, bare: bool = False) -> Iterator[tuple[str, Any]]:

@@ -88,7 +88,7 @@ def _is_taken(register: Register[Any], name: str) -> bool:
     Installed packages are not searched for such a name.
     """
     origin = register.origins.get(name)
-    return name in register and (origin is None or origin.digest in loaded_files())
+    return name in register and (origin is None or origin.source in loaded_files())
 
 
 def _distribution(entry: EntryPoint) -> str:

@@ -31,6 +31,7 @@ from mixup_core.images.data.facts import Dataset
 from mixup_core.images.metrics import require_own_metrics
 from mixup_core.plugins.failures import failure_of_plugin, what_happened
 from mixup_core.plugins.fields import UnreadableFieldError, check_fields
+from mixup_core.plugins.meaning import Meaning
 from mixup_core.plugins.source import PluginError, Source, package_digest, read_source
 from mixup_core.problem import PROBLEMS, Problem
 
@@ -42,11 +43,22 @@ class Plugin:
     source: Source
     entries: tuple[tuple[Register[Any], Any], ...]
     """Pairs of registry and entry (a class, a dataset or a problem) that the plugin added."""
+    origins: tuple[Origin, ...]
+    """Origin of each entry; its digest enters the keys of runs that use the entry."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Noun and name of each entry of a plugin, for messages: `model tiny`, `dataset roses`."""
         return tuple(f"{register.noun} {kind_name(entry)}" for register, entry in self.entries)
+
+    @property
+    def remark(self) -> str:
+        """A note if keys cover the whole file, not only the code of an entry; empty if not."""
+        content = self.source.content
+        why = None if content is None else Meaning(content).untraceable
+        if why is None:
+            return ""
+        return f"any edit of {self.source.name} changes the keys of all its runs, because {why}"
 
 
 _ENDINGS = (Exception, SystemExit, GeneratorExit)
@@ -86,14 +98,13 @@ def load(source: Source) -> Plugin:
             "imported it; start a new process"
         )
     with redirect_stdout(sys.stderr):  # standard output is what a command prints, such as JSON
-        found = tuple(_run_file(source) if source.content is not None else _imported(source))
-    plugin = Plugin(source=source, entries=found)
+        plugin = _run_file(source) if source.content is not None else _imported(source)
     _take_out(before)
     try:
         _register(plugin)
     except (UnreadableFieldError, CatalogueError) as error:
         if before is not None:
-            add_all(before.entries, before.source.origin)
+            add_all(before.entries, before.origins)
         raise PluginError(f"plugin {source.name}: {error}") from error
     _loaded[source.place] = plugin
     return plugin
@@ -106,11 +117,8 @@ def loaded_again(plugin: Plugin) -> Plugin:
 
 
 def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
-    """Return the source of each loaded plugin whose digest is that of one of the given origins.
-
-    An origin is the name, digest and version of a plugin, as stored with its models, laws, ...
-    """
-    wanted = {origin.digest for origin in origins}
+    """Return the source of each loaded plugin that one of the given origins names."""
+    wanted = {origin.source for origin in origins}
     return tuple(p.source for p in _loaded.values() if p.source.digest in wanted)
 
 
@@ -145,7 +153,7 @@ def _register(plugin: Plugin) -> None:
         CatalogueError: If a name or metric is not allowed; then none is registered.
         UnreadableFieldError: If a field has an unsupported type; then none is registered.
     """
-    add_all(plugin.entries, plugin.source.origin)
+    add_all(plugin.entries, plugin.origins)
     try:
         check_fields(plugin.entries)
         require_own_metrics(entry for _, entry in plugin.entries if isinstance(entry, type))
@@ -171,8 +179,8 @@ class _Loader:
         return self._content.decode()
 
 
-def _run_file(source: Source) -> Iterator[tuple[Register[Any], Any]]:
-    """Run a plugin file as a module; yield (registry, entry) for each entry that it defines.
+def _run_file(source: Source) -> Plugin:
+    """Run a plugin file as a module; return the plugin.
 
     Raises:
         PluginError: If the file fails, imports a file beside it, or defines no entry.
@@ -197,14 +205,17 @@ def _run_file(source: Source) -> Iterator[tuple[Register[Any], Any]]:
             f"plugin {source.name}: imports {other} from its own folder; edits of that file would "
             "not change keys: put all code in one file or make a package"
         )
-    found = list(_entries(vars(module).values(), name))
+    found = tuple(_entries(vars(module).values(), name))
     if not found:
         del sys.modules[name]
         raise PluginError(
             f"plugin {source.name}: the file defines no entry; define a public class that extends "
             "a class of mixsweep.plugins, such as Model, or a value of type Dataset or Problem"
         )
-    yield from found
+    meaning = Meaning(source.content)
+    names = [[name for name, value in vars(module).items() if value is it] for _, it in found]
+    origins = tuple(source.origin(meaning.digest(of)) for of in names)
+    return Plugin(source=source, entries=found, origins=origins)
 
 
 def _imported_from_beside(source: Source) -> str | None:
@@ -265,8 +276,8 @@ def _register_of(kind: type[Any]) -> Register[Any] | None:
     return next(filter(None, map(catalogue_of, inspect.getmro(kind)[1:])), None)
 
 
-def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
-    """Import the listed entries of an installed package; yield (registry, entry) for each.
+def _imported(source: Source) -> Plugin:
+    """Import the listed entries of an installed package; return the plugin.
 
     Raises:
         PluginError: If the installed package cannot be imported, lacks an entry, or differs from
@@ -279,6 +290,7 @@ def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
             f"the one with which the study was read (digest {here[:8]}, not {source.digest[:8]}); "
             "install the same version on every node and launch again"
         )
+    entries: list[tuple[Register[Any], Any]] = []
     for place in source.entries:
         module, _, attribute = place.partition(":")
         try:
@@ -292,4 +304,6 @@ def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
                 f"plugin {source.name}: the entry {place} must extend a class of mixsweep.plugins "
                 "or be a Dataset or Problem"
             )
-        yield from found
+        entries += found
+    origins = (source.origin(),) * len(entries)
+    return Plugin(source=source, entries=tuple(entries), origins=origins)

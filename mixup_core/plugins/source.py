@@ -47,10 +47,18 @@ class Source:
     entries: tuple[str, ...] = ()
     """`module:attribute` of each entry to load from a package; empty for a file."""
 
-    @property
-    def origin(self) -> Origin:
-        """Name, digest and version of this plugin, stored with each model, law, ... it adds."""
-        return Origin(plugin=self.name, digest=self.digest, version=self.version)
+    def origin(self, digest: str = "") -> Origin:
+        """Return the origin of an entry.
+
+        Args:
+            digest: sha256 of the code that the entry reaches; empty: that of the whole source.
+        """
+        return Origin(
+            plugin=self.name,
+            digest=digest or self.digest,
+            source=self.digest,
+            version=self.version,
+        )
 
     def holds(self, file: str) -> Path | None:
         """Return this plugin's file or package folder if it is or contains `file`; else None."""

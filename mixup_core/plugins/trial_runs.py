@@ -3,10 +3,9 @@
 These runs are not trials of Ray Tune.
 """
 
-import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,13 @@ from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.pixels import Images
 from mixup_core.images.objectives.guided import Guided
-from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.training import Training, TrainingState
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 
-_EPOCHS = 3
 BASE: Mapping[str, Any] = {
     "data.name": "digits", "model": {"name": "mlp", "hidden": [8, 8]}, "mix.law": {"beta": 1.0},
-    "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": _EPOCHS, "batch_size": 16,
+    "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": 3, "batch_size": 16,
 }  # fmt: skip
 """Configuration of a trial run without a plugin: values, as in study files, by dotted path."""
 INFO = DatasetInfo(
@@ -35,65 +33,42 @@ INFO = DatasetInfo(
 """Sizes, number of classes and pixel statistics of the made-up images."""
 
 
+def start(config: TrainConfig, *, is_test_noise: bool = False) -> Training:
+    """Start a run on made-up images; on a made-up teacher if the objective needs one."""
+    device, splits = torch.device("cpu"), _made_up(is_test_noise)
+    return Training(
+        config=config,
+        data=splits if config.data.test else replace(splits, test=None),
+        device=device,
+        state=TrainingState.initial(config, INFO, device),
+        teacher=made_up_teacher() if isinstance(config.objective, Guided) else None,
+    )
+
+
 def followed(config: TrainConfig) -> list[tuple[bytes, EpochRecord, object]]:
-    """Train a configuration on made-up images; return (state, record, logits) of each epoch.
+    """Train a configuration on made-up images; return (state, record, logits) of each epoch."""
+    run = start(config)
 
-    `trained` returns no logits, but can use other images and resume a run.
-    """
-    state = TrainingState.initial(config, INFO, torch.device("cpu"))
-    teacher = made_up_teacher() if isinstance(config.objective, Guided) else None
-    return [
-        (
-            state.to_bytes(),
-            record,
-            [t.tolist() for of in state.logits.values() for t in of.values()],
-        )
-        for record in fit(config, made_up_images(), state, teacher=teacher)
-    ]
+    def logits() -> list[Any]:
+        return [part.tolist() for of in run.state.logits.values() for part in of.values()]
 
-
-def seconds_per_epoch(config: TrainConfig) -> float:
-    """Train a configuration on made-up images; return the median seconds of an epoch."""
-    splits, times = made_up_images(), []
-    started = time.perf_counter()
-    teacher = made_up_teacher() if isinstance(config.objective, Guided) else None
-    for _ in fit(config, splits, teacher=teacher):
-        times.append(time.perf_counter() - started)
-        started = time.perf_counter()
-    return median(times)
-
-
-def trained(
-    config: TrainConfig, *, splits: Splits | None = None, resume: TrainingState | None = None
-) -> list[tuple[bytes, list[EpochRecord]]]:
-    """Train a configuration; return (state after the epoch, records so far) for each epoch.
-
-    Args:
-        config: The configuration.
-        splits: Images to train and evaluate on; None: those of `made_up_images`.
-        resume: State of a stopped run that continues; None: a run begins.
-    """
-    state = resume or TrainingState.initial(config, INFO, torch.device("cpu"))
-    teacher = made_up_teacher() if isinstance(config.objective, Guided) else None
-    records = fit(config, splits or made_up_images(), state, teacher=teacher)
-    return [(state.to_bytes(), list(state.records)) for _ in records]
+    return [(run.to_bytes(), record, logits()) for record in run]
 
 
 @cache
 def made_up_teacher() -> Teacher:
     """Return a finished run on made-up images, as the teacher of runs whose objective needs one."""
-    config = built(TrainConfig, BASE)
-    state = TrainingState.initial(config, INFO, torch.device("cpu"))
-    for _ in fit(config, made_up_images(), state):
+    run = start(built(TrainConfig, BASE))
+    for _ in run:
         pass
-    return Teacher(config=config, state=state.to_bytes())
+    return Teacher(config=run.config, state=run.to_bytes())
 
 
-def made_up_images(*, noise: bool = False) -> Splits:
+def _made_up(is_test_noise: bool) -> Splits:
     """Return made-up training and test images in which the position of a bright pixel is the class.
 
     Args:
-        noise: True: the test images are noise.
+        is_test_noise: True: the test images are noise.
     """
 
     def split(count: int, seed: int, blank: bool) -> Images:
@@ -107,5 +82,5 @@ def made_up_images(*, noise: bool = False) -> Splits:
         info=INFO,
         train=split(INFO.num_train, 0, blank=False),
         val=None,
-        test=split(INFO.num_test, 2 if noise else 1, blank=noise),
+        test=split(INFO.num_test, 2 if is_test_noise else 1, blank=is_test_noise),
     )

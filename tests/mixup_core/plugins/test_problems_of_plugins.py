@@ -30,7 +30,7 @@ def test_a_study_of_a_plugin_problem_runs_and_an_edit_changes_its_keys(
     before = load_study(str(tmp_path / "halved.yaml")).runs()
     process = problem_of(before[1].config).start(before[1].config, None, "cpu")
     assert [record.metrics["value"] for record in process] == [1.0, 0.5, 0.25]
-    use(plugin(HALVING, "# a remark"))
+    use(plugin(HALVING.replace("/ 2 **", "/ 3 **")))
     after = load_study(str(tmp_path / "halved.yaml")).runs()
     assert {run.key for run in before}.isdisjoint(run.key for run in after)
     assert run_key(after[0].config) == after[0].key

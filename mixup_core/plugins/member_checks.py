@@ -1,0 +1,323 @@
+"""member_checks: the checks of the classes that image runs use, such as laws, models and probes."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, get_args, get_origin
+
+import numpy as np
+import torch
+
+from mixup_core.config.building import built, parsed, with_values
+from mixup_core.config.catalogue import catalogue_of
+from mixup_core.config.parts import leaves, members, unmarked
+from mixup_core.config.possible_values import spellings
+from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.contracts import ContractError, first_outside, require_quantiles, weights_of
+from mixup_core.images.choices.models import Model
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.mixers import Mixer
+from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.probes.probe import Probe
+from mixup_core.images.problem import IMAGES
+from mixup_core.keys import stage_keys
+from mixup_core.laws import Law
+from mixup_core.mixing.operation import Operation
+from mixup_core.plugins.fields import extremes
+from mixup_core.plugins.suite import (
+    BaselessError,
+    BrokenError,
+    Checks,
+    Trial,
+    first_checks,
+    later_checks,
+)
+from mixup_core.plugins.trial_runs import BASE, INFO, followed, made_up_teacher, start
+from mixup_core.problem import DivergedError
+from mixup_core.rules import RuleError
+
+_LARGEST = 256
+"""Largest value of a field of a model that is tried: more could need much memory."""
+
+
+def checks_of_member(
+    kind: Any, *, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
+) -> Checks:
+    """Yield the checks of a registered class, such as a probe, that image runs can use.
+
+    Args:
+        kind: The class, built in or of a plugin.
+        spelling: An instance of the class as written in a study file; None for the shortest one.
+        values: Values to set in the checked configuration because the class needs them, by dotted
+            path: `{"data.label_noise": 0.5}` for a probe of wrong labels.
+    """
+    trial = trial_of(kind, spelling, values)
+    config, member = trial.config, trial.of
+    noun = next(owner.noun for owner in map(catalogue_of, kind.__mro__) if owner is not None)
+    yield from first_checks(trial)
+    if noun in _OWN:
+        statement, check = _OWN[noun]
+        yield statement, lambda: check(member)
+    if isinstance(member, Probe):
+        yield "its values are finite numbers", lambda: _finite(trial)
+    yield "it trains", lambda: _batches(trial, 16)
+    yield "it works at the ends of the ranges of its fields", lambda: _at_ends(trial, noun)
+    yield from later_checks(trial)
+    yield "it trains with other batch sizes", lambda: _batches(trial, 7, INFO.num_train)
+    yield "no test image is seen in training", lambda: _blind(trial)
+    if isinstance(member, Probe):
+        yield "measuring does not change the run", lambda: _harmless(config)
+    yield "it records the metrics that it declares", lambda: _declared(trial)
+    yield "it trains without test images", lambda: _without_test(trial)
+
+
+def trial_of(
+    kind: Any, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
+) -> Trial:
+    """Return a configuration that uses a class, with what is varied in it."""
+    path = _place(kind)
+    member = _first_valid(kind, [spelling] if spelling else spellings(kind))
+    if isinstance(member, Guided):
+        member = replace(member, teacher_key=stage_keys(made_up_teacher().config)[-1])
+    of_evaluation = getattr(member, "is_of_evaluation", False)
+
+    def holding(member: Any) -> TrainConfig:
+        is_list = not {path, f"{path}.name"} & leaves(TrainConfig).keys()
+        is_list = is_list or not _is_choice(path)
+        views = getattr(member, "views", None)
+        given = {path: (member,) if is_list else member}
+        base = with_values(built(TrainConfig, BASE), values)
+        return with_values(base, given | ({"data.views": views} if views else {}))
+
+    return Trial(
+        config=holding(member),
+        start=start,
+        of=member,
+        holding=holding,
+        is_left_out=lambda field: (
+            (field == "every" and of_evaluation) or f"{path}.{field}" in IMAGES.keying.stands_for
+        ),
+        metrics=getattr(member, "metrics", {}),
+    )
+
+
+def _is_choice(path: str) -> bool:
+    known = leaves(TrainConfig)
+    return f"{path}.name" in known or bool(known[path].part.options)
+
+
+def _place(kind: Any) -> str:
+    """Return the path of the first configuration field that can hold an instance of a class.
+
+    Raises:
+        BrokenError: If no field can.
+    """
+    for path, leaf in leaves(TrainConfig).items():
+        if kind in leaf.part.options.values():
+            return path.removesuffix(".name") if leaf.part.is_named else path
+        hint = unmarked(leaf.part.hint)
+        if get_origin(hint) is tuple and kind in members(get_args(hint)[0]):
+            return path
+    raise BrokenError(
+        f"no field of a training configuration accepts a plugin of type {kind.__name__}"
+    )
+
+
+def _first_valid(kind: Any, written: list[Any]) -> Any:
+    """Return an instance of a class from the first of some notations that breaks no rule.
+
+    Raises:
+        RuleError: If all break one.
+    """
+    for spelling in written[:-1]:
+        with suppress(RuleError, SpellingError):
+            return parsed(kind, spelling)
+    return parsed(kind, written[-1])
+
+
+def _network(model: Model) -> None:
+    network = model.initialised(2, 5, 16, seed=0)
+    for mode, count in itertools.product((network.train, network.eval), (3, 41)):
+        with torch.no_grad():
+            logits = mode()(torch.rand(count, 2, 16, 16))
+        if tuple(logits.shape) != (count, 5) or logits.dtype != torch.float32:
+            raise BrokenError(
+                f"the logits of {count} images and 5 classes must be float32 of shape "
+                f"({count}, 5), got {logits.dtype} of shape {tuple(logits.shape)} "
+                f"in {'training' if network.training else 'evaluation'} mode"
+            )
+    nn = torch.nn
+    kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+    normalises = any(isinstance(part, kinds) for part in network.modules())
+    if normalises != model.has_batch_norm:
+        raise BrokenError(
+            f"has_batch_norm is {model.has_batch_norm}, but the network has "
+            f"{'a' if normalises else 'no'} BatchNorm layer"
+        )
+
+
+def _law(law: Law) -> None:
+    from scipy.stats import kstest
+
+    _weights(law)
+    drawn = law.draw(5000, np.random.default_rng(0))
+    expected = law.quantiles(np.random.default_rng(1).random(drawn.size))
+    if kstest(drawn.ravel(), expected, method="asymp").pvalue < 1e-4:
+        raise BrokenError("`draw` and `quantiles` have different distributions")
+
+
+def _weights(law: Law) -> None:
+    require_quantiles(law)
+    weights_of(law, (100, 50), np.random.default_rng(0))
+
+
+def _mixing(operation: Operation, sizes: Sequence[int] = (1, 6, 41, 128)) -> None:
+    rng = np.random.default_rng(0)
+    for batch, each in itertools.product(sizes, (False, True)):
+        own, beside = torch.rand(2, batch, 3, 16, 16).unbind()
+        kept = own.clone(), beside.clone()
+        lam = rng.random(batch if each else 1)
+        lam[1:2], lam[2:3] = 0.0, 1.0
+        drawn = torch.from_numpy(operation.draw(lam, (16, 16), rng))
+        mixer = Mixer(operation=operation, drawn=drawn, layer=operation.layer(drawn))
+        weights, saliency = (
+            torch.from_numpy(lam).float().expand(batch),
+            torch.rand(2, batch, 16, 16),
+        )
+        mixed, weight, _ = mixer.mix(own, beside, weights, partial(torch.clone, saliency))
+        if not (torch.equal(own, kept[0]) and torch.equal(beside, kept[1])):
+            raise BrokenError("`mix` modifies the images that it is given")
+        if not mixed.isfinite().all():
+            raise BrokenError(f"`mix` returned images that are not finite, of {batch} images")
+        if found := first_outside([weight]):
+            raise BrokenError(
+                f"`mix` returned the label weight {found[1]:g} for a batch of {batch} images; "
+                "label weights must be in [0, 1]"
+            )
+
+
+_OWN: Mapping[str, tuple[str, Callable[[Any], None]]] = {
+    "model": ("the network returns logits, and `has_batch_norm` is right", _network),
+    "law": ("quantiles increase within [0, 1], and draws have this distribution", _law),
+    "operation": ("label weights are in [0, 1], and its input images stay unchanged", _mixing),
+}
+"""Check of one kind of class only, by its noun: a statement, and the function that checks it."""
+_OWN_AT_ENDS: Mapping[str, Callable[[Any], None]] = {
+    "model": _network, "law": _weights, "operation": partial(_mixing, sizes=(7, 41)),
+}  # fmt: skip
+
+
+def _at_ends(trial: Trial, noun: str) -> None:
+    """Check a law, operation, ... with each of its fields at the ends of its range.
+
+    Raises:
+        BrokenError: If a contract is broken there.
+    """
+    check = _OWN_AT_ENDS.get(noun)
+    for field, value, is_bound in extremes(type(trial.of)):
+        if noun == "model" and isinstance(value, int | float) and value > _LARGEST:
+            continue
+        try:
+            at_end = with_values(trial.of, {field: value})
+            if check is not None:
+                check(at_end)
+            one_epoch = {"epochs": 1, "eval_every": 1}
+            trial.trained(with_values(trial.holding(at_end), one_epoch))
+        except DivergedError:
+            pass
+        except (BrokenError, ContractError) as error:
+            raise BrokenError(f"with {field}={value!r}: {error}") from error
+        except RuleError as error:  # a rule between several fields, or a law's quantiles
+            if "`quantiles`" in error.rule:
+                raise BrokenError(str(error)) from error
+        except Exception:
+            if is_bound:
+                raise
+
+
+def _batches(trial: Trial, *sizes: int) -> None:
+    for size in sizes:
+        trial.trained(replace(trial.config, epochs=1, batch_size=size))
+
+
+def _blind(trial: Trial) -> None:
+    noise = replace(trial, start=partial(start, is_test_noise=True))
+    if noise.trained()[-1][1] != trial.trained()[-1][1]:
+        raise BrokenError("other test images give other weights: training must not use test images")
+
+
+def _without_test(trial: Trial) -> None:
+    hidden = with_values(trial.config, {"data.test": False})
+    if trial.trained(hidden)[-1][1] != trial.trained()[-1][1]:
+        raise BrokenError("training uses the test images: without them it gives other weights")
+
+
+def _declared(trial: Trial) -> str:
+    member = trial.of
+    names = {name for record, _ in trial.trained() for name in record.metrics}
+    absent = sorted(set(trial.metrics) - names)
+    if isinstance(member, Probe):
+        absent = [name for name in absent if not member.lacks(trial.config, name)]
+    # The run of these checks has neither validation images nor averaged weights.
+    absent = [n for n in absent if not (n.startswith("val/") or n.endswith("_averaged"))]
+    if absent:
+        raise BrokenError(f"declared in `metrics`, but never recorded: {', '.join(absent)}")
+    if isinstance(member, Probe) and not member.is_of_evaluation:
+        _require_every_epoch(trial)
+    return f" ({', '.join(trial.metrics) or 'nothing of its own'})"
+
+
+def _require_every_epoch(trial: Trial) -> None:
+    """Check that a probe records its metrics also in epochs without evaluation of held-out images.
+
+    Raises:
+        BrokenError: If the probe records fewer metrics in such an epoch.
+    """
+    probe = replace(trial.of, every=1)
+    often = replace(trial.config, probes=(probe,), eval_every=trial.config.epochs)
+    (first, _), *_, (last, _) = trial.trained(often)
+    if lost := sorted((last.metrics.keys() - first.metrics.keys()) & probe.metrics.keys()):
+        raise BrokenError(
+            f"{', '.join(lost)} is recorded only in epochs in which held-out images are "
+            "evaluated; if `measure` uses `subject.evaluated`, set `is_of_evaluation = True`"
+        )
+
+
+def _finite(trial: Trial) -> None:
+    try:
+        trial.trained()
+    except DivergedError as error:
+        trial.trained(replace(trial.config, probes=()))
+        raise BaselessError(str(error)) from error
+
+
+def _harmless(config: TrainConfig) -> None:
+    """Check that a run has equal states, metrics and logits with and without its probe.
+
+    Raises:
+        BrokenError: If the runs differ in more than the values of the probe.
+    """
+    without = followed(replace(config, probes=()))
+    for (state, record, logits), (own, expected, own_logits) in zip(
+        followed(config), without, strict=True
+    ):
+        changed = sorted(
+            name
+            for name, value in expected.metrics.items()
+            if record.metrics.get(name, math.nan) != value
+        )
+        found = {
+            "other weights or another optimizer state": state != own,
+            f"other values of {', '.join(changed)}": bool(changed),
+            "other predictions": logits != own_logits,
+        }
+        for what in (what for what, differs in found.items() if differs):
+            raise BrokenError(
+                f"with the probe, a run has {what} after epoch {record.epoch} than without it: "
+                "`measure` must not modify the network, the images or the logits, nor return "
+                "metrics of training; work on copies"
+            )

@@ -1,0 +1,361 @@
+"""Meaning: an edit that can change a number changes a key; other edits of a plugin file do not."""
+
+import ast
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixup_core.global_generators import seeded_globally
+from mixup_core.images.data.facts import Dataset
+from mixup_core.plugins.loading import use
+from mixup_core.plugins.meaning import Meaning
+from mixup_core.plugins.member_checks import trial_of
+from tests.plugin_files import Write
+
+FILE = '''
+"""A plugin of everything."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cache, partial
+
+import numpy as np
+
+from mixsweep.plugins import Count, Dataset, DatasetInfo, Images, Law, Metric, Minimised, Model
+from mixsweep.plugins import Objective, Operation, Probe, Share, stream
+
+value = dataclass(frozen=True, kw_only=True, slots=True)
+SLOPE = 0.75  # a constant
+TABLE = {"low": 0.25, "high": [0.5, 0.75]}
+TABLE["low"] += 0.125
+WORDS = ("plain", "other")
+
+
+def scaled(number, by=SLOPE, *, shift=0.0):
+    """Return a number in another place."""
+    return number * by + shift
+
+
+@cache
+def steps(count):
+    return tuple(index / count for index in range(count))
+
+
+def doubled(function):
+    def both(*arguments):
+        return function(*arguments) / 2 + 0.25
+    return both
+
+
+class Named:
+    def half(self):
+        return TABLE["high"][0]
+
+
+class Base:
+    floor = 0.125
+
+    @doubled
+    def least(self):
+        return self.floor
+
+
+@value
+class Narrow(Law, Named, Base):
+    """A law."""
+
+    tag = "narrow"
+    width: Share = 0.5
+    """Width."""
+
+    def quantiles(self, levels):
+        return self.half() + scaled(levels - 0.5, shift=self.least() / 100) * self.width * 0.5
+
+
+@value
+class Bands(Operation):
+    tag = "bands"
+    count: Count = 4
+
+    def draw(self, lam, size, rng):
+        return rng.integers(0, self.count, (len(lam), 1))
+
+    def mix(self, own, beside, lam, drawn):
+        import torch
+
+        if len(steps(self.count)) > 1 and TABLE["low"] < 1:
+            rows = (lam * own.shape[2]).round().clamp(min=0)
+        else:
+            rows = lam * 0
+        stays = torch.arange(own.shape[2])[:, None] < rows[:, None, None, None]
+        return torch.where(stays, own, beside), rows / own.shape[2]
+
+
+@value
+class Tiny(Model):
+    name = "tiny"
+    has_batch_norm = False
+    hidden: Count = field(default=6)
+
+    def network(self, in_channels, num_classes, image_size):
+        from torch import nn
+
+        size = in_channels * image_size**2
+        kind = nn.ReLU if WORDS[0] == "plain" else nn.Tanh
+        last = partial(nn.Linear, self.hidden)
+        return nn.Sequential(nn.Flatten(), nn.Linear(size, self.hidden), kind(), last(num_classes))
+
+
+@value
+class Weighted(Objective):
+    tag = "weighted"
+    power: Share = 0.5
+
+    def on(self, batch, student, loss, teacher):
+        losses = batch.losses(batch.logits(student), loss)
+        return Minimised(loss=(losses * math.exp(-self.power)).mean() + 0 * TABLE["low"])
+
+
+@value
+class Peak(Probe):
+    tag = "peak"
+    metrics = {"train/peak": Metric(label="peak")}
+
+    def measure(self, subject):
+        return {"train/peak": float(subject.outputs()[0].amax()) * scaled(2.0)}
+
+
+def read(root, split, size):
+    rng = np.random.default_rng(0 if split == "train" else 1)
+    labels = np.arange(80 if split == "train" else 40) % 4
+    pixels = rng.integers(0, 128, (len(labels), 1, 8, 8), dtype=np.uint8)
+    return Images.of_arrays(pixels, labels)
+
+
+DOTS = Dataset(name="dots", info=DatasetInfo(
+    title="dots", num_train=80, num_test=40, num_classes=4, channels=1, image_size=8,
+    mean=(.25,), std=(.2,), smallest_class=20,
+), read=read)
+'''
+
+
+def _digests(plugin: Any) -> dict[str, str]:
+    return {name: origin.digest for name, origin in zip(plugin.names, plugin.origins, strict=True)}
+
+
+def _numbers(plugin: Any) -> dict[str, Any]:
+    """Return what each entry computes: pixels, or records and weights of a run."""
+    found = {}
+    for name, (_, entry) in zip(plugin.names, plugin.entries, strict=True):
+        if isinstance(entry, Dataset):
+            images = entry.read(None, "train", 8)
+            found[name] = images.pixels.tolist(), images.labels.tolist(), repr(entry.info)
+        else:
+            found[name] = trial_of(entry).trained()
+    return found
+
+
+HARMLESS: dict[str, Callable[[str], str]] = {
+    "a comment": lambda text: text.replace("SLOPE = 0.75", "# why\nSLOPE = 0.75"),
+    "line ends of another computer": lambda text: text.replace("\n", "\r\n"),
+    "empty lines": lambda text: text.replace("\n\n\n", "\n\n\n\n\n"),
+    "another layout": lambda text: ast.unparse(ast.parse(text)),
+    "docstrings": lambda text: text.replace("A law.", "The law.").replace("Return a", "Give a"),
+    "a docstring of a field": lambda text: text.replace("Width.", "Width of the law, read once."),
+    "another spelling of a number": lambda text: text.replace("= 0.75", "= 75e-2"),
+    "an import that nothing uses": lambda text: f"import itertools\n{text}",
+    "an import of several lines": lambda text: text.replace("cache, partial", "(cache, partial)"),
+    "a new probe": lambda text: text + '''
+
+def top(logits, count=3):
+    return logits.topk(count).values
+
+
+@value
+class Other(Probe):
+    tag = "top"
+    metrics = {"train/top": Metric(label="mean of the top")}
+
+    def measure(self, subject):
+        return {"train/top": float(top(subject.outputs()[0]).mean())}
+''',
+    "a new network": lambda text: text + '''
+
+@dataclass(frozen=True, kw_only=True)
+class Wider(Tiny):
+    name = "wider"
+    hidden: Count = 12
+''',
+    "a new set": lambda text: f"{text}\nSPOTS = Dataset(name='spots', info=DOTS.info, read=read)\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", HARMLESS.values(), ids=HARMLESS)
+def test_an_edit_that_changes_no_number_keeps_every_key(
+    plugin: Write, edit: Callable[[str], str]
+) -> None:
+    file = plugin()
+    file.write_text(FILE)
+    before = _digests(use(file))
+    edited = edit(FILE)
+    assert edited != FILE
+    file.write_bytes(edited.encode())
+    assert before.items() <= _digests(use(file)).items()
+
+
+def test_an_edit_changes_only_keys_of_entries_that_reach_it(plugin: Write) -> None:
+    file, changed = plugin(), {}
+    file.write_text(FILE)
+    before = _digests(use(file))
+    edits = {
+        "-self.power": "self.power", "0, 128": "0, 64", "SLOPE = 0.75": "SLOPE = 0.5",
+        '"plain", "other"': '"other", "plain"', '"low"] += 0.125': '"low"] += 0.25',
+        "@doubled\n": "@staticmethod\n", "floor = 0.125": "floor = 0.25",
+    }  # fmt: skip
+    for old, new in edits.items():
+        file.write_text(FILE.replace(old, new))
+        found = _digests(use(file))
+        changed[old] = {name for name in before if found[name] != before[name]}
+    everything = set(before)
+    assert changed == {
+        "-self.power": {"objective weighted"},
+        "0, 128": {"dataset dots"},
+        "SLOPE = 0.75": {"law narrow", "probe peak"},
+        '"plain", "other"': {"model tiny"},
+        '"low"] += 0.125': everything,  # a statement that is run at import and binds no name
+        "@doubled\n": {"law narrow"},
+        "floor = 0.125": {"law narrow"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("from math import *", "import *"),
+        ("NAMES = globals()", "globals"),
+        ("exec('SLOPE = 1')", "exec"),
+        ("import sys", "sys"),
+        ("SEED = __file__", "__file__"),
+        ("SEED = len(__name__)", "__name__"),
+        ("TEXT = scaled.__doc__", "__doc__"),
+        ("PLACE = scaled.__code__", "__code__"),
+        ("LAW = Law.catalogue", "catalogue"),
+        ("class Root:\n    def __init_subclass__(cls): pass", "__init_subclass__"),
+    ],
+)
+def test_any_edit_changes_all_keys_if_the_reached_code_cannot_be_told(
+    code: str, reason: str
+) -> None:
+    one, other = (Meaning(f"{FILE}\n{code}\n{end}".encode()) for end in ("", "# a comment\n"))
+    assert (
+        one.untraceable == f"line {FILE.count(chr(10)) + 2 + code.count(chr(10))} uses `{reason}`"
+    )
+    assert one.digest(["Tiny"]) != other.digest(["Tiny"])
+    plain = Meaning(FILE.encode())
+    assert plain.untraceable is None
+    assert plain.digest(["Absent"]) != Meaning(f"{FILE}# a comment\n".encode()).digest(["Absent"])
+
+
+SWAPS: dict[type, type] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE, ast.Eq: ast.NotEq, ast.And: ast.Or,
+    ast.USub: ast.UAdd,
+}  # fmt: skip
+
+
+LISTS = ("args", "keywords", "decorator_list", "bases", "defaults", "body", "names")
+
+
+def _changed(  # noqa: C901  one line per kind of change
+    node: ast.AST, names: list[str]
+) -> Iterator[Callable[[ast.AST], None]]:
+    """Yield functions that change a copy of a node in one way each."""
+    if isinstance(node, ast.Constant) and not isinstance(node.value, bool | str):
+        yield lambda copied: setattr(copied, "value", (copied.value or 0) + 1)  # type: ignore[attr-defined]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield lambda copied: setattr(copied, "value", f"{copied.value}x")  # type: ignore[attr-defined]
+    for field in ("op", "operand"):
+        if (kind := type(getattr(node, field, None))) in SWAPS:
+            yield lambda copied, field=field, kind=kind: setattr(copied, field, SWAPS[kind]())
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
+        yield lambda copied: setattr(copied, "ops", [SWAPS[type(copied.ops[0])]()])  # type: ignore[attr-defined]
+    for field in (
+        "args",
+        "keywords",
+        "decorator_list",
+        "bases",
+        "defaults",
+        "kw_defaults",
+        "body",
+        "names",
+    ):
+        for place in range(len(of)) if isinstance(of := getattr(node, field, None), list) else ():
+            yield lambda copied, field=field, place=place: getattr(copied, field).pop(place)
+    if isinstance(node, ast.Name):
+        for other in names:
+            if other != node.id:
+                yield lambda copied, other=other: setattr(copied, "id", other)
+    if isinstance(node, ast.Attribute):
+        yield lambda copied: setattr(copied, "attr", f"{copied.attr}_")  # type: ignore[attr-defined]
+    if isinstance(node, ast.ImportFrom):
+        yield lambda copied: setattr(copied, "module", "math")
+    if isinstance(node, ast.Call):
+        yield lambda copied: setattr(copied, "func", ast.Name(id="scaled", ctx=ast.Load()))
+
+
+def _mutants(text: str, every: int) -> Iterator[str]:
+    """Yield the file with one change each; of `every` such changes, one."""
+    tree = ast.parse(text)
+    names = ["scaled", "steps", "SLOPE", "TABLE", "WORDS"]
+    number = 0
+    for place, node in enumerate(ast.walk(tree)):
+        for change in _changed(node, names):
+            number += 1
+            if number % every:
+                continue
+            mutated = copy.deepcopy(tree)
+            copied = next(found for at, found in enumerate(ast.walk(mutated)) if at == place)
+            change(copied)
+            yield ast.unparse(ast.fix_missing_locations(mutated))
+
+
+def _survey(file: Path, mutants: Iterator[str]) -> dict[str, int]:
+    """Count mutants: those that load, and entries by what happened to their keys and numbers."""
+    file.write_text(FILE)
+    before = use(file)
+    digests, numbers = _digests(before), _numbers(before)
+    counts = dict.fromkeys(("mutants", "loaded", "keys kept", "keys changed", "wrongly kept"), 0)
+    for text in mutants:
+        counts["mutants"] += 1
+        file.write_text(text)
+        try:
+            found = use(file)
+        except Exception:
+            continue
+        counts["loaded"] += 1
+        now = _digests(found)
+        kept = {name for name in digests if now.get(name) == digests[name]}
+        counts["keys kept"] += len(kept)
+        counts["keys changed"] += len(digests) - len(kept)
+        entries = [
+            (r, e) for name, (r, e) in zip(found.names, found.entries, strict=True) if name in kept
+        ]
+        origins = [o for name, o in zip(found.names, found.origins, strict=True) if name in kept]
+        same = _numbers(dataclasses.replace(found, entries=tuple(entries), origins=tuple(origins)))
+        wrong = [name for name in kept if same[name] != numbers[name]]
+        counts["wrongly kept"] += len(wrong)
+        assert not wrong, f"{wrong} keep their keys, but not their numbers:\n{text}"
+    return counts
+
+
+@pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.long)])
+def test_no_mutant_of_a_plugin_keeps_a_key_and_changes_a_number(plugin: Write, every: int) -> None:
+    with seeded_globally(0):
+        counts = _survey(plugin(), _mutants(FILE, every))
+    assert counts["loaded"] > 300 / every
+    assert counts["keys kept"] > counts["loaded"], "most changes leave most entries alone"
+    assert counts["keys changed"] > counts["loaded"] / 2
