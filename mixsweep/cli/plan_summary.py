@@ -67,6 +67,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     to_run = Counter(pending.run.arm for pending in planned.pending)
     summary = {
         "study": study.name,
+        "plugins": study.plugins,
         "runs": len(results),
         "stored": len(planned.finished),
         "to_run": len(planned.pending),
@@ -264,6 +265,7 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
                 f"name      {code} stands for {printable(text)}"
                 for code, text in summary["codes"].items()
             ),
+            *(f"code      {file} is run: the study file names it" for file in summary["plugins"]),
             *(f"data      {remark}" for remark in summary["remarks"]),
             *(f"claim     {line}" for line in summary["claims_decide"]),
         ]

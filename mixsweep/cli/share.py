@@ -2,6 +2,7 @@
 
 import dataclasses
 import getpass
+import shlex
 import socket
 import tempfile
 from pathlib import Path
@@ -12,8 +13,8 @@ from mixsweep.cli.options import (
     LocalPath,
     force_option,
     home_option,
-    loading_option,
     on_study,
+    plugin_option,
     store_option,
 )
 from mixsweep.cli.recorded_line import command_line
@@ -80,8 +81,8 @@ def share(request: Request, out: Path | None, force: bool) -> int:
 @click.argument("file", type=LocalPath(dir_okay=False, exists=True))
 @home_option
 @store_option
-@loading_option
-def add(file: Path, home: Path, store_url: str | None) -> int:
+@plugin_option
+def add(file: Path, home: Path, store_url: str | None, plugins: tuple[str, ...]) -> int:
     """Add a study from a file of `mixsweep share` to this home; existing results are not changed.
 
     The whole file is checked before anything is written. Reports and `mixsweep status` say which
@@ -109,10 +110,12 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
     )
     for key in added.other:
         click.echo(f"stage {key}: this store has other records, which are kept", err=True)
-    _say_plugins(launch)
     # Not the recorded options: the file is another's, and this line is copied into a shell.
-    plugins = " --plugin FILE" if launch.plugins else ""
-    click.echo(f"next      {program()} report {study.name} {place.options}{plugins}", err=True)
+    given = "".join(f" --plugin {shlex.quote(file)}" for file in plugins)
+    if not given:
+        _say_plugins(launch)
+        given = " --plugin FILE" if launch.plugins else ""
+    click.echo(f"next      {program()} report {study.name} {place.options}{given}", err=True)
     return SOME_FAILED if added.other else DONE
 
 

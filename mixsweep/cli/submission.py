@@ -67,7 +67,8 @@ def submit(  # noqa: PLR0913  each is an option
     try:
         named = [] if file is None else _named_files(request, file.parent)
         plugins = [local_path(plugin) for plugin in request.plugins]
-        own = [] if file is None else [file]
+        beside = [] if file is None else [file.parent / name for name in request.study.plugins]
+        own = [] if file is None else [file, *beside]
         upload = Upload.of([*own, *plugins, *named], folder=file.parent if file else Path())
     except UploadError as error:
         raise RefusedError(str(error)) from error

@@ -102,10 +102,12 @@ def load(source: Source) -> Plugin:
     _take_out(before)
     try:
         _register(plugin)
-    except (UnreadableFieldError, CatalogueError) as error:
+    except Exception as error:
         if before is not None:
             add_all(before.entries, before.origins)
-        raise PluginError(f"plugin {source.name}: {error}") from error
+        is_explained = isinstance(error, UnreadableFieldError | CatalogueError)
+        what = f" {error}" if is_explained else f" fails{what_happened(error, source.place)}"
+        raise PluginError(f"plugin {source.name}:{what}") from error
     _loaded[source.place] = plugin
     return plugin
 
@@ -157,7 +159,7 @@ def _register(plugin: Plugin) -> None:
     try:
         check_fields(plugin.entries)
         require_own_metrics(entry for _, entry in plugin.entries if isinstance(entry, type))
-    except (UnreadableFieldError, CatalogueError):
+    except Exception:
         _take_out(plugin)
         raise
 

@@ -90,7 +90,8 @@ def trial_of(
         is_list = is_list or not _is_choice(path)
         views = getattr(member, "views", None)
         given = {path: (member,) if is_list else member}
-        base = with_values(built(TrainConfig, BASE), values)
+        law = {"mix.law": "erm"} if getattr(member, "must_not_mix", False) else {}
+        base = with_values(built(TrainConfig, BASE), {**law, **values})
         return with_values(base, given | ({"data.views": views} if views else {}))
 
     return Trial(

@@ -98,8 +98,11 @@ class Trial:
         """Yield each field with pairs of configurations that differ in it alone."""
         for path, leaf in leaves(type(self.of)).items():
             one_kind = len(leaf.part.options) == 1 and not leaf.part.is_optional
-            if not (one_kind or self.is_left_out(path)):
-                yield path, list(self._pairs(path))
+            if one_kind or self.is_left_out(path):
+                continue
+            found = list(self._pairs(path))
+            if found or len(set(map(repr, values(leaf.part.hint)))) > 1:
+                yield path, found
 
     def _pairs(self, path: str) -> Iterator[Pair]:
         for base in self._bases(path):

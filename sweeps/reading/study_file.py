@@ -9,6 +9,7 @@ from typing import Any
 
 from mixup_core.addresses import local_path, store_address
 from mixup_core.plugins.installed import load_installed
+from mixup_core.plugins.loading import use
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.named_words import words_of
@@ -33,7 +34,7 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
 
     Args:
         document: A mapping with the keys of a study file. Relative paths of image folders start
-            from the working directory.
+            from the working directory. Its `plugins` are not loaded; call `mixsweep.plugins.use`.
         overrides: `PATH=VALUE` texts, such as `seeds=6`, that are set before the mapping is
             checked.
 
@@ -65,7 +66,7 @@ def load_study(
 
     Raises:
         StudyError: If the file, an override or the study is invalid.
-        PluginError: If an installed plugin that the study names cannot be loaded.
+        PluginError: If a plugin that the study names cannot be loaded.
         StoreError: If the store cannot be read.
     """
     store = None if store_url is None else Store(store_url)
@@ -75,7 +76,7 @@ def load_study(
         if launch is not None:
             return study_of_launch(launch, reference, known, overrides)
     content, name, folder = _content_of(reference, store)
-    return _study(content, name, folder, overrides, known)
+    return _study(content, name, folder, overrides, known, has_plugins=True)
 
 
 def study_of_launch(
@@ -105,7 +106,11 @@ def study_of_launch(
             f"{name}: this study was launched with {' '.join(launch.plugins)}; add this option "
             "(in Python: mixsweep.plugins.use(FILE))"
         )
-        raise StudyError((*error.faults, told)) from None
+        raise StudyError((told, error.faults[0].partition("; ")[0][:_MOST_OF_FAULT])) from None
+
+
+_MOST_OF_FAULT = 150
+"""Characters of the first fault that are shown after the plugin that is missing."""
 
 
 def _study(  # noqa: PLR0913  what a study is read from
@@ -117,9 +122,12 @@ def _study(  # noqa: PLR0913  what a study is read from
     *,
     only_known: bool = False,
     has_lines: bool = True,
+    has_plugins: bool = False,
 ) -> Study:
     document = read_yaml(content, lambda line: Place(source=name, line=line if has_lines else None))
     if isinstance(document.value, dict):
+        if has_plugins:
+            _load_plugins(document.value.get("plugins"), name, folder)
         load_installed(words_of(document.value, overrides))
         for text in overrides:
             override(document, text)
@@ -128,6 +136,27 @@ def _study(  # noqa: PLR0913  what a study is read from
         faults = sorted(document.faults, key=lambda fault: fault.place.line or math.inf)
         raise StudyError(tuple(dict.fromkeys(map(str, faults))))
     return study
+
+
+def _load_plugins(files: object, name: str, folder: Path) -> None:
+    """Load the plugin files that a study file names.
+
+    Raises:
+        StudyError: If one is not in the folder of the study file or below it.
+        PluginError: If one cannot be loaded.
+    """
+    for file in files if isinstance(files, list) else ():
+        if not isinstance(file, str):
+            continue  # the reader reports it
+        place = folder / file
+        if not place.resolve().is_relative_to(folder.resolve()):
+            raise StudyError(
+                [
+                    f"{name}: plugins: {file} is outside of the folder of the study file; move it "
+                    "there, or leave it out and add --plugin FILE to each command"
+                ]
+            )
+        use(place)
 
 
 def _is_file(reference: str) -> bool:

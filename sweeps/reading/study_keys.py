@@ -142,6 +142,10 @@ class StudyKeys(Checked):
     """The problem: the kind of data, model and training that the runs use."""
     description: PlainText = ""
     """The research question of the study, in a sentence or two."""
+    plugins: tuple[PlainText, ...] = ()
+    """Python files beside the study file, or in folders below it, that add models, laws, ... They
+    are run when the study is read from its file, but not if it is read by name or from an archive.
+    """
     base: object
     """The configuration that all arms start from; fields that are not set have their documented
     default."""

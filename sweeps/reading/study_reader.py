@@ -152,6 +152,7 @@ class StudyReader:
             budget=keys.budget or Budget(),
             until=keys.seeds if isinstance(keys.seeds, UntilDecided) else None,
             folder=str(self._folder),
+            plugins=keys.plugins,
             codes=self._codes,
         )
 

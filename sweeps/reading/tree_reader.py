@@ -199,13 +199,16 @@ class TreeReader:
             return {path: refused for path in leaves if path.startswith(prefix)}
         settings: dict[str, Setting] = {}
         for key, part in value.items():
-            path, head, here = f"{prefix}{key}", f"{prefix}{key.partition('.')[0]}", (*at, key)
-            if "." not in key and path in self.paths.groups:
-                settings |= self.nested(self._by_name(part, path), here, f"{path}.")
-            elif path in leaves and ("." not in key or head in self.paths.choices):
-                settings[path] = self.setting(path, part, here)
+            path, here, found = f"{prefix}{key}", (*at, key), dict[str, Setting]()
+            if path in self.paths.groups:
+                found = self.nested(self._by_name(part, path), here, f"{path}.")
+            elif path in leaves:
+                found[path] = self.setting(path, part, here)
             else:
                 self._report_unknown(key, prefix, here)
+            for twice in found.keys() & settings.keys():
+                self.report(here, f"{twice} is given twice")
+            settings |= found
         return settings
 
     def _by_name(self, value: Any, path: str) -> Any:
@@ -280,9 +283,6 @@ class TreeReader:
         path, leaves = f"{prefix}{key}", self.paths.leaves
         if path in self.paths.reserved:
             self.report(at, f"{key!r} {self.paths.reserved[path]}")
-        elif path in leaves or path in self.paths.groups:
-            nested = path.replace(".", ": {", 1)
-            self.report(at, f"unknown key {key!r}; write it as nested keys, {nested}: ...}}")
         else:
             inside = [name.removeprefix(prefix) for name in leaves if name.startswith(prefix)]
             siblings = dict.fromkeys(name.partition(".")[0] for name in inside)

@@ -99,6 +99,8 @@ class Study:
     """Arms that the search added: first its points, then the arms of its confirmation."""
     folder: str = field(default="", compare=False)
     """Folder that relative paths of the study file start from."""
+    plugins: tuple[str, ...] = field(default=(), compare=False)
+    """Plugin files that the study file names, relative to its folder."""
     codes: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Grid values that arm names show as a code (long or non-ASCII texts), by code."""
     outside: Mapping[str, Config] = field(default_factory=dict)

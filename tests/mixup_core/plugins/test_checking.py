@@ -147,6 +147,21 @@ def _broken(file: object) -> dict[str, str]:
     return {found.contract: found.broken for found in check_plugin(use(str(file))) if found.broken}
 
 
+ADAPTIVE = """
+@value
+class Adaptive(Objective):
+    tag = "adaptive"
+    must_not_mix = True
+    scale: Share = 1.0
+    def on(self, batch, student, loss, teacher):
+        return Minimised(loss=(1 + self.scale) * batch.losses(student(batch.mixed), loss).mean())
+"""
+
+
+def test_an_objective_that_must_not_mix_is_checked_without_mixing(plugin: Write) -> None:
+    assert not _broken(plugin("from mixsweep.plugins import Share", ADAPTIVE))
+
+
 def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
     half = HALF.format(images="(own + beside) / 2", weight="0.5")
     late = LATE.format(late="self")

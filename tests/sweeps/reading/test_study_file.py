@@ -112,9 +112,8 @@ BAD: dict[str, tuple[str | bytes, str]] = {
                     "eval_every?)"),
     "unknown inner key": (base("optimizer: {learning: 1}"),
                           "2: base.optimizer.learning: unknown key *"),
-    "dotted key in base": (base("mix.law: erm"),
-                           "2: base.mix.law: unknown key 'mix.law'; write it as nested keys, mix: "
-                           "{law: ...}"),
+    "twice in base": (base("mix: {law: erm}, mix.law: midpoint"),
+                      "2: base.mix.law: mix.law is given twice"),
     "seed in base": (base("seed: 1"),
                      "2: base.seed: 'seed' cannot be set in a study file; give `seeds`"),
     "digest in base": (base("data: {digest: a}"),

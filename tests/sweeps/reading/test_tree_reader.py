@@ -66,7 +66,7 @@ def test_every_problem_of_a_section_is_reported_at_its_line() -> None:
         "s.yaml:9: visits[0].day: expected an integer, got 1.5",
         "s.yaml:10: visits[1]: missing key 'day'",
         "s.yaml:11: label: 'label' is not set in a study file",
-        "s.yaml:12: bed.width: unknown key 'bed.width'; write it as nested keys, bed: {width: ...}",
+        "s.yaml:12: bed.width: bed.width is given twice",
     ]
 
 

@@ -1,0 +1,118 @@
+"""Inline code of the pages: paths of fields, settings and commands that exist."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from mixsweep.cli.main import commands
+from mixup_core.config.building import parsed
+from mixup_core.config.parts import leaves, places
+from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.images.config import TrainConfig
+from mixup_core.plugins.loading import use
+from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.rules import RuleError
+from tests.docs.test_documentation import PAGES
+from tests.plugin_files import Write
+
+INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+PATH = re.compile(r"[a-z_]+(?:\.[a-z_][a-z0-9_-]*)+")
+OF_FILES = {
+    "py",
+    "md",
+    "yaml",
+    "yml",
+    "csv",
+    "json",
+    "txt",
+    "toml",
+    "db",
+    "html",
+    "lock",
+    "npz",
+    "tex",
+}
+"""Endings of file names, which look like paths of fields."""
+
+
+def _name(page: Path) -> str:
+    return page.stem
+
+
+def _inline(page: Path) -> Iterator[str]:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    yield from dict.fromkeys(INLINE.findall(text.replace("\n", " ")))
+
+
+def _roots(known: set[str]) -> set[str]:
+    return {path.partition(".")[0] for path in known if "." in path}
+
+
+def _known() -> set[str]:
+    """Return all paths of fields, and of the groups of fields above them."""
+    found = set[str]()
+    for name in PROBLEMS:
+        for path in places(problem_named(name).config):
+            words = path.split(".")
+            found |= {".".join(words[: count + 1]) for count in range(len(words))}
+    return found
+
+
+def _load_blocks(page: Path, plugin: Write) -> None:
+    """Load the plugins that the page defines, so that their fields are known."""
+    text = page.read_text()
+    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.M)):
+        if "@dataclass" in block and "from mixsweep.plugins import" in block:
+            file = plugin(name=f"block{number}.py")
+            file.write_text(block)
+            use(file)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_path_in_a_page_names_a_field(page: Path, plugin: Write) -> None:
+    _load_blocks(page, plugin)
+    known = _known()
+    roots = _roots(known)
+    wrong = []
+    for text in _inline(page):
+        path = text.partition(":")[0].partition("=")[0].removeprefix("base.").removesuffix(".*")
+        is_path = PATH.fullmatch(path) and path.partition(".")[0] in roots
+        if is_path and path.rpartition(".")[2] not in OF_FILES and path not in known:
+            wrong.append(path)
+    assert not wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_command_in_a_page_exists_with_its_options(page: Path) -> None:
+    wrong = []
+    for text in _inline(page):
+        words = text.split()
+        if words[:1] != ["mixsweep"] or len(words) < 2 or not re.fullmatch("[a-z]+", words[1]):
+            continue
+        command: click.Command | None = commands.commands.get(words[1])
+        if isinstance(command, click.Group) and len(words) > 2:
+            command = command.commands.get(words[2])
+        known = {name for each in command.params for name in each.opts} if command else set()
+        given = {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"}
+        if command is None or given - known:
+            wrong.append(text)
+    assert not wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_setting_in_a_page_has_a_value_of_its_field(page: Path, plugin: Write) -> None:
+    _load_blocks(page, plugin)
+    known, wrong = leaves(TrainConfig), []
+    for text in _inline(page):
+        path, _, written = text.removeprefix("base.").partition(": ")
+        if path not in known or not written or "..." in text or re.search(r"\b[A-Z]{2,}\b", text):
+            continue
+        try:
+            parsed(known[path].part.hint, yaml.safe_load(written))
+        except (yaml.YAMLError, SpellingError, RuleError) as error:
+            wrong.append(f"{text}: {error}")
+    assert not wrong

@@ -1,0 +1,91 @@
+"""Plugins that a study file names: loaded from its folder, and only if the file itself is read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mixup_core.plugins import loading
+from mixup_core.problem import KnownData
+from sweeps.reading.study_file import StudyError, load_study, study_of, study_of_launch
+from sweeps.state.ledger import Launch
+from tests.plugin_files import DOTS, MARGIN, STUDY, TINY, Write
+
+NAMED = f"plugins: [parts/tiny.py]\n{STUDY}"
+
+
+@pytest.fixture
+def study(plugin: Write, tmp_path: Path) -> Path:
+    (tmp_path / "parts").mkdir()
+    plugin(TINY, MARGIN, DOTS).rename(tmp_path / "parts" / "tiny.py")
+    file = tmp_path / "dots.yaml"
+    file.write_text(NAMED)
+    return file
+
+
+def _launch(study: Path) -> Launch:
+    return Launch.of(load_study(str(study)), "mixsweep run dots.yaml")
+
+
+def _unloaded() -> None:
+    for place, plugin in list(loading._loaded.items()):
+        loading._take_out(plugin)
+        del loading._loaded[place]
+
+
+def _known(study: str) -> KnownData:
+    raise AssertionError(study)
+
+
+def test_a_study_file_loads_the_plugins_beside_it(study: Path, tmp_path: Path) -> None:
+    read = load_study(str(study), ["seeds=1"])
+    assert read.plugins == ("parts/tiny.py",)
+    assert [arm.model.name for arm in read.arms.values()] == ["tiny", "tiny"]  # type: ignore[attr-defined]
+    loading.use(tmp_path / "parts" / "tiny.py")
+    study.write_text(STUDY)
+    assert [run.key for run in load_study(str(study), ["seeds=1"]).runs()] == [
+        run.key for run in read.runs()
+    ], "keys do not depend on how a plugin is loaded"
+
+
+@pytest.mark.parametrize("place", ["../tiny.py", "/tmp/tiny.py", "parts/../../tiny.py", "link.py"])
+def test_a_plugin_outside_of_the_folder_of_the_study_is_refused(
+    study: Path, tmp_path: Path, place: str
+) -> None:
+    (tmp_path.parent / "tiny.py").write_text("raise SystemExit(9)")
+    (tmp_path / "link.py").symlink_to(tmp_path.parent / "tiny.py")
+    study.write_text(NAMED.replace("parts/tiny.py", place))
+    with pytest.raises(StudyError, match="is outside of the folder of the study file; move it"):
+        load_study(str(study))
+
+
+@pytest.mark.parametrize("written", ["tiny.py", "{a: tiny.py}", "[7]"])
+def test_plugins_must_be_a_list_of_files(study: Path, written: str) -> None:
+    study.write_text(NAMED.replace("[parts/tiny.py]", written))
+    with pytest.raises(StudyError, match=r"dots\.yaml:1: plugins"):
+        load_study(str(study))
+
+
+def test_a_mapping_and_the_record_of_a_launch_run_no_code_and_name_the_file(study: Path) -> None:
+    launch, document = _launch(study), yaml.safe_load(NAMED)
+    file = study.parent / "parts" / "tiny.py"
+    assert launch.plugins == (f"--plugin {file}",)
+    _unloaded()
+    file.write_text("raise SystemExit(9)")
+    with pytest.raises(StudyError, match="expected one of"):
+        study_of(document)
+    with pytest.raises(StudyError) as caught:
+        study_of_launch(launch, "dots", _known)
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f"dots: this study was launched with --plugin {file}; add this option")
+    assert second.startswith("dots:")
+    assert len(second) <= 150
+
+
+@pytest.mark.parametrize("base", [{"mix.law": {"beta": 0.5}}, {"mix": {"law": {"beta": 0.5}}}])
+def test_base_takes_dotted_paths_as_arms_do(base: dict[str, Any]) -> None:
+    usual = {"model": {"name": "mlp"}, "epochs": 1, "batch_size": 8}
+    read = study_of({"study": "x", "base": {**usual, **base}, "seeds": 1})
+    (config,) = read.arms.values()
+    assert config.mix.law.alpha == 0.5  # type: ignore[attr-defined]
