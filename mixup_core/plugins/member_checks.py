@@ -24,6 +24,7 @@ from mixup_core.images.mixers import Mixer
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
+from mixup_core.images.run_settings import Planned
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
@@ -262,7 +263,8 @@ def _declared(trial: Trial) -> str:
     names = {name for record, _ in trial.trained() for name in record.metrics}
     absent = sorted(set(trial.metrics) - names)
     if isinstance(member, Probe):
-        absent = [name for name in absent if not member.lacks(trial.config, name)]
+        last = Planned(config=trial.config, epoch=trial.config.epochs - 1, info=INFO)
+        absent = [name for name in absent if not member.lacks(last, name)]
     # The run of these checks has neither validation images nor averaged weights.
     absent = [n for n in absent if not (n.startswith("val/") or n.endswith("_averaged"))]
     if absent:
