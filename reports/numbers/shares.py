@@ -94,7 +94,8 @@ def share_limits(
             many = float(special.ndtri(1 - tail))
         else:
             many = float(special.stdtrit(effective - 1, 1 - tail))
-        seeds = n * share * (1 - share) * (width / sd) ** 2 * (many / few) ** 2
+        spread = min(1e150, width / sd)  # its square must not overflow
+        seeds = n * share * (1 - share) * spread**2 * (many / few) ** 2
         effective = min(_MOST_EFFECTIVE if measure.size is None else effective, seeds)
     found = share * effective
     low = float(special.betaincinv(found, effective - found + 1, tail)) if found > 0 else 0.0

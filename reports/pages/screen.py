@@ -281,12 +281,14 @@ def _attention(table: Table) -> list[str]:
     """Return the lines on warnings of the caption and on missing runs."""
     sentences = table.caption.replace("WARNING", "\0WARNING").split("\0")[1:]
     texts = [sentence.partition(". ")[0].rstrip(".") + "." for sentence in sentences]
+    if table.selection.winner is not None:
+        texts.append(table.selection.brief)
     kinds: dict[str, int] = {}
     for run in table.unfinished:
         kinds[run.outcome] = kinds.get(run.outcome, 0) + 1
     if kinds:
         counts = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
-        texts.append(f"Not in the table: {counts} of the runs.")
+        texts.append(f"Not in the table: {len(table.unfinished)} runs ({counts}).")
     if any("oracle" in row.tags for row in table.printed):
         texts.append("[oracle]: trained on the test images, so only an optimistic bound.")
     return [line for text in texts for line in _wrapped(text)]

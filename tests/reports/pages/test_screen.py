@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mixup_core.records import EpochRecord
@@ -140,6 +140,7 @@ errors = st.floats(0, 1)
 
 
 @settings(max_examples=60, deadline=None)
+@example(values=[0.0, 2e-235, *[0.0] * 13], seeds=2, pairs=[])
 @given(
     values=st.lists(errors | st.sampled_from([0.1, 0.2]) | st.none(), min_size=15, max_size=15),
     seeds=st.integers(1, 5),
@@ -184,3 +185,11 @@ def test_a_study_with_many_arms_and_long_names_fits() -> None:
     assert_fits(text)
     assert "more arms in the report" in text
     assert "of 60 arms)" in text
+
+
+def test_missing_runs_and_warnings_are_on_the_screen() -> None:
+    study = make_study(seeds=(0, 1))
+    results = tuple(finish(run) for run in study.runs())[:-1]
+    text = screen(study, tabulate(study, results), ())
+    assert "WARNING, two seeds" in text
+    assert "Not in the table: 1 runs (1 missing)." in text

@@ -148,6 +148,7 @@ def test_the_report_of_a_search_begins_with_the_confirmation(
     assert report.table.header[-1] == "points tried"
     assert [cells[-1] for cells in report.table.cells] == ["1", "1", "4"]
     assert "Selection rule val-mean" in report.table.caption
+    assert "The selected point 1 is the best of 4 points tried" in report.screen
     written = {path.relative_to(tmp_path / "r").as_posix() for path in report.files}
     assert {"points.csv", "points.md", "confirmed.csv", "figures/search_map.svg"} <= written
     assert "Best points" in (tmp_path / "r" / "report.html").read_text()
