@@ -1,6 +1,6 @@
 """A study of photos in a folder, and a process that knows nothing of them yet."""
 
-from mixup_core.images import needs
+from mixup_core.images import image_data
 
 STUDY = """
 study: signs
@@ -18,5 +18,5 @@ seeds: 2
 
 def forget() -> None:
     """Empty the caches of the facts of folders, as in a new process."""
-    needs._KNOWN.clear()
-    needs._scanned.cache_clear()
+    image_data._KNOWN.clear()
+    image_data._scanned.cache_clear()
