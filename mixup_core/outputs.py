@@ -16,7 +16,7 @@ _KINDS = {
 
 
 class OutputError(Exception):
-    """Error: a file to write would replace something else. The message names it."""
+    """Error: a file to write would replace a file that is not ours. The message names it."""
 
 
 def require_free(path: Path) -> bool:

@@ -60,7 +60,7 @@ class SearchLostError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LaunchOptions:
-    """How a launch trains the runs of its study."""
+    """Options of a launch for training the runs of its study."""
 
     engine: Literal["ray", "inline"] = "ray"
     """`ray` distributes runs; `inline` trains one after another in this process, without Ray."""
@@ -73,9 +73,9 @@ class LaunchOptions:
     until: float | None = None
     """Seconds after which no run may be in training; only with the inline engine."""
     keep_final_states: bool = False
-    """If True, the weights of finished runs are kept."""
+    """True if the weights of finished runs are kept."""
     again: bool = False
-    """If True, diverged runs are trained again."""
+    """True if diverged runs are trained again."""
     device: Literal["cpu"] | None = None
     """`cpu` computes on the CPU although GPUs are reserved; used to test placements."""
 
@@ -95,7 +95,7 @@ class LaunchOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launched:
-    """What a launch leaves: the results of the study and its report."""
+    """Output of a launch: the results of the study and its report."""
 
     request: Request
     """The study, with the points and seeds that were added during the launch."""

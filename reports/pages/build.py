@@ -71,7 +71,7 @@ class Report:
 
     table: Table
     screen: str
-    """What the study found, on one screen: sentences, main table, caption and warnings."""
+    """The results of the study on one screen: sentences, main table, caption and warnings."""
     markdown: str
     """The conclusion, then the verdicts, main table and short tables, as Markdown."""
     folder: Path

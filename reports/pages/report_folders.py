@@ -78,7 +78,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Room:
-    """What must happen to earlier reports of a study when a new one is written to its folder."""
+    """Changes to earlier reports of a study that a new one in its folder needs."""
 
     folder: Path
     moved: Standing | None = None

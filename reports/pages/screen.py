@@ -34,8 +34,8 @@ _MOST_SENTENCES, _MOST_LINES, _MOST_ARMS, _MOST_NAMED, _LONGEST_ARM = 6, 9, 12, 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """What the runs say about one comparison: a claim, or an arm and the baseline."""
+class ComparisonResult:
+    """The result of one comparison: a claim, or an arm and the baseline."""
 
     sentence: str
     kind: str
@@ -49,8 +49,10 @@ class Finding:
     """The claim and its verdict, as text of a cell."""
 
 
-def findings(study: Study, table: Table, verdicts: Sequence[Verdict]) -> tuple[Finding, ...]:
-    """Return what the runs say about each claim, then about each arm of the table without one."""
+def findings(
+    study: Study, table: Table, verdicts: Sequence[Verdict]
+) -> tuple[ComparisonResult, ...]:
+    """Return the result for each claim, then for each arm of the table without one."""
     claimed: set[str | None] = {None}
     found = []
     for verdict in verdicts:
@@ -64,7 +66,7 @@ def findings(study: Study, table: Table, verdicts: Sequence[Verdict]) -> tuple[F
     return (*found, *(_of_row(table, row.arm, row.compared) for row in rows))
 
 
-def conclusion(found: Sequence[Finding]) -> tuple[str, ...]:
+def conclusion(found: Sequence[ComparisonResult]) -> tuple[str, ...]:
     """Return the findings as a few sentences: decided claims first, many arms in one sentence."""
     claims = [finding for finding in found if finding.claim]
     rows = [finding for finding in found if not finding.claim]
@@ -101,7 +103,7 @@ def screen(study: Study, table: Table, verdicts: Sequence[Verdict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _of_claim(study: Study, table: Table, verdict: Verdict) -> Finding:
+def _of_claim(study: Study, table: Table, verdict: Verdict) -> ComparisonResult:
     claim, kind = verdict.claim, str(verdict.verdict)
     shown, that = study.problem.metric(claim.that.metric), claim.that
     compared, (value, _) = spell_compared(study, claim), spell_numbers(study, verdict)
@@ -110,7 +112,7 @@ def _of_claim(study: Study, table: Table, verdict: Verdict) -> Finding:
     sides = that.left, that.right
     is_usual = that.readout in (None, study.readout) and that.times == 1 and not that.together
     if not is_usual or not all(isinstance(side, str) for side in sides):
-        return Finding(sentence=upper_first(sentence), kind=kind, claim=kind)
+        return ComparisonResult(sentence=upper_first(sentence), kind=kind, claim=kind)
     left, right = map(str, sides)
     arm = _row_of(table, that.metric, (left, right))
     is_plain = that.margin is None and that.relation in ("less", "greater")
@@ -130,7 +132,7 @@ def _of_claim(study: Study, table: Table, verdict: Verdict) -> Finding:
             sentence += f"{finds or f': the difference is {value}'}."
     sign = 1 if table.equal.get(left) == arm else -1
     relation = compared.partition(": ")[2]
-    return Finding(
+    return ComparisonResult(
         sentence=upper_first(sentence),
         kind=kind,
         arm=arm,
@@ -149,7 +151,7 @@ def _row_of(table: Table, metric: str, sides: tuple[str, str]) -> str | None:
     return arm if any(row.arm == arm for row in table.printed) else None
 
 
-def _of_row(table: Table, arm: str, member: Member | None) -> Finding:
+def _of_row(table: Table, arm: str, member: Member | None) -> ComparisonResult:
     shown = table.shown
     title = table.title_of(arm)
     against = f"{title} against {table.baseline}"
@@ -160,7 +162,7 @@ def _of_row(table: Table, arm: str, member: Member | None) -> Finding:
         sentence = f"{against} is not tested: the difference is {why}."
         if member is None:
             sentence = f"{against} is not compared."
-        return Finding(sentence=sentence, kind="untested", arm=arm, difference=difference)
+        return ComparisonResult(sentence=sentence, kind="untested", arm=arm, difference=difference)
     cell, value = spell_member(member, shown), member.comparison.difference
     if not member.is_told:
         finds = _finds(member, table.family.size, shown)
@@ -172,10 +174,12 @@ def _of_row(table: Table, arm: str, member: Member | None) -> Finding:
         interval = _positive(member.low, member.high, value, member.comparison.n, shown)
         than = f"{kind} for {title} than for {table.baseline}"
         sentence = f"{label} is {than}, by {amount}{interval}."
-    return Finding(sentence=sentence, kind=kind, arm=arm, difference=cell, p=spell_p(member.p))
+    return ComparisonResult(
+        sentence=sentence, kind=kind, arm=arm, difference=cell, p=spell_p(member.p)
+    )
 
 
-def _grouped(rows: Sequence[Finding]) -> Iterable[Finding]:
+def _grouped(rows: Sequence[ComparisonResult]) -> Iterable[ComparisonResult]:
     """Return one finding per decision for many arms: `lower: a, b, c and 4 more of 9 arms`."""
     by_kind: dict[str, list[str]] = {}
     for row in rows:
@@ -185,7 +189,7 @@ def _grouped(rows: Sequence[Finding]) -> Iterable[Finding]:
             names = ", ".join(arms[:_MOST_NAMED])
             more = f" and {len(arms) - _MOST_NAMED} more" if len(arms) > _MOST_NAMED else ""
             text = f"{_GROUPS[kind]}: {names}{more} ({len(arms)} of {len(rows)} arms)."
-            yield Finding(sentence=text, kind=kind)
+            yield ComparisonResult(sentence=text, kind=kind)
 
 
 _GROUPS: Mapping[str, str] = {
@@ -227,8 +231,8 @@ def _oriented(verdict: Verdict, shown: Metric, sign: int) -> str:
     return value + spell_interval(low, high, shown.scale, digits)
 
 
-def _grid(table: Table, found: Sequence[Finding]) -> list[list[str]]:
-    by_arm: dict[str, list[Finding]] = {}
+def _grid(table: Table, found: Sequence[ComparisonResult]) -> list[list[str]]:
+    by_arm: dict[str, list[ComparisonResult]] = {}
     for finding in found:
         if finding.arm is not None:
             by_arm.setdefault(finding.arm, []).append(finding)

@@ -38,14 +38,14 @@ OWNER_TAG = "mixsweep.store"
 of the store, or `HOME` if the database belongs to a single home."""
 HOME = "home"
 CONTENT_TAG = "content"
-"""Tag with a hash of what was written to a run, set last; empty while a run is in training."""
+"""Tag with a hash of the content of a run, set last; empty while a run is in training."""
 _LONGEST = {"run": 8000, "experiment": 5000, "param": 6000}
 """Largest number of characters that MLflow accepts in a tag or a param."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Entry:
-    """One run in MLflow that mixsweep has written, with what is known to be there."""
+    """One run in MLflow that mixsweep has written, with its known content."""
 
     run_id: str
     status: str

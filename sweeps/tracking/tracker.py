@@ -34,7 +34,7 @@ _MISTAKES = (AssertionError, AttributeError, LookupError, NameError, TypeError)
 _logger = logging.getLogger(__name__)
 
 _Item = tuple[str, str]
-"""What is to be written: `run` and its key, `arm` and its name, `report`, `model`, or `anew`; or
+"""Content to write: `run` and its key, `arm` and its name, `report`, `model`, or `anew`; or
 `load` and the name of a module to import."""
 
 

@@ -17,7 +17,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "asha.py"
 
 
 class Session:
-    """What Ray Tune gives to a trial: its last checkpoint, and a place for reports."""
+    """Input of a trial from Ray Tune: its last checkpoint, and a place for reports."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder

@@ -66,7 +66,7 @@ def test_a_finding_contains_no_path_of_this_machine(
 
 
 def test_soaks_and_benches_import_only_names_that_exist() -> None:
-    """They run for hours and by hand, so that a renamed name would be found late."""
+    """A soak runs for hours and by hand, so that a renamed name would be found late."""
     modules = [
         f"tests.{folder}.{file.stem}"
         for folder in ("soak", "bench")

@@ -7,7 +7,7 @@ from sweeps.study.added_arm import AddedArm, added_among, name_of_confirmation, 
 from tests.style.sources import CODE, ROOT, nodes_of
 
 PLACE = ROOT / "sweeps" / "study" / "added_arm.py"
-READER = ROOT / "reports" / "pages" / "shelf.py"
+READER = ROOT / "reports" / "pages" / "report_folders.py"
 """The module that reads arms from a stored file, which holds names alone."""
 PREFIXES = tuple(name.removesuffix("0") for name in (name_of_point(0), name_of_confirmation("0")))
 QUESTIONS = {"startswith", "removeprefix", "partition", "rpartition", "index", "find"}

@@ -44,7 +44,7 @@ class CrossEntropy(Checked):
 
     @property
     def lacks_floor(self) -> str | None:
-        """Why the infimum of the mean loss is unknown: smoothed labels; else None."""
+        """The reason why the infimum of the mean loss is unknown: smoothed labels; else None."""
         return "with label smoothing; set loss.smoothing: 0" if self.smoothing > 0 else None
 
     def floor(

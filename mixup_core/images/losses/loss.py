@@ -29,7 +29,7 @@ class Loss(Protocol):
 
     @property
     def lacks_floor(self) -> str | None:
-        """Why the infimum of the mean loss is unknown, and what to set; None if it is known."""
+        """The reason why the floor of the loss is unknown, and what to set; None if it is known."""
 
     def floor(
         self,

@@ -73,7 +73,7 @@ FORMULA = r"\w / \d+|\w\^\S+|\d/\S+|\^\(.*?\)|\(C.*?\)|\(\d C\)|[\d.]+ ln \d|the
 
 
 def problems(study: Study, claim: Claim) -> Iterator[str]:
-    """Yield what a sentence says that its test does not test."""
+    """Yield the parts of a sentence that its test does not test."""
     yield from unnamed_arms(study, claim)
     yield from unnamed_numbers(study, claim)
     yield from unread_times(study, claim)
@@ -146,7 +146,7 @@ def unread_times(study: Study, claim: Claim) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("name", "number"), CLAIMS)
-def test_a_sentence_says_what_is_tested(name: str, number: int) -> None:
+def test_a_sentence_is_tested_as_a_whole(name: str, number: int) -> None:
     study = bundled(name)
     claim = study.claims[number]
     assert list(problems(study, claim)) == [], f"{claim.says} {claim.that}"
@@ -162,7 +162,7 @@ def test_a_sentence_says_what_is_tested(name: str, number: int) -> None:
         ("teacher-filter", "The low filter has lower test error than CutMix", "CutMix"),
     ],
 )
-def test_a_sentence_that_says_something_else_is_found(name: str, says: str, wrong: str) -> None:
+def test_a_sentence_with_another_meaning_is_found(name: str, says: str, wrong: str) -> None:
     study = bundled(name)
     tested = {"rare-features": -1, "teacher-filter": 0, "over-training": -1, "mixup-e": -1}
     claim = replace(study.claims[tested.get(name, 0)], says=says)

@@ -62,7 +62,7 @@ def test_a_job_without_a_store_option_may_use_the_variable_of_the_head(
     )
 
 
-def test_a_folder_of_photos_beside_the_study_is_refused_with_what_to_do(
+def test_a_folder_of_photos_beside_the_study_is_refused_with_advice(
     launched: Path, tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
     del launched

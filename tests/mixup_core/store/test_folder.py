@@ -100,7 +100,7 @@ def test_has_and_size_find_only_files_and_links_to_files(folder: Folder) -> None
 
 
 @pytest.mark.parametrize("change", ["deleted", "moved"])
-def test_a_root_that_is_gone_is_not_created_again(folder: Folder, change: str) -> None:
+def test_a_deleted_root_is_not_created_again(folder: Folder, change: str) -> None:
     folder.write("a/file", b"1")
     (folder.root / "a" / "file").unlink()
     other = Folder(folder.root)

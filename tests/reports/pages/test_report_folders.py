@@ -397,7 +397,7 @@ def test_an_outdated_report_is_deleted_only_after_the_new_one_is_written(
     assert not outdated.exists()
 
 
-def test_a_report_records_the_plugins_of_each_arm_as_the_ledger_does(
+def test_a_report_and_the_ledger_record_the_same_plugins_of_each_arm(
     tmp_path: Path, plugin: Write
 ) -> None:
     loading.use(str(plugin(HALVING, name="halve.py")))

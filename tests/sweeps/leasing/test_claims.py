@@ -75,7 +75,7 @@ def test_the_claims_of_a_dead_driver_are_ignored_and_removed(store: Store, tmp_p
     assert list((tmp_path / "claims").iterdir()) == []
 
 
-def test_a_run_that_another_driver_trains_is_looked_at_again_after_an_interval(
+def test_a_run_that_another_driver_trains_is_checked_again_after_an_interval(
     store: Store,
 ) -> None:
     first, second = Driver(store, "a"), Driver(store, "b")

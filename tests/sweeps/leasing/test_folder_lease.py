@@ -364,7 +364,7 @@ def test_a_superseded_driver_does_not_write_the_record_of_its_successor(store: S
 
 
 @pytest.mark.parametrize("loss", ["deleted", "replaced", "moved"])
-def test_a_driver_whose_lock_file_is_gone_is_interrupted_and_stops(
+def test_a_driver_whose_lock_file_was_deleted_is_interrupted_and_stops(
     store: Store, loss: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()

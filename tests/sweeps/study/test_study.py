@@ -21,7 +21,7 @@ def study(**arms: TrainConfig) -> Study:
 
 
 def test_no_run_of_a_bundled_study_is_a_copy_of_its_teacher() -> None:
-    """They share the training images, but neither start nor batches nor mixing."""
+    """Both share the training images, but neither start nor batches nor mixing."""
     taught = 0
     for study in (load_study(name) for name in bundled_names()):
         keys = {run.key for run in study.runs()}

@@ -1,4 +1,4 @@
-"""What MLflow has of a study, against the results in the store; read by MLflow's client alone."""
+"""Runs of a study in MLflow, against the results in the store; read by MLflow's client alone."""
 
 import statistics
 from collections.abc import Callable
@@ -202,7 +202,7 @@ def test_a_run_whose_epochs_were_trained_again_is_written_anew(
     assert [row.timestamp for row in rows] == [facts.stored_at_ms for facts in later]
 
 
-def test_deleting_all_and_writing_again_repairs_what_others_changed(
+def test_deleting_all_and_writing_again_repairs_foreign_changes(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, 3, 3, 3, 3)
@@ -237,7 +237,7 @@ def test_an_arm_whose_store_lost_epochs_is_written_anew_with_its_runs(
 
 
 @pytest.mark.parametrize("seeds", [(0, 1, 2), (0,), (1,)])
-def test_an_arm_shows_the_mean_of_the_seeds_that_the_study_has(
+def test_an_arm_shows_the_mean_of_the_seeds_of_the_study(
     study: Study, home: Path, client: MlflowClient, seeds: tuple[int, ...]
 ) -> None:
     write(log_of(study, home), results_of(study, 3, 3, 3, 3))
@@ -343,7 +343,7 @@ def test_a_trained_network_is_logged_once_and_can_be_loaded(
         torch.testing.assert_close(loaded(images), trained.network.eval()(images))
 
 
-def test_two_stores_on_one_server_change_neither_each_others_runs_nor_those_of_strangers(
+def test_two_stores_on_one_server_change_neither_each_others_nor_foreign_runs(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, 3, 3, 3, 3)
