@@ -64,7 +64,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     ],
     "reports/numbers/effects.py": ["tests/reports/numbers/test_effects.py"],
     "reports/numbers/calibration.py": ["tests/reports/numbers/test_calibration.py"],
-    "mixup_core/images/networks.py": ["tests/mixup_core/images/test_models.py"],
+    "mixup_core/images/networks.py": ["tests/mixup_core/images/test_networks.py"],
     "mixup_core/images/trained.py": ["tests/mixup_core/images/test_trained.py"],
     "mixup_core/images/training.py": [
         "tests/mixup_core/images/test_training.py",
