@@ -1,14 +1,23 @@
 """Problem: a kind of run that a study can contain, and the parts that describe it."""
 
-from mixup_core.problem.axis import Axis, Series
-from mixup_core.problem.comparing import Comparing
-from mixup_core.problem.cost import Cost
 from mixup_core.problem.data_needs import DataNeeds, DataSet, KnownData
 from mixup_core.problem.errors import DataError, DivergedError, StateError
+from mixup_core.problem.facets import (
+    Axis,
+    Comparing,
+    Cost,
+    HeldOut,
+    Measuring,
+    Presentation,
+    Randomness,
+    Reading,
+    Searching,
+    Series,
+    Teacher,
+    Teaching,
+)
 from mixup_core.problem.keying import Keying
-from mixup_core.problem.measuring import Measuring
 from mixup_core.problem.metric import Metric
-from mixup_core.problem.presentation import Presentation
 from mixup_core.problem.problem import (
     DEFAULT_PROBLEM,
     PROBLEMS,
@@ -27,10 +36,6 @@ from mixup_core.problem.process import (
     Process,
     Seed,
 )
-from mixup_core.problem.randomness import Randomness
-from mixup_core.problem.reading import Reading
-from mixup_core.problem.searching import HeldOut, Searching
-from mixup_core.problem.teaching import Teacher, Teaching
 
 __all__ = [
     "DEFAULT_PROBLEM",

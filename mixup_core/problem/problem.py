@@ -9,19 +9,22 @@ from typing import Any
 
 from mixup_core.config.catalogue import CatalogueError, Origin, Register, note_origin
 from mixup_core.config.parts import places
-from mixup_core.problem.axis import Axis
-from mixup_core.problem.comparing import Comparing
-from mixup_core.problem.cost import Cost
 from mixup_core.problem.data_needs import DataNeeds
+from mixup_core.problem.facets import (
+    Axis,
+    Comparing,
+    Cost,
+    Measuring,
+    Presentation,
+    Randomness,
+    Reading,
+    Searching,
+    Teacher,
+    Teaching,
+)
 from mixup_core.problem.keying import Keying
-from mixup_core.problem.measuring import Measuring
 from mixup_core.problem.metric import Metric
-from mixup_core.problem.presentation import Presentation
 from mixup_core.problem.process import Config, Process
-from mixup_core.problem.randomness import Randomness
-from mixup_core.problem.reading import Reading
-from mixup_core.problem.searching import Searching
-from mixup_core.problem.teaching import Teacher, Teaching
 
 
 class _Problems(Register["str | Problem"]):
