@@ -79,7 +79,7 @@ def checks_of_member(
 def trial_of(
     kind: Any, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
 ) -> Trial:
-    """Return a configuration that uses a class, with what is varied in it."""
+    """Return a configuration that uses a class, with its varied part."""
     path = _place(kind)
     member = _first_valid(kind, [spelling] if spelling else spellings(kind))
     if isinstance(member, Guided):

@@ -31,7 +31,7 @@ _ROUNDING = 1e-6
 """Largest excess over a bound that counts as float32 rounding; relative if the bound is above 1."""
 
 Checks = Iterable[tuple[str, Callable[[], str | None]]]
-Pair = tuple[Any, Any]
+Change = tuple[Any, Any]
 
 
 class BrokenError(Exception):
@@ -94,7 +94,7 @@ class Trial:
         process = self.start(self.config if config is None else config)
         return [(record, process.to_bytes()) for record in process]
 
-    def pairs(self) -> Iterator[tuple[str, list[Pair]]]:
+    def pairs(self) -> Iterator[tuple[str, list[Change]]]:
         """Yield each field with pairs of configurations that differ in it alone."""
         for path, leaf in leaves(type(self.of)).items():
             one_kind = len(leaf.part.options) == 1 and not leaf.part.is_optional
@@ -104,7 +104,7 @@ class Trial:
             if found or len(set(map(repr, values(leaf.part.hint)))) > 1:
                 yield path, found
 
-    def _pairs(self, path: str) -> Iterator[Pair]:
+    def _pairs(self, path: str) -> Iterator[Change]:
         for base in self._bases(path):
             for other in _others(base, path):
                 with suppress(RuleError, SpellingError, KeyError):

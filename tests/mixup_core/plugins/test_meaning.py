@@ -247,9 +247,7 @@ def test_an_edit_changes_only_keys_of_entries_that_reach_it(plugin: Write) -> No
         ("class Root:\n    def __init_subclass__(cls): pass", "__init_subclass__"),
     ],
 )
-def test_any_edit_changes_all_keys_if_the_reached_code_cannot_be_told(
-    code: str, reason: str
-) -> None:
+def test_any_edit_changes_all_keys_if_the_reached_code_is_unknown(code: str, reason: str) -> None:
     one, other = (Meaning(f"{FILE}\n{code}\n{end}".encode()) for end in ("", "# a comment\n"))
     assert (
         one.untraceable == f"line {FILE.count(chr(10)) + 2 + code.count(chr(10))} uses `{reason}`"
@@ -324,7 +322,7 @@ def _mutants(text: str, every: int) -> Iterator[str]:
 
 
 def _survey(file: Path, mutants: Iterator[str]) -> dict[str, int]:
-    """Count mutants: those that load, and entries by what happened to their keys and numbers."""
+    """Count mutants: those that load, and entries by the changes of their keys and numbers."""
     file.write_text(FILE)
     before = use(file)
     digests, numbers = _digests(before), _numbers(before)

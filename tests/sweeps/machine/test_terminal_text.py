@@ -87,7 +87,7 @@ def test_text_is_wrapped_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
             return True
 
     size = os.terminal_size((40, 20))
-    monkeypatch.setattr(terminal_text.shutil, "get_terminal_size", lambda: size)
+    monkeypatch.setattr(terminal_text.shutil, "get_terminal_size", lambda *_, **__: size)
     text = "word " * 20
     assert fitted_text(text, io.StringIO()) == text
     assert max(map(len, fitted_text(text, _Terminal()).splitlines())) < 40

@@ -84,7 +84,7 @@ def test_a_mapping_and_the_record_of_a_launch_run_no_code_and_name_the_file(stud
 
 
 @pytest.mark.parametrize("base", [{"mix.law": {"beta": 0.5}}, {"mix": {"law": {"beta": 0.5}}}])
-def test_base_takes_dotted_paths_as_arms_do(base: dict[str, Any]) -> None:
+def test_base_and_arms_take_dotted_paths(base: dict[str, Any]) -> None:
     usual = {"model": {"name": "mlp"}, "epochs": 1, "batch_size": 8}
     read = study_of({"study": "x", "base": {**usual, **base}, "seeds": 1})
     (config,) = read.arms.values()

@@ -66,7 +66,7 @@ def test_a_narrow_headline_keeps_name_runs_and_remaining_time(width: int) -> Non
 
 def test_arms_that_do_not_fit_the_screen_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     size = os.terminal_size((80, 6))
-    monkeypatch.setattr("sweeps.running.console.shutil.get_terminal_size", lambda: size)
+    monkeypatch.setattr("sweeps.running.console.shutil.get_terminal_size", lambda *_, **__: size)
     board = _board()
     arms = {f"arm{number}": config for number, config in enumerate([board.study.arms["erm"]] * 20)}
     board.study = replace(board.study, arms=arms, baseline="arm0")
@@ -82,7 +82,7 @@ def test_arms_in_training_are_shown_even_if_other_arms_do_not_fit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     size = os.terminal_size((80, 8))
-    monkeypatch.setattr("sweeps.running.console.shutil.get_terminal_size", lambda: size)
+    monkeypatch.setattr("sweeps.running.console.shutil.get_terminal_size", lambda *_, **__: size)
     board = _board()
     base = board.study.arms["erm"]
     arms = {f"学習arm{number}": replace(base, batch_size=8 + number) for number in range(20)}
