@@ -340,8 +340,10 @@ def _train_epoch(  # noqa: PLR0913  no two arguments belong together
         for name, value in minimised.measured.items():
             measured[name].append(value)
         yield len(measured["loss"]) / num_steps
-    _require_weights(weights, draws, how, epoch)
-    is_made_by_plugin = any(map(is_of_plugin, (images.augmentation, how.operation, how.second)))
+    is_mixed_by_plugin = is_of_plugin(how.operation) or is_of_plugin(how.second)
+    is_made_by_plugin = is_mixed_by_plugin or is_of_plugin(images.augmentation)
+    if is_mixed_by_plugin:
+        _require_weights(weights, draws, how, epoch)
     try:
         means = _means(measured, draws.sizes, epoch, how.law, config.optimizer.lr)
     except DivergedError:
