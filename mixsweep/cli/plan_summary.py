@@ -67,7 +67,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     to_run = Counter(pending.run.arm for pending in planned.pending)
     summary = {
         "study": study.name,
-        "plugins": study.plugins,
+        "plugins": list(study.plugins),
         "runs": len(results),
         "stored": len(planned.finished),
         "to_run": len(planned.pending),

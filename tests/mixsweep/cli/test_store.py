@@ -326,7 +326,7 @@ def test_points_of_a_search_are_counted_for_the_search_if_its_history_is_readabl
         found, said = counts(*words, at=tmp_path / "other")
         assert found == [f"{len(arms)}/{len(arms)}", str(lost)]
         assert said.startswith(f"{study.name}: {lost} finished runs of its search are counted in")
-        assert "add --home or --optuna" in said
+        assert "set --home or MIXSWEEP_OPTUNA" in said
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "optuna.db").write_text("no database")
     said = mixsweep("list", "--store", store.url, home=tmp_path / "damaged")
