@@ -100,9 +100,11 @@ class Experiment:
             if VIEW_TAG not in found.tags:
                 raise _foreign(name)
             client.restore_experiment(found.experiment_id)
-        if found is not None and _has_moved(found, uri, artifact_location):
+        if found is not None and (
+            _has_moved(found, uri, artifact_location) or _is_early(client, found)
+        ):
             # MLflow has no call that changes where artifacts are: the study is written again.
-            client.rename_experiment(found.experiment_id, f"{name} ({found.experiment_id}, moved)")
+            client.rename_experiment(found.experiment_id, f"{name} ({found.experiment_id}, old)")
             client.delete_experiment(found.experiment_id)
             found = None
         if found is None:
@@ -240,6 +242,15 @@ def _has_moved(found: "MlflowExperiment", uri: str, artifact_location: str | Non
         return False
     beside = (Path(database).parent.resolve() / "artifacts").as_uri()
     return artifact_location == beside and found.artifact_location != beside
+
+
+def _is_early(client: "MlflowClient", found: "MlflowExperiment") -> bool:
+    """Return True if an experiment has only runs that mixsweep wrote before it marked its own."""
+    if VIEW_TAG in found.tags:
+        return False
+    tags = [run.data.tags for run in _runs(client, found.experiment_id)]
+    early = ("run_key" in of_run and OWNER_TAG not in of_run for of_run in tags)
+    return any(early) and all({"level", OWNER_TAG} & of_run.keys() for of_run in tags)
 
 
 def _runs(client: "MlflowClient", experiment_id: str) -> Iterator["MlflowRun"]:
