@@ -31,6 +31,9 @@ _MAX_DESCRIPTION = 200
 _MISTAKES = (AssertionError, AttributeError, LookupError, NameError, TypeError)
 """Errors that can only come from bugs in mixsweep, because MLflow wraps those of a server."""
 
+_QUEUES = _NEWS, _SUMMARIES, _FOUND, _FOUND_SUMMARIES = range(4)
+"""Queues in the order of their turns: results found in the store are many in a large study."""
+
 _logger = logging.getLogger(__name__)
 
 _Item = tuple[str, str]
@@ -69,8 +72,7 @@ class Tracker:
         self._report: tuple[Path, str] | None = None
         self._model: tuple[Run, bytes] | None = None
         self._changed = threading.Condition()
-        self._queues: tuple[OrderedDict[_Item, None], ...] = (OrderedDict(), OrderedDict())
-        """News of this launch; results found in the store, which are many in a large study."""
+        self._queues: list[OrderedDict[_Item, None]] = [OrderedDict() for _ in _QUEUES]
         self._is_busy = self._is_closing = self._is_over = False
         self._failing_from: float | None = None
         self._drops_all = False
@@ -92,7 +94,7 @@ class Tracker:
         if anew:
             self._post(("anew", ""))
         for result in results:
-            self._show(RunProgress.stored(result), queue=1)
+            self._show(RunProgress.stored(result), queue=_FOUND)
         if self._log is not None:
             self._thread.start()
 
@@ -129,7 +131,7 @@ class Tracker:
     def log_model(self, run: Run, state: bytes) -> None:
         """Queue the upload of the network of a finished run, from its stored training state."""
         self._model = run, state
-        self._post(("model", run.key), queue=1)  # after its run was written
+        self._post(("model", run.key), queue=_FOUND_SUMMARIES)  # after its run was written
 
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
         """Queue the import of a module in the tracker's thread, so that the launch need not wait.
@@ -139,7 +141,7 @@ class Tracker:
             at_once: If True, the module is imported before MLflow; if False, after the stored
                 results are written.
         """
-        self._post(("load", module), queue=0 if at_once else 1)
+        self._post(("load", module), queue=_NEWS if at_once else _FOUND_SUMMARIES)
 
     @property
     def num_waiting(self) -> int:
@@ -200,27 +202,27 @@ class Tracker:
         with self._changed:
             for queue in self._queues:
                 queue.clear()
-            self._queues[0].update(dict.fromkeys(items))
+            self._queues[_NEWS].update(dict.fromkeys(items))
             self._changed.notify_all()
 
-    def _show(self, progress: RunProgress, *, queue: int = 0) -> None:
+    def _show(self, progress: RunProgress, *, queue: int = _NEWS) -> None:
         run, known = progress.run, self._latest.get(progress.run.key)
         if progress == known:
             return
         self._latest[run.key] = progress
         self._post(("run", run.key), queue=queue)
         if known is None or (known.outcome, known.is_live) != (progress.outcome, progress.is_live):
-            self._post(("arm", run.arm), queue=queue)
+            self._post(("arm", run.arm), queue=queue + 1)
 
-    def _post(self, item: _Item, *, queue: int = 0) -> None:
+    def _post(self, item: _Item, *, queue: int = _NEWS) -> None:
         if self._log is None or self._is_over:
             return
         with self._changed:
-            is_news = item in self._queues[0]
-            self._queues[1].pop(item, None)
-            if item[0] == "arm":  # after its runs
-                self._queues[0].pop(item, None)
-            self._queues[0 if is_news else queue][item] = None
+            for index, waiting in enumerate(self._queues):
+                if item in waiting:
+                    queue = min(queue, index)
+                    del waiting[item]
+            self._queues[queue][item] = None
             self._changed.notify_all()
 
     def _finish(self, timeout: float, patience: float) -> bool:
@@ -356,8 +358,8 @@ class Tracker:
 
     def _fail(self, item: _Item, error: Exception) -> None:
         with self._changed:
-            self._queues[0][item] = None
-            self._queues[0].move_to_end(item, last=False)
+            self._queues[_NEWS][item] = None
+            self._queues[_NEWS].move_to_end(item, last=False)
             is_first = self._failing_from is None
             self._failing_from = self._failing_from or time.monotonic()
         if is_first:
