@@ -33,11 +33,7 @@ __all__ = ["Results", "load", "read_study", "run", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the functions of `mixsweep.api` at their first use: commands start without them.
-
-    Raises:
-        AttributeError: If the name is not public.
-    """
+    """Import the functions of `mixsweep.api` at their first use: commands start without them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from mixsweep import api

@@ -39,13 +39,7 @@ class Order:
 
 
 def launch_apart(order: Order) -> None:
-    """Launch a study in a new process and wait for its end; its messages go to `sys.stderr`.
-
-    Raises:
-        Exception: The error that ended the launch, such as `StudyBusyError`.
-        RefusedError: If the new process was ended by something else.
-        KeyboardInterrupt: If this process was interrupted, or the launch was.
-    """
+    """Launch a study in a new process and wait for its end; its messages go to `sys.stderr`."""
     reader, writer = os.pipe()
     command = [sys.executable, "-P", "-c", f"from {__name__} import main; main({writer})"]
     paths = dict.fromkeys([*filter(None, sys.path), str(Path(__file__).parents[1])])
@@ -81,11 +75,7 @@ def launch_apart(order: Order) -> None:
 
 
 def main(number: int) -> NoReturn:
-    """Run a launch in this process, which `launch_apart` has started.
-
-    Args:
-        number: File descriptor to which an error of the launch is written.
-    """
+    """Run a launch in this process, which `launch_apart` has started."""
     from mixsweep.cli.main import run_to_end
 
     os.set_inheritable(number, False)

@@ -61,18 +61,7 @@ class Request:
         plugins: Sequence[str] = (),
         command: str | None = None,
     ) -> Self:
-        """Read the study of a request.
-
-        Args:
-            study: Name or file of the study, the name of a launched study, or the study's keys.
-            overrides: Settings, each as `PATH=VALUE`.
-            home: Home folder, with the addresses.
-            plugins: Plugin files given for the study.
-            command: Command line to record; None for that of `mixsweep run`.
-
-        Raises:
-            StudyError: If the study is invalid.
-        """
+        """Read the study of a request."""
         if isinstance(study, Mapping):
             read = study_of(study, overrides)
             reference = read.name
@@ -116,10 +105,6 @@ class Request:
 
         These tell which search belongs to which home, if several homes share one database. The
         result is None if the database is in this home, because then no other home uses it.
-
-        Args:
-            is_writing: If True and the store has no id, a random id is written to it, which
-                distinguishes it from other stores.
         """
         if self.home.optuna is None:
             return None
@@ -153,9 +138,6 @@ class Request:
         """Return the command line of a `mixsweep` command for this request's study and addresses.
 
         An address with a password is written as a reference to its environment variable.
-
-        Args:
-            verb: The command, for example `report`.
         """
         line = [program(), verb, self.reference, *self.changes()]
         return f"{shlex.join(line)} {self.home.options}"
@@ -169,19 +151,12 @@ class Request:
         """Print a hint for each earlier launch of this study, in this store, with other settings.
 
         The hint has the number of runs that the launch has finished, and the settings that differ.
-
-        Args:
-            edits_alone: If True, consider only launches with another version of a plugin.
         """
         for sentence in stored_elsewhere(self.study, self.grown, self.store, edits_alone):
             click.echo(sentence, err=True)
 
     def require_store(self) -> None:
-        """Check that the store exists; if it does not, its address may be wrong.
-
-        Raises:
-            RefusedError: If the store does not exist.
-        """
+        """Check that the store exists; if it does not, its address may be wrong."""
         if self.store.is_absent:
             raise RefusedError(
                 f"{self.home.shown_store}: this store does not exist, so nothing of the study "
@@ -189,12 +164,7 @@ class Request:
             )
 
     def require_stored(self) -> None:
-        """Check that the store contains results of the study; if not, its address may be wrong.
-
-        Raises:
-            RefusedError: If the store has no epoch and no failure of the study's runs, and no
-                launch of the study with the present settings.
-        """
+        """Check that the store contains results of the study; if not, its address may be wrong."""
         self.require_store()
         if any(launch.settings == self.study.settings for launch in self._launches):
             return
@@ -264,13 +234,6 @@ def stored_elsewhere(
 
     A sentence has the number of runs that the launch has finished, and the settings that differ. A
     launch without a finished run is left out.
-
-    Args:
-        study: The study as its file defines it, with the present settings.
-        grown: The study with the arms and seeds that it has so far. A finished run of a launch that
-            is also a run of this study is left out of the number.
-        store: The store of the results.
-        edits_alone: If True, consider only launches with another version of a plugin.
     """
     others = [
         launch

@@ -78,14 +78,7 @@ def weights_of(law: Any, shape: int | tuple[int, ...], rng: "np.random.Generator
 
 
 def require_mixed(operation: Any, own: "Tensor", mixed: Any, weight: Any) -> None:
-    """Check shapes and types of a mixed batch; the values stay on the device.
-
-    Args:
-        operation: The operation that has mixed the batch.
-        own: Images before mixing, (batch, channels, height, width).
-        mixed: Images that the operation returned.
-        weight: Label weights that the operation returned.
-    """
+    """Check shapes and types of a mixed batch; the values stay on the device."""
     if getattr(mixed, "shape", None) == own.shape and mixed.dtype == own.dtype:
         shape: Any = getattr(weight, "shape", ())
         if len(shape) == 1 and shape[0] in {1, own.shape[0]}:
@@ -108,9 +101,6 @@ def first_outside(weights: "list[Tensor]") -> tuple[int, float] | None:
     """Return (batch, value) of the first label weight outside [0, 1]; None if there is none.
 
     The host waits for the device once.
-
-    Args:
-        weights: Label weights of each batch, (batch,).
     """
     low, high = torch.stack(torch.aminmax(torch.cat(weights))).tolist()
     if _are_weights(low, high):

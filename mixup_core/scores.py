@@ -36,10 +36,6 @@ def auroc(chances: Chances, labels: Labels) -> float | None:
     The area of a class is the probability that one of its images gets a larger probability for the
     class than an image of another class; ties count as half. With two classes, both areas are
     equal. The result is None if some class has no image, or all images are of one class.
-
-    Args:
-        chances: (images, classes), probabilities: logits of different images are not comparable.
-        labels: (images,).
     """
     counts = np.bincount(labels, minlength=chances.shape[1])
     if (counts == 0).any() or len(counts) < 2:

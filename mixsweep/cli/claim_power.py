@@ -33,10 +33,6 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     which a difference as large as the margin is detected with power 0.8, given this sd. `sd`,
     `sd_upper` and `needed` are None if `pilot` is less than 2; `needed` also without a margin, or
     if 10,000 seeds are too few.
-
-    Args:
-        study: The study with its claims.
-        results: Stored results of its runs.
     """
     if not study.claims:
         return []

@@ -18,11 +18,7 @@ from sweeps.state.statements import statements_of
 
 
 def places_of(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
-    """Return the homes to compare: one per `--home`, or one per `--store`.
-
-    Raises:
-        RefusedError: If several homes and also a store are given.
-    """
+    """Return the homes to compare: one per `--home`, or one per `--store`."""
     # Click's envvar would split a path at blanks or colons; it does not apply to several homes.
     if not stores and len(homes) < 2 and (store := os.environ.get(STORE[1])):
         stores = (store,)
@@ -107,15 +103,7 @@ def side_by_side(requests: Sequence[Request], out: Path | None, *, as_json: bool
 
 
 def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
-    """Find the study that has an arm; return the study and the name of the arm.
-
-    Args:
-        name: Name of the arm as typed: ARM or STUDY/ARM.
-        requests: The studies to search in.
-
-    Raises:
-        RefusedError: If no study or several studies have such an arm.
-    """
+    """Find the study that has an arm; return the study and the name of the arm."""
     found = [
         (request, arm)
         for request in requests

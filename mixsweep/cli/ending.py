@@ -40,12 +40,6 @@ class Ending:
         The shell command gets MIXSWEEP_STUDY, MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its
         environment, and its output goes to stderr. If it fails, a message is printed and the exit
         code stays the same. An interrupt ends the shell command and all processes that it started.
-
-        Args:
-            code: Exit code of the `mixsweep` command.
-
-        Returns:
-            The exit code of this process: `code`, or `INTERRUPTED` after an interrupt.
         """
         if self.command is None:
             return code

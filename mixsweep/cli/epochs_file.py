@@ -25,9 +25,6 @@ def write_rows(request: Request, path: Path, *, predictions: bool, force: bool) 
 
     Errors are fractions in [0, 1]. Of unfinished runs, the stored epochs are written. Predictions
     are those of finished runs; CSV files contain the logits as a JSON list.
-
-    Raises:
-        RefusedError: If the name of the file has another ending than .parquet and .csv.
     """
     if path.suffix not in _KINDS:
         option = "--predictions" if predictions else "--epochs"
@@ -58,10 +55,7 @@ def _predictions(request: Request) -> "Iterator[pd.DataFrame]":
 
 
 def _write(frames: "Iterator[pd.DataFrame]", path: Path, *, force: bool) -> tuple[int, int, int]:
-    """Write frames with equal columns to one file; return the number of runs, rows and columns.
-
-    The file appears only when it is complete. If there are no rows, no file is written.
-    """
+    """Write frames with equal columns to one file; return the number of runs, rows and columns."""
     filled = (frame for frame in frames if not frame.empty)
     first = next(filled, None)
     if first is None:
@@ -94,12 +88,7 @@ def _is_export(path: Path) -> bool:
 
 @contextmanager
 def _writing(path: Path, first: "pd.DataFrame") -> "Iterator[Callable[[pd.DataFrame], object]]":
-    """Yield a function that appends a frame to a new file.
-
-    Args:
-        path: The file; its ending chooses the format.
-        first: A frame with the columns that every appended frame must have.
-    """
+    """Yield a function that appends a frame to a new file."""
     if path.suffix == ".csv":
         with path.open("w", newline="", encoding="utf-8") as file:
             _with_texts(first.head(0)).to_csv(file, index=False)
@@ -116,10 +105,7 @@ def _writing(path: Path, first: "pd.DataFrame") -> "Iterator[Callable[[pd.DataFr
 
 
 def _with_texts(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Return a copy of a frame for a CSV file: a spreadsheet reads no text as a formula.
-
-    Logits are JSON lists, in the shortest exact digits.
-    """
+    """Return a copy of a frame for a CSV file: a spreadsheet reads no text as a formula."""
     from reports.numbers.spelling import csv_cell
 
     texts: dict[str, Any] = {

@@ -63,12 +63,7 @@ def _table(lines: Sequence[dict[str, str]], size: os.terminal_size | None) -> st
 
 
 def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
-    """Return one row per study and version of its settings, sorted by study, then newest first.
-
-    Args:
-        place: The home or store.
-        with_reports: If True, list the reports of the home. A store has no reports.
-    """
+    """Return one row per study and version of its settings, sorted by study, then newest first."""
     from reports.pages.report_folders import standing
 
     store = Store(place.store)

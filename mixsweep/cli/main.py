@@ -129,16 +129,7 @@ def _unforeseen(error: Exception) -> int:
 
 
 def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
-    """Run the `--on-finish` shell command, then end this process with an exit code.
-
-    After training, Python's own clean-up is skipped, because it would take a second.
-
-    Args:
-        ending: Facts that the command has left, for example whether it trained.
-        code: Exit code of the command.
-        is_cut: True if a launch was interrupted. The threads of this process are then not waited
-            for, because they may never end.
-    """
+    """Run the `--on-finish` shell command, then end this process with an exit code."""
     if code == DONE and not ending.leaves_files and (lost := lost_output()) is not None:
         code = _say(
             f"standard output: {lost.strerror}; the printed text is incomplete", SOME_FAILED
@@ -164,11 +155,7 @@ def _ignore_warnings() -> None:
 
 
 def _require_working_directory() -> None:
-    """Check that the working directory exists and can be read.
-
-    Raises:
-        RefusedError: If the working directory was deleted, or this user may not read it.
-    """
+    """Check that the working directory exists and can be read."""
     try:
         Path.cwd()
     except OSError as error:
@@ -179,13 +166,7 @@ def _require_working_directory() -> None:
 
 
 def _require_home() -> None:
-    """Check that a home directory is known; set USER if the user has no name.
-
-    Libraries such as Ray need both.
-
-    Raises:
-        RefusedError: If HOME is not set and the system knows no home directory of this user.
-    """
+    """Check that a home directory is known; set USER if the user has no name."""
     try:
         Path.home()
     except RuntimeError as error:

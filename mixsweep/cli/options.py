@@ -50,10 +50,6 @@ def without_secret(
     """Return a click callback that refuses an address with a secret, unless a variable gives it.
 
     Every user of a machine can read the arguments of its processes.
-
-    Args:
-        shown: Function that returns the address without its secrets.
-        variable: Environment variable that gives the address instead.
     """
 
     def callback(

@@ -50,14 +50,6 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     `seconds`, `gpu_hours`, `cost` and `kept_bytes` (size of the states that are kept for other
     runs) are None before a first measurement; `gpu_hours` also if runs use no GPU, and `cost`
     without a price. `prediction_bytes` is the size of the predictions of the runs to train.
-
-    Args:
-        study: The study with the points and confirmation runs that it has so far.
-        history: The points that the search has proposed so far; empty if the study is not a search.
-        store: The store of the study's results.
-        slots: Number of runs trained in parallel.
-        gpus_per_run: GPUs per run. None means 1 if a stored run was trained on a GPU, else 0.
-        price: Price of a GPU-hour; without GPUs, of an hour of a slot.
     """
     if study.search is not None and history.asks(study.search):
         study = foreseen_study(study)
@@ -133,11 +125,7 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
     results: Sequence[RunResult],
     history: SearchHistory,
 ) -> dict[str, Any]:
-    """Return the numbers of `plan` for a search that proposes all its points: the highest cost.
-
-    Only for `sampler: grid` are the points known in advance. For other samplers, the numbers assume
-    that no two runs share a stage.
-    """
+    """Return the numbers of `plan` for a search that proposes all its points: the highest cost."""
     asked, asks = len(history.points), history.asks(search)
     to_ask = search.points - asked if asks and search.strategy.sampler != "grid" else 0
     corners = [search.config_of(values) for values in search.space.corners()]
@@ -193,12 +181,7 @@ def _spell_distribution(distribution: Distribution) -> dict[str, Any]:
 
 
 def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
-    """Return the runs to train and their cost (from `plan_summary`) as text for the console.
-
-    Args:
-        summary: Result of `plan_summary`.
-        size: Size of the terminal: arms that do not fit are left out. None to list all arms.
-    """
+    """Return the runs to train and their cost (from `plan_summary`) as text for the console."""
     naive, planned = summary["epochs_naive"], summary["epochs_planned"]
     seconds, kept = summary["seconds"], summary["kept_bytes"]
     time = "not known before a first run"

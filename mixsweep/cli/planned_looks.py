@@ -37,19 +37,6 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
     values at further seeds are drawn from a distribution that is fitted to the stored ones.
     Otherwise there are four simulations. In the first, the true value of every claim is 0 standard
     deviations away from the limit that the claim states; in the others 0.5, 1 and 2.
-
-    Args:
-        study: The study with the seeds that its arms have so far.
-        store: The store of its results.
-        slots: Number of runs trained in parallel.
-
-    Returns:
-        A dict. `most` is the largest cost and `expected` the expected one; after four simulations,
-            `expected_by_sd` has instead the expected cost of each, by distance. A cost is a dict:
-            `runs` is the number of all runs, `to_run` of those still to train, `seconds` their time
-            (None if no epoch was measured yet). Besides, `at` lists the planned numbers of seeds,
-            `open` is the number of undecided claims, and `simulated` the number of studies that one
-            simulation draws.
     """
     import numpy as np
 
@@ -161,12 +148,6 @@ def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: floa
     """Add GPU-hours (`gpu_hours`) and money (`cost`) to estimates of further training.
 
     An estimate whose time is not known (`seconds` is None) is left unchanged.
-
-    Args:
-        looks: The estimates, from `foresee_looks`; changed in place.
-        slots: Number of runs trained in parallel.
-        gpus: GPUs per run; None if runs use no GPU.
-        price: Price of a GPU-hour; without GPUs, of an hour of a slot.
     """
     for found in (
         looks["most"],

@@ -138,10 +138,6 @@ def _write(request: Request, out: Path | None) -> int:
 
 
 def _require_alone(what: str, given: dict[str, bool]) -> None:
-    """Check that options which do not go with another were not given.
-
-    Raises:
-        RefusedError: If one was given.
-    """
+    """Check that options which do not go with another were not given."""
     if others := [name for name, is_given in given.items() if is_given]:
         raise RefusedError(f"{what} cannot be used with {', '.join(others)}; remove one of them")

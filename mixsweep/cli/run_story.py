@@ -30,9 +30,6 @@ def tell_runs(request: Request, arm: str, seed: int | None) -> None:
 
     For each run: its key, its stored stages with the study, arm and seed that trained them, the
     epochs that the next launch would train, and its error. With a seed, also every stored epoch.
-
-    Raises:
-        RefusedError: If the study has no such arm or seed.
     """
     study, results = request.grown, request.results()
     found = _chosen_results(request, arm, seed)
@@ -67,13 +64,7 @@ def tell_runs(request: Request, arm: str, seed: int | None) -> None:
 
 
 def _chosen_results(request: Request, arm: str, seed: int | None) -> list[RunResult]:
-    """Return the results of all runs of a study, of one arm, or of an arm at one seed.
-
-    If `arm` or `seed` is None, runs of every arm or seed are chosen.
-
-    Raises:
-        RefusedError: If the study has no such arm or seed.
-    """
+    """Return the results of all runs of a study, of one arm, or of an arm at one seed."""
     study = request.grown
     if arm is not None and arm not in study.arms:
         arms = named(arm, study.arms)
@@ -113,10 +104,7 @@ def _trainers(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]
 
 
 def _others(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]:
-    """Return `, which is also ...` for each run that other studies launched too, by run key.
-
-    The store does not record which of several studies trained a run that they share.
-    """
+    """Return `, which is also ...` for each run that other studies launched too, by run key."""
     named: dict[str, dict[str, None]] = {}
     for launch in launched:
         if launch.study != request.grown.name:
@@ -161,15 +149,7 @@ def _stages(
     trainers: Mapping[str, str],
     others: str,
 ) -> Iterator[str]:
-    """Yield lines that say which runs trained the stored epochs of a run.
-
-    Args:
-        result: The run to explain.
-        store: The store.
-        stored: Keys of the stages in the store.
-        trainers: Study, arm and seed of each run, by run key.
-        others: Text after `this run`: the names that this run has in other studies.
-    """
+    """Yield lines that say which runs trained the stored epochs of a run."""
     keys = stage_keys(result.run.config)
     first = 1
     stages = [stage for key in keys if key in stored and (stage := store.read(key)) is not None]

@@ -15,12 +15,7 @@ from sweeps.study.study import Study
 
 
 def status_summary(study: Study, store: Store) -> dict[str, Any]:
-    """Return the progress of a study as a dict, which `mixsweep status --json` prints.
-
-    Args:
-        study: The study with the arms and seeds that it has so far.
-        store: The store of the study's results.
-    """
+    """Return the progress of a study as a dict, which `mixsweep status --json` prints."""
     results = read_results(study.runs(), store)
     progress = read_progress(store, study.name)
     running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
@@ -72,12 +67,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
 
 
 def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
-    """Return the progress of a study (from `status_summary`) as text for the console.
-
-    Args:
-        summary: Result of `status_summary`.
-        size: Size of the terminal: arms that do not fit are left out. None to list all arms.
-    """
+    """Return the progress of a study (from `status_summary`) as text for the console."""
     driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
     lines = [
         f"{summary['study']}: "

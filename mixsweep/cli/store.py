@@ -37,10 +37,7 @@ def store_commands() -> None:
 
 
 def _on_store(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command: it gets the options of a store and the argument STUDIES.
-
-    It is called with the home and the studies; a search has its proposed points.
-    """
+    """Decorate a command: it gets the options of a store and the argument STUDIES."""
 
     def with_store(
         home: Path,
@@ -65,11 +62,7 @@ def _on_store(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _require_content(store: Store) -> None:
-    """Check that a store is not empty; if it is, its address may be wrong.
-
-    Raises:
-        RefusedError: If the store is empty.
-    """
+    """Check that a store is not empty; if it is, its address may be wrong."""
     if not store.keys() and not store.quarantined():
         raise RefusedError(f"{store_address(store.url)}: nothing is stored there")
 
@@ -124,10 +117,7 @@ def list_store(place: Home, studies: Sequence[Study]) -> int:
 
 
 def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
-    """Print which finished runs of the studies are counted in `(others)`, the table's last row.
-
-    These runs have other settings, or are points of a search whose history is not in this home.
-    """
+    """Print which finished runs of the studies are counted in `(others)`, the table's last row."""
     store = Store(place.store)
     for study in studies:
         own = {stage_keys(run.config)[-1] for run in study.runs()}

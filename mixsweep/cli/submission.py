@@ -128,12 +128,7 @@ def submit(  # noqa: PLR0913  each is an option
 
 
 def _places(request: Request) -> dict[str, str]:
-    """Return the options `--home`, `--store`, ... for the job, with absolute paths.
-
-    Raises:
-        RefusedError: If an address has a password, because everyone who may list jobs sees their
-            commands.
-    """
+    """Return the options `--home`, `--store`, ... for the job, with absolute paths."""
     home = request.home
     places = {"--home": str(home.folder.resolve())}
     for (option, variable), place, shown in (
@@ -160,21 +155,14 @@ def _shown_store(places: Mapping[str, str], store: str) -> str:
 
 
 def _absolute(place: str) -> str:
-    """Make a path or the address of a SQLite file absolute; return other addresses unchanged.
-
-    A relative path would lead into Ray's copy of the upload, which is deleted after the job.
-    """
+    """Make a path or the address of a SQLite file absolute; return other addresses unchanged."""
     if (file := database_file(place)) is not None:
         return sqlite_url(Path(os.path.realpath(file)))
     return place if "://" in place else os.path.realpath(place)
 
 
 def _study_file(request: Request) -> Path | None:
-    """Return the file of a study; None for a bundled study.
-
-    Raises:
-        RefusedError: If the study was named as a launched one, so that there is no file here.
-    """
+    """Return the file of a study; None for a bundled study."""
     if request.reference in bundled_names():
         return None
     file = local_path(request.reference)
@@ -184,13 +172,7 @@ def _study_file(request: Request) -> Path | None:
 
 
 def _named_files(request: Request, folder: Path) -> list[Path]:
-    """Return the files below the folder of a study file that the study names, such as weights.
-
-    Others must be on the cluster under the same absolute path; they are printed.
-
-    Raises:
-        RefusedError: If the study names a folder of photos below the folder of its file.
-    """
+    """Return the files below the folder of a study file that the study names, such as weights."""
     found, elsewhere = [], []
     texts = {
         value: path
@@ -215,14 +197,7 @@ def _named_files(request: Request, folder: Path) -> list[Path]:
 
 
 def _entrypoint(arguments: Sequence[str]) -> str:
-    """Return the shell command that a job runs.
-
-    The interpreter is that of MIXSWEEP_PYTHON, or else this one if the cluster has its path, or
-    else `python`.
-
-    Args:
-        arguments: Arguments of `mixsweep`.
-    """
+    """Return the shell command that a job runs."""
     run = shlex.join(["-m", "mixsweep", *arguments])
     python = os.environ.get("MIXSWEEP_PYTHON")
     if python is None:

@@ -112,11 +112,7 @@ def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _require_free(port: int) -> None:
-    """Check that this process could listen on a port of 127.0.0.1.
-
-    Raises:
-        RefusedError: If another program uses the port, or it cannot be bound for another reason.
-    """
+    """Check that this process could listen on a port of 127.0.0.1."""
     with socket.socket() as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

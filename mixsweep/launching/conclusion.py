@@ -49,11 +49,6 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
     """Record in a file that a study is finished, so that its next launch ends at once.
 
     If the study is not finished, an earlier file is deleted.
-
-    Args:
-        request: The study, and the addresses of its results.
-        results: Results of all runs of the study, which MLflow has received already.
-        report: The report of these results, as written to its folder.
     """
     file = _file(request)
     evidence = _evidence(request, results, report.folder)
@@ -70,15 +65,7 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
 
 
 def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
-    """Return the recorded report of a finished study, if nothing has changed since.
-
-    Args:
-        request: The study, and the addresses of its results.
-        results: Results of all runs of the study, as they are in the store now.
-
-    Returns:
-        None if no report was recorded, or code, study, results or the report have changed.
-    """
+    """Return the recorded report of a finished study, if nothing has changed since."""
     try:
         content = unseal(read_regular(_file(request), LARGEST))
         if content is None:
@@ -97,15 +84,7 @@ def _file(request: Request) -> Path:
 
 
 def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> str | None:
-    """Return one sha256 over code, study, results and report; None if a part is missing.
-
-    It is also None for studies without a conclusion, and for studies that are not finished.
-
-    Args:
-        request: The study, and the addresses of its results.
-        results: Results of all runs of the study.
-        folder: Folder of the report.
-    """
+    """Return one sha256 over code, study, results and report; None if a part is missing."""
     database = database_file(request.home.tracking_uri)
     is_over = all(result.outcome in {"complete", "diverged"} for result in results)
     if database is None or not database.is_file() or request.study.search or not is_over:

@@ -13,14 +13,6 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
 
     The estimate uses the measured epochs of the same study. For an arm without a measured epoch it
     uses the median of the other arms. Start-up time is not included.
-
-    Args:
-        plan: The runs to train.
-        results: Results of the same study.
-
-    Returns:
-        The seconds of each run that is still to train, in the plan's order (`plan.pending`); None
-            if no epoch of the study was measured yet.
     """
     by_arm: dict[str, list[float]] = {}
     for result in results:
@@ -37,14 +29,6 @@ def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> fl
 
     The estimate uses the measured epochs of the same study; for an arm without any, the median of
     the other arms.
-
-    Args:
-        plan: The runs to train.
-        results: Results of the same study.
-        slots: Number of runs trained in parallel.
-
-    Returns:
-        The estimate; None if no epoch of the study was measured yet.
     """
     work = work_to_train(plan, results)
     return None if work is None else max(sum(work) / slots, max(work, default=0.0))

@@ -112,16 +112,6 @@ def launch(
 
     With Ray, this process must belong to the launch: Ray ends it if its cluster dies, and its child
     processes are ended after an interrupt. `mixsweep.run` therefore starts another process.
-
-    Args:
-        request: The study, and the addresses of its results.
-        options: How to train.
-        begin: Called once before training, if there is something to train.
-
-    Raises:
-        RefusedError: If the options do not fit together, or data are missing.
-        StudyBusyError: If another process trains the study.
-        KeyboardInterrupt: If interrupted; stored epochs are kept, and the next launch continues.
     """
     started_at = time.monotonic()
     if options.is_inline:
@@ -271,13 +261,7 @@ def _train_inline(  # noqa: PLR0913  independent objects, opened by the caller
 def _opened_tracker(
     request: Request, lease: Lease, is_over: bool, *, tracks: bool, is_inline: bool
 ) -> "Tracker":
-    """Return a tracker (the object that writes results to MLflow) that is not started yet.
-
-    Before training, the tracker's thread imports MLflow while Ray starts. The import order matters,
-    because two threads must not import packages that import each other. So Ray is imported first,
-    in this thread. For a search, Tune and MLflow are imported in this thread too, because the
-    search's sampler may import any package.
-    """
+    """Return a tracker (the object that writes results to MLflow) that is not started yet."""
     is_search = request.study.search is not None
     if not tracks:
         from sweeps.tracking.tracker import Tracker
@@ -299,11 +283,7 @@ def _source_again(request: Request, options: LaunchOptions) -> "RunSource":
 
 
 def _require_whole(source: "RunSource", request: Request) -> None:
-    """Check that a search proposed all of its points.
-
-    Raises:
-        SearchLostError: If Optuna's database stopped answering before that.
-    """
+    """Check that a search proposed all of its points."""
     if source.trouble is not None:
         raise SearchLostError(
             f"{source.trouble}\ntrained runs are stored; next  {request.spell('run')}"

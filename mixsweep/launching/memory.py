@@ -19,11 +19,6 @@ def with_memory(placement: Placement, study: Study, runs: int) -> Placement:
     On CPUs it also reserves the memory of a run; for `--gpus-per-run auto`, it sets the part of a
     GPU. It is unchanged if all runs fit anyway, or if their memory is unknown. A warning is printed
     if a run needs more memory than is free.
-
-    Args:
-        placement: Devices and CPUs per run, without the memory.
-        study: The study to train.
-        runs: Number of runs to train.
     """
     from sweeps.running.run_memory import RunMemory
 
@@ -71,11 +66,6 @@ def with_room(
     are still missing are yielded next, with a larger part of a GPU for each run. This ends when no
     run lacked memory, when a stop was requested, or when the part cannot grow, because it is a
     whole GPU or was set by the user.
-
-    Args:
-        source: The runs to yield first.
-        again: Function that returns the runs that are still missing.
-        placement: CPUs, GPUs and number of parallel runs to begin with.
     """
     while True:
         yield source, placement

@@ -27,11 +27,7 @@ def require_inline(
     gpus_per_run: float | Literal["auto"] | None,
     address: str | None,
 ) -> None:
-    """Check that a study can be trained in this process, without Ray, as `--engine inline` asks.
-
-    Raises:
-        RefusedError: If an option needs Ray, or the study is a search and Optuna is not installed.
-    """
+    """Check that a study can be trained in this process, without Ray, as `--engine inline` asks."""
     given = {
         "--slots": slots not in {None, 1},
         "--gpus-per-run": gpus_per_run not in {None, 0, 1},
@@ -48,11 +44,7 @@ def require_inline(
 
 
 def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None) -> bool:
-    """Return True if runs in this process would use a GPU, given `--gpus-per-run`.
-
-    Raises:
-        PlacementError: If PyTorch finds no GPU, but the options or this machine promise one.
-    """
+    """Return True if runs in this process would use a GPU, given `--gpus-per-run`."""
     import torch
 
     if gpus_per_run == 0:
@@ -81,11 +73,7 @@ def is_installed(module: str) -> bool:
 
 
 def require_data(request: Request) -> None:
-    """Check that the datasets of all arms are on this machine, if there are runs to train.
-
-    Raises:
-        RefusedError: If some are missing; the message names them and the commands that fetch them.
-    """
+    """Check that the datasets of all arms are on this machine, if there are runs to train."""
     missing = missing_data(request.study)
     if missing and (request.study.search or plan_study(request.grown, request.store).pending):
         raise RefusedError("\n".join(missing))
@@ -100,11 +88,7 @@ def missing_data(study: Study) -> list[str]:
 
 
 def require_address_space() -> None:
-    """Check that the limit on the address space (`ulimit -v`) is not too low for Ray.
-
-    Raises:
-        PlacementError: If the limit is too low and Ray runs on this machine.
-    """
+    """Check that the limit on the address space (`ulimit -v`) is not too low for Ray."""
     if not is_elsewhere() and (message := too_small_for_ray()) is not None:
         raise PlacementError(message)
 
@@ -114,9 +98,6 @@ def require_room(request: Request, plan: Plan) -> None:
 
     Predictions are counted, and states that the plan keeps for other runs. The size of a state is
     known from stored states of the study; if there are none, states are not counted.
-
-    Raises:
-        StoreFullError: If a disk has too little room; the message says how much can be freed.
     """
     files, places = request.store.files, {request.home.folder: _LEAST_FREE}
     if isinstance(files, Folder):
@@ -140,9 +121,6 @@ def look_at_data(study: Study) -> None:
     """Open each dataset of a study, so that unusable data are reported before training.
 
     Datasets that this process has opened before are not opened again.
-
-    Raises:
-        DataError: If a dataset cannot be used.
     """
     if study.problem.data is None:
         return

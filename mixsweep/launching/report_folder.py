@@ -31,12 +31,6 @@ def write_report(
     """Write the report of a study to its folder; a report with other results is renamed first.
 
     A message then names both folders (see `reports.pages.report_folders`).
-
-    Args:
-        request: The study as its file defines it, with the addresses of its results.
-        study: The study with all arms and seeds that it has by now.
-        results: Results of the runs of `study`.
-        out: Folder of the study's reports; None for the folder in the home.
     """
     from reports.numbers.provenance import is_finished
     from reports.pages.build import draft_report

@@ -34,13 +34,7 @@ class Holding:
     compute calibration and ensembles from them."""
 
     def without(self, free: Collection[str]) -> Self:
-        """Return a copy of this object in which only the states of given stages can be deleted.
-
-        Args:
-            free: Keys of these stages (first epochs of runs): no driver (training process) of
-                another study needs their states (checkpoints). A state that this object does not
-                list in `prunable` is not added.
-        """
+        """Return a copy of this object in which only the states of given stages can be deleted."""
         kept = tuple(stage for stage in self.prunable if stage.key in free)
         return replace(self, prunable=kept)
 
@@ -63,10 +57,6 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
 
     A stage (the first epochs of a run) that several studies share is counted for the first of these
     studies.
-
-    Args:
-        studies: Studies with distinct names.
-        store: The store of all their runs.
     """
     stages = {stage.key: stage for stage in store.stages()}
     predictions = dict(store.predictions.sizes(store.predictions.keys()))
@@ -110,12 +100,6 @@ def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = 
 
     No search is pruned, and records are never deleted. The caller must have the lease of every
     study (the right to train it), so that no driver of these studies is running.
-
-    Args:
-        studies: Stored files of each study, as `take_stock` returns them, but without the files
-            that belong to no study.
-        store: The store.
-        with_predictions: If True, delete the predictions of these studies too.
     """
     freed = 0
     for holding in studies:
@@ -128,14 +112,7 @@ def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = 
 
 
 def spell_stock(holdings: Sequence[Holding], quarantined: int, columns: int | None = None) -> str:
-    """Return the sizes of stored files as a text table for the console, one row per study.
-
-    Args:
-        holdings: Stored files of each study, and last those of no study, from `take_stock`.
-        quarantined: Number of damaged files in quarantine.
-        columns: Width of the terminal; None for no limit. On a narrow terminal, names of studies
-            are shortened, and the numbers of states and of stages may be left out.
-    """
+    """Return the sizes of stored files as a text table for the console, one row per study."""
     cells = {
         "finished": [f"{h.num_finished}/{h.num_runs}" if h.num_runs else "" for h in holdings],
         "stages": [str(len(h.stages)) for h in holdings],
@@ -163,15 +140,7 @@ def spell_stock(holdings: Sequence[Holding], quarantined: int, columns: int | No
 
 
 def _needed(keys: Sequence[str], stages: Mapping[str, Stage], *, has_diverged: bool) -> list[str]:
-    """Return the keys of a run's stages whose states must be kept.
-
-    For a finished run this is the last stage, for an unfinished run those with its newest states.
-
-    Args:
-        keys: Stage keys of the run, one per epoch.
-        stages: Stored stages by key.
-        has_diverged: True if the run diverged, so that it never resumes.
-    """
+    """Return the keys of a run's stages whose states must be kept."""
     if keys[-1] in stages:
         return [keys[-1]]
     if has_diverged:

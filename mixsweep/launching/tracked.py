@@ -25,9 +25,6 @@ def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
     """Show, during a `with` block that sends results to MLflow, how many are left to send.
 
     Nothing is shown if the block ends within a second.
-
-    Args:
-        tracker: The object that sends the results. The block must call its `close`.
     """
     return still(
         "bringing MLflow up to date",
@@ -64,14 +61,7 @@ def log_network(tracker: "Tracker", study: Study, store: Store) -> None:
 
 
 def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -> "Tracker":
-    """Return a tracker, the object that writes the results of a study to MLflow.
-
-    Args:
-        request: The study, and the addresses of its store and of MLflow.
-        lease: The lease of the study; the tracker writes only while this process has it.
-        loads_mlflow: If True, import MLflow now; if False, the tracker's thread imports it, and no
-            other thread may import packages until that is done.
-    """
+    """Return a tracker, the object that writes the results of a study to MLflow."""
     from reports.numbers.code_origin import origin_tags
     from reports.numbers.runs import summariser
     from sweeps.tracking.connection import load

@@ -25,14 +25,6 @@ class Halves(Operation):
     """Smallest number of rows that each of the two images contributes; 1 or more."""
 
     def mix(self, own, beside, lam, drawn):
-        """Return the mixed images, and for each the weight of the label of `own`.
-
-        Args:
-            own: Images, (batch, channels, height, width).
-            beside: The image that is mixed into each of them (its partner), same shape.
-            lam: Mixing weights in [0, 1], (batch,): the share of rows to keep from `own`.
-            drawn: Further random numbers; this operation needs none.
-        """
         import torch
 
         height = own.shape[2]
@@ -53,13 +45,6 @@ class Tiny(Model):
     """Number of output channels of the convolution."""
 
     def network(self, in_channels, num_classes, image_size):
-        """Return a new network, with PyTorch's default initial weights.
-
-        Args:
-            in_channels: Channels of the images.
-            num_classes: Number of classes, the length of the output.
-            image_size: Side of the images in pixels; this network accepts any size.
-        """
         from torch import nn
 
         return nn.Sequential(
@@ -75,11 +60,6 @@ def read(root, split, size):
     """Return the images and labels of a split of the dataset.
 
     Each image is noise with a bright square in one of four corners; the corner is the label.
-
-    Args:
-        root: Folder of downloaded datasets; not used, because these images are generated.
-        split: `train` or `test`.
-        size: Side of the images in pixels; not used, because all images have 8 x 8 pixels.
     """
     rng = np.random.default_rng(0 if split == "train" else 1)
     labels = np.arange(400 if split == "train" else 200) % 4

@@ -19,20 +19,7 @@ T = TypeVar("T")
 
 
 def with_values(node: T, values: Mapping[str, Any]) -> T:
-    """Return a copy of a configuration with the values at given paths replaced; check the copy.
-
-    Args:
-        node: The configuration to start from; it is not modified.
-        values: Values by dotted path, as Python values or as study files write them. A choice is
-            set as a whole (`mix.law: {beta: 0.5}`), by its tag and fields, or by one field
-            (`mix.law.alpha: 0.5`). Checks run after all values are set, so their order does not
-            matter.
-
-    Raises:
-        KeyError: If a path names no field.
-        SpellingError: If a value has the wrong type. The error's `path` is the dotted path.
-        RuleError: If a value is out of range or fields contradict each other.
-    """
+    """Return a copy of a configuration with the values at given paths replaced; check the copy."""
     rebuilt: T = _rebuilt(type(node), _held(node), _nested(values), "")
     return rebuilt
 
@@ -48,10 +35,6 @@ def parsed(hint: Any, value: Any) -> Any:
 
     A boolean is not a number, a fraction not an integer, text not a number. A whole number is
     converted to float where a float is needed. A value that has the type already is returned as is.
-
-    Raises:
-        SpellingError: If the value does not have the type.
-        RuleError: If it is out of range.
     """
     if known := words(hint):
         if value not in known or isinstance(value, bool) != isinstance(known[0], bool):

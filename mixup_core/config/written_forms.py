@@ -11,12 +11,7 @@ from mixup_core.config.short_forms import short_form
 
 
 def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
-    """Return the values of a configuration by dotted path, as study files write them.
-
-    Args:
-        node: The configuration, or a part of one.
-        brief: True: use the notation from which keys are computed (see `spelled`).
-    """
+    """Return the values of a configuration by dotted path, as study files write them."""
     return {path: value for path, value, _ in _walked(node, "", brief)}
 
 
@@ -25,10 +20,6 @@ def defaults(node: Any, *, brief: bool = False) -> dict[str, Any]:
 
     The paths are those that `flatten` returns. The defaults below a choice are those of the chosen
     dataclass.
-
-    Args:
-        node: The configuration, or a part of one.
-        brief: True: use the notation from which keys are computed (see `spelled`).
     """
     return {path: default for path, _, default in _walked(node, "", brief)}
 
@@ -51,15 +42,7 @@ def _walked(node: Any, prefix: str, brief: bool) -> Iterator[tuple[str, Any, Any
 
 
 def spelled(value: Any, *, brief: bool = False) -> Any:
-    """Return a value in the notation of study files: the inverse of `parsed`.
-
-    Args:
-        value: A value of a field.
-        brief: True: use the notation from which keys are computed; not all of it can be parsed.
-            Dataclasses in lists are written without fields at their defaults, so that a field added
-            later changes no older key. Names that a plugin defines are followed by the digest of
-            the plugin's source (`Origin.keyed`).
-    """
+    """Return a value in the notation of study files: the inverse of `parsed`."""
     match value:
         case tuple():
             return tuple(spelled(item, brief=brief) for item in value)

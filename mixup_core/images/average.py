@@ -14,12 +14,7 @@ class Average(AveragedModel):
     """
 
     def __init__(self, network: nn.Module, decay: float) -> None:
-        """Copy the network; the first update overwrites the copied weights with current ones.
-
-        Args:
-            network: The network to average, with its buffers.
-            decay: Weight of the old average in each step, in (0, 1).
-        """
+        """Copy the network; the first update overwrites the copied weights with current ones."""
         super().__init__(network, use_buffers=True)
         self._mean_into = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
         self._has_begun = False

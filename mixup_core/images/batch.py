@@ -43,12 +43,6 @@ class Batch:
         """Return the logits of the mixed images, (batch, classes).
 
         With `after`, the result is (further images + batch, classes), further images first.
-
-        Args:
-            network: Forward pass of a network. If the batch is mixed at a hidden layer (`hidden`),
-                the network must have that layer.
-            after: Further images for the same forward pass, which precede the mixed images in the
-                network's input. None: no further images.
         """
         images = self.mixed if after is None else torch.cat([after, self.mixed])
         return network(images) if self.hidden is None else network(images, self.hidden)

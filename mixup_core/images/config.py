@@ -240,9 +240,6 @@ class TrainConfig(Checked):
 
         Training uses the law of `in_epoch`, where the objective can replace this one.
 
-        Args:
-            epoch: The epoch, in [0, epochs).
-
         Example:
             >>> from mixup_core.images.config import MixConfig, TrainConfig
             >>> from mixup_core.laws import Midpoint
@@ -291,9 +288,6 @@ class TrainConfig(Checked):
 
     def in_epoch(self, epoch: int) -> Epoch:
         """Return the settings of a 0-based epoch, such as its mixing law and its objective.
-
-        Args:
-            epoch: The epoch, in [0, epochs).
 
         Example:
             >>> from mixup_core.images.config import MixConfig, TrainConfig

@@ -67,15 +67,6 @@ def nearest(images: Tensor, labels: Tensor, mixed: Tensor, classes: Tensor) -> T
     """Return the distance of each image to the nearest mixed image made from other classes only.
 
     A mixed image counts only if neither of its two parts has the class of the image.
-
-    Args:
-        images: Flattened images, (images, pixels), float32.
-        labels: (images,), int64.
-        mixed: Flattened mixed images, (mixed images, pixels), float32.
-        classes: Classes of the two images that were mixed, (2, mixed images), int64.
-
-    Returns:
-        (images,), float32; infinity for an image for which no mixed image counts.
     """
     parts = []
     for part, own in zip(torch.split(images, _ROWS), torch.split(labels, _ROWS), strict=True):

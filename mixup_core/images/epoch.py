@@ -83,11 +83,6 @@ class Epoch:
         """Return the infimum over all classifiers of the mean loss on mixed images.
 
         The result is None if the infimum is unknown (`lacks_floor`).
-
-        Args:
-            loss: Loss function of single images, such as cross entropy.
-            labels: Labels of all training images, (images,), int64.
-            batch_size: Images per batch.
         """
         pairing = self.partner.pairing
         if pairing is None or self.lacks_floor(loss) is not None:

@@ -16,17 +16,7 @@ NUM_CALIBRATION_BINS = 15
 
 
 def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return error, mean negative log-likelihood and calibration error of logits, by name.
-
-    Args:
-        logits: (images, classes), float, such as the result of `logits_of`.
-        labels: (images,), int64.
-
-    Returns:
-        `error`: fraction of images whose largest logit is not that of the label, in [0, 1].
-        `nll`: mean cross entropy, in nats.
-        `calibration_error`: expected calibration error of the predicted class, in [0, 1].
-    """
+    """Return error, mean negative log-likelihood and calibration error of logits, by name."""
     values = {
         "error": (logits.argmax(1) != labels).double().mean(),
         "nll": cross_entropy(logits.double(), labels),
@@ -66,10 +56,6 @@ def calibration_error(logits: Tensor, labels: Tensor) -> float:
     with 15 bins of equal width over the confidence, each open on the left and closed on the right.
 
     Source: Guo et al. 2017, arXiv:1706.04599, equation 3.
-
-    Args:
-        logits: (images, classes), float.
-        labels: (images,), int64.
     """
     return float(calibration_error_on_device(logits, labels))
 

@@ -28,10 +28,6 @@ class HiddenMix:
         """Mix the outputs of a hidden layer: one row for each image and its partner.
 
         Rows that are not mixed come first in the result, unchanged.
-
-        Args:
-            hidden: Outputs of the layer, (others + 2 images, ...): rows that are not mixed, then
-                those of the images, then those of the partners.
         """
         count = len(self.lam)
         first, end = len(hidden) - 2 * count, len(hidden) - count
@@ -55,16 +51,7 @@ def forward(
     precision: Precision,
     layout: torch.memory_format | None = None,
 ) -> Tensor:
-    """Return a network's logits, (batch, classes); float32 in every precision.
-
-    Args:
-        network: The network, in training or evaluation mode.
-        images: (batch, channels, height, width), float32.
-        hidden: Mixing at a hidden layer; None: the network mixes nothing.
-        precision: Arithmetic of the network: `float32`, `tf32` or `bfloat16`.
-        layout: Memory format of the images; None: channels last if the first layer is a
-            convolution, else contiguous.
-    """
+    """Return a network's logits, (batch, classes); float32 in every precision."""
     dtype = DTYPES[precision]
     autocast = torch.autocast(images.device.type, dtype, enabled=dtype != torch.float32)
     with _mixing(network, hidden), autocast, arithmetic(precision):

@@ -32,20 +32,7 @@ class Mixer:
     def mix(
         self, own: Tensor, beside: Tensor, lam: Tensor, saliency: Callable[[], Tensor] = unmeasured
     ) -> tuple[Tensor, Tensor, HiddenMix | None]:
-        """Mix a batch of images with their partners.
-
-        Args:
-            own: Images, (batch, channels, height, width), float32.
-            beside: Partners of the images, in the same shape.
-            lam: Mixing weights, (batch,), float32.
-            saliency: Returns the saliency of images and partners, (2, batch, height, width); called
-                only if the operation needs it.
-
-        Returns:
-            Input of the network, weights of the images' labels, (batch,), and mixing that is left
-            to the network: usually the mixed images, the weights, and None. If a
-            hidden layer is mixed: the images followed by their partners, `lam`, and a `HiddenMix`.
-        """
+        """Mix a batch of images with their partners."""
         if self.layer:
             return torch.cat([own, beside]), lam, HiddenMix(layer=self.layer, lam=lam)
         if self.operation.needs_saliency:
@@ -81,17 +68,6 @@ def draw_mixing(
     Whether a batch is mixed, and by which operation, is drawn per batch, as in timm. Mixing weights
     and their boxes or masks are drawn per batch or per image (`mix.lam_scope`). Each kind of
     draw has its own random stream, so that more draws of one kind do not change those of another.
-
-    Args:
-        how: Settings of the epoch.
-        sizes: Number of images in each batch.
-        image_size: Height and width of the images.
-        streams: Random generators by name: `mixing` draws weights; `choice` whether and by which
-            operation a batch is mixed; `operation` values of the operation, such as boxes; `second`
-            weights and values of the second operation; `label` weights of labels, if these have a
-            law of their own.
-        device: Device of the images. The values of operations are copied there at once, because a
-            copy in each step would wait for the device. The weights stay on the CPU.
     """
     each = torch.tensor(sizes)
     per_batch = how.lam_scope == "batch"

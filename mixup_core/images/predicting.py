@@ -23,20 +23,7 @@ def predict(
     device: torch.device,
     known: Mapping[str, Mapping[str, Tensor]] = MappingProxyType({}),
 ) -> Predictions:
-    """Return the logits of networks on the validation and test images of a run.
-
-    Args:
-        config: Configuration of the run.
-        data: Images of the run.
-        networks: Networks by the suffix of their metrics: "", or "_averaged" for averaged weights.
-        device: Device of the networks.
-        known: Logits computed before, (images, classes), by split and by suffix; they are not
-            recomputed.
-
-    Returns:
-        For each split, `val` and `test`, if the run has it: labels, logits by suffix, and a digest
-        of images and labels.
-    """
+    """Return the logits of networks on the validation and test images of a run."""
     splits = {}
     for name, images in data.held_out(config.data).items():
         if name not in PREDICTED_SPLITS:

@@ -31,16 +31,6 @@ def gradient_norms(
     """Return the saliency of each pixel: root mean square, over channels, of the loss's gradient.
 
     The network is switched to evaluation mode and back. Gradients of weights are not changed.
-
-    Args:
-        network: The network in training.
-        loss: Loss function of single images, such as cross entropy.
-        precision: Arithmetic of the network: `float32`, `tf32` or `bfloat16`.
-        images: (batch, channels, height, width), float32.
-        labels: (batch,), int64.
-
-    Returns:
-        One value per pixel, (batch, height, width).
     """
     is_training = network.training
     network.eval()

@@ -204,22 +204,6 @@ def fit(
     epochs: on a CPU with one thread they are equal bit for bit, since every draw depends only on
     (seed, purpose, epoch).
 
-    Args:
-        config: Configuration of the run.
-        data: Images of the run, from `mixup_core.images.data.datasets.load(config.data)`.
-        resume: State after some epochs, which is modified; None starts from the initial weights.
-        device: Device of the network and the images.
-        teacher: The finished run from which the objective learns; None if it has no teacher.
-
-    Yields:
-        The record of each epoch that is not in `resume`; it is also appended to the state's
-        records. It has `train/loss`, `train/excess_loss` if the infimum of the objective is known,
-        `val/*` and `test/*` if measured, and the values of the probes.
-
-    Raises:
-        DivergedError: If a training loss or another metric is not finite.
-        RuleError: If the configuration cannot learn from the teacher.
-
     Example:
         >>> from mixup_core.images.choices.models import Mlp
         >>> from mixup_core.images.config import DataConfig, TrainConfig

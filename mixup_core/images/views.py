@@ -22,16 +22,7 @@ from mixup_core.seeding import Seeds, stream
 
 
 def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
-    """Pair the classes at random; return the paired class of each, which is never itself.
-
-    Args:
-        num_classes: An even number.
-        seed: Seed of the run; the pairing is drawn once per run.
-
-    Returns:
-        Class that each class is paired with, (classes,), int64. If class a is paired with b, then b
-        is paired with a.
-    """
+    """Pair the classes at random; return the paired class of each, which is never itself."""
     shuffled = torch.from_numpy(stream(seed, "class pairing").permutation(num_classes))
     paired = torch.empty_like(shuffled)
     paired[shuffled[0::2]] = shuffled[1::2]
@@ -43,14 +34,6 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
     """Draw the second view of each training image: a fixed image of the paired class.
 
     The images are drawn uniformly, once per run. They are not the partners for mixing.
-
-    Args:
-        labels: (images,), int64.
-        paired: Class that each class is paired with, (classes,), int64; see `pair_classes`.
-        seed: Seed of the run.
-
-    Returns:
-        Index of each image's second view, (images,), int64.
     """
     counts = torch.bincount(labels, minlength=len(paired))
     if not counts.all():
@@ -67,14 +50,6 @@ def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> 
     """Draw one random image per class: the second view of all training images of the class.
 
     The images are orthogonal to each other, with mean square 1 per pixel.
-
-    Args:
-        num_classes: At most the number of pixels.
-        shape: Channels, height and width.
-        seed: Seed of the run; the images are drawn once per run.
-
-    Returns:
-        (classes, channels, height, width), float32.
     """
     pixels = shape.numel()
     drawn = torch.from_numpy(stream(seed, "view partners").normal(size=(pixels, num_classes)))
@@ -98,15 +73,7 @@ class NormalisedPixels:
         device: torch.device,
         chosen: Tensor | None = None,
     ) -> None:
-        """Pool the images and move them to the device. On a CPU, pooled images are not copied.
-
-        Args:
-            images: The images as integers, pooled or not.
-            info: Mean and standard deviation per channel, for pixels in [0, 1].
-            pool: Side of the squares of pixels to average; must divide height and width.
-            device: Device on which batches are made.
-            chosen: Indices of the images to use, (images,), int64; None: all, in order.
-        """
+        """Pool the images and move them to the device. On a CPU, pooled images are not copied."""
         pixels = images.pooled(pool).pixels
         if chosen is not None and device.type != "cpu":  # move only the images to use
             pixels, chosen = pixels[chosen], None
@@ -133,16 +100,7 @@ class NormalisedPixels:
         return self._normalised(self._raw(indices))
 
     def augmented(self, indices: Tensor, drawn: Tensor, augmentation: Augmentation) -> Tensor:
-        """Return normalised images after an augmentation.
-
-        Args:
-            indices: Indices of the images, (batch,), int64.
-            drawn: Values of `augmentation.draw`, (batch, numbers).
-            augmentation: The augmentation.
-
-        Returns:
-            (batch, channels, height, width), float32.
-        """
+        """Return normalised images after an augmentation."""
         pixels = augmentation.on_pixels(self._raw(indices), drawn)
         return augmentation.on_images(self._normalised(pixels), drawn)
 
@@ -216,14 +174,7 @@ class TrainingImages:
         return (channels * self._stacked, height, width)
 
     def unaugmented(self, indices: Tensor) -> Tensor:
-        """Return normalised images without augmentation and second view.
-
-        Args:
-            indices: Indices of the images, (images,), int64.
-
-        Returns:
-            (images, channels, height, width), float32.
-        """
+        """Return normalised images without augmentation and second view."""
         return self.pixels[indices.to(self.labels.device, non_blocking=True)]
 
     def batch(
@@ -239,17 +190,6 @@ class TrainingImages:
         With concatenated views the result is `concat([gamma x, (1 - gamma) x'])` over channels,
         with x' the second view of the image x; with added views it is gamma x + (1 - gamma) x'.
         gamma scales normalised pixels, so that gamma = 0 gives the mean pixel.
-
-        Args:
-            indices: Indices of the images, (batch,), int64.
-            scaling: gamma of each image, (batch,), in [0, 1]; not used for single views.
-            augmentation: Random values that `Augmentation.draw` returned, (batch, numbers). Both
-                views of an image are augmented with the same values, but a second view that is a
-                random image of the class is not augmented. None: no augmentation.
-            out: Tensor that receives the result; None allocates one.
-
-        Returns:
-            (batch, channels or 2 channels, height, width), float32.
         """
         own_scale = scaling.view(-1, 1, 1, 1)
         if self.class_views is not None:
@@ -309,9 +249,6 @@ class EvaluationImages:
         return [slice(start, start + step) for start in range(0, len(self), step)]
 
     def __getitem__(self, chosen: slice) -> Tensor:
-        """Return normalised images, (batch, channels or 2 channels, height, width), float32.
-
-        The channels of a second view are zero.
-        """
+        """Return normalised images, (batch, channels or 2 channels, height, width), float32."""
         own = self._pixels[chosen]
         return torch.cat([own, torch.zeros_like(own)], dim=1) if self._concat else own

@@ -10,15 +10,7 @@ from mixup_core.arrays import NDArray, Tensor, np, torch
 
 
 def sides(share: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.int64]:
-    """Return the height and width of boxes in pixels, rounded down.
-
-    Args:
-        share: Side of each box as a fraction of the image's side, (boxes,), in [0, 1].
-        size: Height and width of the image, in pixels.
-
-    Returns:
-        Height and width of each box, (boxes, 2).
-    """
+    """Return the height and width of boxes in pixels, rounded down."""
     lengths: NDArray[np.int64] = (share[:, None] * np.asarray(size)).astype(np.int64)
     return lengths
 
@@ -35,11 +27,6 @@ def boxes(
 
     A box extends by half of its side (rounded down) in both directions from its centre and is
     clipped at the borders of the image. The end row and the end column are outside the box.
-
-    Args:
-        centres: Row and column of each centre, (boxes, 2).
-        lengths: Height and width of each box, in pixels, (boxes, 2).
-        size: Height and width of the image, in pixels.
     """
     half = lengths // 2
     limit = np.asarray(size)
@@ -48,12 +35,7 @@ def boxes(
 
 
 def outside(drawn: Tensor, own: Tensor) -> Tensor:
-    """Return a mask that is 1 outside the boxes and 0 inside: (boxes, height, width).
-
-    Args:
-        drawn: First row, end row, first column and end column of each box, (boxes, 4).
-        own: Images, (batch, channels, height, width); the mask has their size, type and device.
-    """
+    """Return a mask that is 1 outside the boxes and 0 inside: (boxes, height, width)."""
     ranges = drawn.view(-1, 2, 2, 1)
     inside = []
     for axis, length in enumerate(own.shape[2:]):

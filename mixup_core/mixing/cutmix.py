@@ -36,10 +36,6 @@ class CutMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a box for each mixing weight lam: (weights, 4).
-
-        The values are first row, end row, first column and end column.
-        """
         return boxes(draw_centres(len(lam), size, rng), sides(np.sqrt(1 - lam), size), size)
 
     def mix(

@@ -47,10 +47,6 @@ class FMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a mask for each mixing weight lam, (weights, height, width).
-
-        True shows the image's own pixel, False the partner's.
-        """
         masks = np.empty((len(lam), *size), dtype=bool)
         for start in range(0, len(lam), _MASKS_AT_A_TIME):
             some = lam[start : start + _MASKS_AT_A_TIME]
@@ -67,13 +63,7 @@ class FMix(Operation):
 
 
 def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.float64]":
-    """Return noise smoothed by dividing its Fourier coefficients by frequency^decay; same shape.
-
-    Args:
-        noise: (surfaces, height, width).
-        decay: Exponent of the frequency. The unit of frequency is periods per pixel; frequencies
-            below one period per image count as one period per image.
-    """
+    """Return noise smoothed by dividing its Fourier coefficients by frequency^decay; same shape."""
     size = noise.shape[1:]
     rows, columns = np.fft.fftfreq(size[0]), np.fft.rfftfreq(size[1])
     frequency = np.maximum(np.hypot(rows[:, None], columns), 1 / max(size))
@@ -81,12 +71,7 @@ def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.flo
 
 
 def highest(surface: "NDArray[np.float64]", count: "NDArray[Any]") -> "NDArray[np.bool_]":
-    """Return a mask that is True at the `count` highest values of each surface; same shape.
-
-    Args:
-        surface: (surfaces, height, width).
-        count: Number of values to select, (surfaces,); at most height * width.
-    """
+    """Return a mask that is True at the `count` highest values of each surface; same shape."""
     flat = surface.reshape(len(surface), -1)
     order = np.argsort(-flat, axis=1, kind="stable")
     rank = np.empty_like(order)

@@ -41,7 +41,6 @@ class GridMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw the grid cells to keep for each mixing weight lam: (weights, cells, cells), bool."""
         del size
         return draw_kept(lam, self.cells**2, rng).reshape(-1, self.cells, self.cells)
 

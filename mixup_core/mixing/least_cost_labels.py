@@ -22,13 +22,6 @@ def least_cost_labels(
     rounding of costs. Among labellings of equal cost, the one with the lowest labels is returned.
 
     Source: Ishikawa 2003, IEEE TPAMI 25(10), the cut for convex functions of ordered labels.
-
-    Args:
-        costs: Cost of each label in each cell, (rows, columns, labels).
-        below: Weight of the pair of a cell and the cell below it, (rows - 1, columns),
-            non-negative.
-        beside: Weight of the pair of a cell and the cell to its right, (rows, columns - 1),
-            non-negative.
     """
     rows, columns, labels = costs.shape
     cells, levels = np.arange(rows * columns).reshape(rows, columns), labels - 1

@@ -37,13 +37,6 @@ class Linear(Operation):
 def mix(
     images: "Tensor", partner_images: "Tensor", lam: "Tensor", *, out: "Tensor | None" = None
 ) -> "Tensor":
-    """Return `lam * images + (1 - lam) * partner_images`.
-
-    Args:
-        images: (batch, ...), float.
-        partner_images: As `images`.
-        lam: Weight of `images`, in [0, 1]; () for one weight per batch, (batch,) for one each.
-        out: Tensor to which the result is written; None allocates a new one.
-    """
+    """Return `lam * images + (1 - lam) * partner_images`."""
     weight = lam.reshape(lam.shape + (1,) * (images.dim() - 1)) if lam.dim() else lam
     return torch.lerp(partner_images, images, weight, out=out)

@@ -21,14 +21,6 @@ def loss_floor(
 
     Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, for the uniform law and equally frequent
     classes. The formula here holds for any law and any class frequencies.
-
-    Args:
-        law: The law of the mixing weight.
-        labels: Labels of all training images, (images,), int64.
-        partner: Rule for drawing partners: from the whole `dataset`, or as a `permutation` of each
-            batch.
-        batch_size: Images per batch; used only with `permutation`, where on average one image of
-            each batch is its own partner.
     """
     counts = torch.bincount(labels).double()
     total = counts.sum()

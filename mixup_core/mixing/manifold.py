@@ -47,10 +47,6 @@ class Manifold(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a layer of the network for each mixing weight lam, (weights, 1).
-
-        If each image of a batch has its own weight, the layer of the first is used for the batch.
-        """
         del size
         return np.asarray(self.layers)[rng.integers(len(self.layers), size=(len(lam), 1))]
 

@@ -7,10 +7,5 @@ def masked(own: "Tensor", beside: "Tensor", mask: "Tensor") -> "tuple[Tensor, Te
     """Return mixed images, `mask * own + (1 - mask) * beside`, and their label weights.
 
     The label weight of an image is the mean of its mask.
-
-    Args:
-        own: Images, (batch, channels, height, width).
-        beside: Partners of the images, as `own`.
-        mask: Weight of each pixel of `own`, (batch or 1, height, width), in [0, 1].
     """
     return torch.lerp(beside, own, mask.unsqueeze(1)), mask.mean(dim=(1, 2))

@@ -16,13 +16,6 @@ def mixed_cross_entropies(
         loss = lam * CE(logits, labels) + (1 - lam) * CE(logits, partner_labels)
 
     Source: Zhang et al. 2018, arXiv:1710.09412, section 2.
-
-    Args:
-        logits: (batch, classes), float.
-        labels: (batch,), int64, each in [0, classes).
-        partner_labels: Labels of the partners, (batch,), as `labels`.
-        lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
-        smoothing: Label smoothing: fraction of each target that is spread evenly over all classes.
     """
     own, partner = (
         functional.cross_entropy(logits, target, reduction="none", label_smoothing=smoothing)
@@ -41,12 +34,6 @@ def mixed_squared_errors(
         loss = sum over classes of (logit - (lam e_y + (1 - lam) e_y'))^2
 
     Source: Liu et al. 2023, arXiv:2303.01475, for training with the square loss.
-
-    Args:
-        logits: (batch, classes), float.
-        labels: (batch,), int64, each in [0, classes).
-        partner_labels: Labels of the partners, (batch,), as `labels`.
-        lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
     """
     # Not one_hot, which reads the labels and so makes the host wait for the GPU.
     classes = torch.arange(logits.shape[1], device=labels.device)

@@ -50,15 +50,7 @@ class PartnerRule(ABC):
 
     @abstractmethod
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw the partner of each image of an epoch; training calls this once per epoch.
-
-        Args:
-            order: The images of the epoch.
-            rng: Random generator.
-
-        Returns:
-            Index of each partner in the training set, (images,), int64, on the CPU.
-        """
+        """Draw the partner of each image of an epoch; training calls this once per epoch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,11 +148,6 @@ class Similar(PartnerRule, Checked):
         """Choose each image's partner from its batch; return the index in the batch, (batch,).
 
         If the batch has a single image, the image is its own partner.
-
-        Args:
-            square: Squared distances between the images, (batch, batch), double.
-            place: Uniform random number in [0, 1) for each image, which selects its partner,
-                (batch,).
         """
         count = len(square)
         if count == 1:

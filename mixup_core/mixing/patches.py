@@ -11,14 +11,7 @@ def patch_means(values: "Tensor", grid: tuple[int, int]) -> "Tensor":
 
 
 def arranged(images: "Tensor", sources: "Tensor", grid: tuple[int, int]) -> "Tensor":
-    """Return images with their patches rearranged; same shape.
-
-    Args:
-        images: (batch, channels, height, width).
-        sources: Index of the patch to show at each position, (batch, positions); patches and
-            positions are counted row by row.
-        grid: Numbers of rows and of columns of patches; they must divide height and width.
-    """
+    """Return images with their patches rearranged; same shape."""
     rows, columns = grid
     count, channels = images.shape[:2]
     split = images.reshape(count, channels, rows, images.shape[2] // rows, columns, -1)

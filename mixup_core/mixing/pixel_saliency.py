@@ -20,9 +20,6 @@ def fine_grained(images: Tensor) -> Tensor:
 
     Source: Montabone and Soto 2010, Image and Vision Computing 28(3), with the squares of OpenCV,
     whose code also rounds every step to 8 bits; this function does not round.
-
-    Args:
-        images: (batch, channels, height, width), in any unit; sides of at least 2 pixels.
     """
     gray = images.double().mean(1, keepdim=True)
     for _ in range(2):

@@ -88,10 +88,6 @@ class PuzzleMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw the number of blocks along a side of the image for each mixing weight, (weights, 1).
-
-        It is one of those of 2, 4, 8 and 16 that divide both the height and the width.
-        """
         known = _grids(size)
         return np.asarray(known)[rng.integers(len(known), size=(len(lam), 1))]
 
@@ -120,14 +116,7 @@ class PuzzleMix(Operation):
     def _solved(
         self, pair: "Tensor", saliency: "Tensor", lam: "Tensor", count: int
     ) -> "tuple[Tensor, Tensor]":
-        """Return the masks, (batch, count, count), and both images with their blocks moved.
-
-        Args:
-            pair: Images and partners, (2, batch, channels, height, width).
-            saliency: Saliency of each pixel, (2, batch, height, width).
-            lam: Mixing weights, (batch,).
-            count: Number of blocks along a side.
-        """
+        """Return the masks, (batch, count, count), and both images with their blocks moved."""
         blocks = [side // count for side in pair.shape[3:]]
         is_finer = all(side % self.transport_size == 0 for side in blocks)
         finer = [side // self.transport_size if is_finer else 1 for side in blocks]
@@ -149,18 +138,7 @@ class PuzzleMix(Operation):
     def _costs(
         self, pair: "Tensor", shares: "Tensor", count: int
     ) -> "tuple[Tensor, Tensor, Tensor]":
-        """Return the costs of showing either image in each block, and of mask differences.
-
-        Args:
-            pair: Images and partners, (2, batch, channels, height, width).
-            shares: Share of each block in its image's saliency, (2, batch, count, count).
-            count: Number of blocks along a side.
-
-        Returns:
-            Cost of showing only the image itself or only the partner, (batch, 2, count, count);
-            weight of the mask difference to the block below, (batch, count - 1, count), and to the
-            block on the right, (batch, count, count - 1).
-        """
+        """Return the costs of showing either image in each block, and of mask differences."""
         beta = self.mask_smoothness / count / 16
         costs = shares.flip(0).clone()
         weights = []
@@ -186,13 +164,6 @@ class PuzzleMix(Operation):
 
         The image is divided into count x count blocks. The cost of a mask also contains its
         distance from lam and, with given weights, its differences between neighbouring blocks.
-
-        Args:
-            lam: Weight of the image itself, ().
-            costs: Cost of showing only the image itself, and of showing only the partner, in each
-                block: (2, count, count).
-            below: Weight of the mask difference to the block below, (count - 1, count).
-            beside: Weight of the mask difference to the block on the right, (count, count - 1).
         """
         last = self.levels - 1
         labels = np.arange(self.levels)  # label 0 shows only the image itself

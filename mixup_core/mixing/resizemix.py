@@ -49,10 +49,6 @@ class ResizeMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a box for each mixing weight lam: (weights, 4).
-
-        The values are first row, end row, first column and end column.
-        """
         share = self.smallest + (self.largest - self.smallest) * (1 - lam)
         return boxes(draw_centres(len(lam), size, rng), sides(share, size), size)
 

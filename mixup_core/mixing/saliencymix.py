@@ -37,10 +37,6 @@ class SaliencyMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return height and width of the box, in pixels, for each mixing weight lam: (weights, 2).
-
-        `rng` is not used: saliency determines the position of the box.
-        """
         del rng
         return sides(np.sqrt(1 - lam), size)
 

@@ -46,10 +46,6 @@ class SmoothMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a round spot for each mixing weight lam: (weights, 3).
-
-        The values are row and column of the spot's centre, and its width sigma.
-        """
         sigma = (self.widest - (self.widest - self.narrowest) * lam) * size[0]
         return np.column_stack([draw_centres(len(lam), size, rng), sigma]).astype(np.float32)
 

@@ -13,12 +13,6 @@ def least_cost_transport(
     The result is a permutation of the patches with minimal total cost. Each move costs `cost` times
     its squared distance, in units of the longer side of the grid. The saliency of each patch that
     ends at a visible position is subtracted.
-
-    Args:
-        shares: Share of each patch in the saliency of the image, (rows, columns).
-        shown: Weight of the image at each position, (rows, columns); positions with a weight above
-            0 are visible.
-        cost: Cost of a move along the whole longer side.
     """
     rows, columns = shares.shape
     place = np.stack(np.divmod(np.arange(rows * columns), columns), axis=1)

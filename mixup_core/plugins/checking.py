@@ -55,10 +55,7 @@ def _loaded_again(plugin: Plugin) -> None:
 
 
 def _result(entry: Any) -> object:
-    """Return an entry's results, to compare two loads of it: pixels, or the end of a run.
-
-    The result is None for problems, and for datasets that are not on this machine.
-    """
+    """Return an entry's results, to compare two loads of it: pixels, or the end of a run."""
     if isinstance(entry, Dataset):
         is_here = is_present(entry.name, data_root())
         return load(DataConfig(name=entry.name)).train.pixels.tolist() if is_here else None

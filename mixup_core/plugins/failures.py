@@ -14,10 +14,6 @@ def what_happened(error: BaseException, place: str | Path) -> str:
     """Return line and text of an error in a plugin: ` in line 60 (read): RuntimeError: no images`.
 
     The line is left out if the traceback does not pass through the plugin.
-
-    Args:
-        error: The error. Its `str` may fail.
-        place: File of the plugin, or folder of its package.
     """
     frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_below(f.filename, place)]
     line, function = (frames[-1].lineno, frames[-1].name) if frames else (None, _MODULE)
@@ -37,11 +33,6 @@ def failure_of_plugin(
     The message names the plugin whose code is in the innermost frame, even if that plugin called
     back into this package. If no frame belongs to a plugin (a layer of a plugin's network
     fails inside torch, for example), it names the plugins that the run uses.
-
-    Args:
-        error: The error, with its traceback.
-        loaded: Plugins loaded in this process.
-        used: Names of the plugins that the run uses.
     """
     sources, frames = tuple(loaded), traceback.extract_tb(error.__traceback__)
     for frame in reversed(frames):

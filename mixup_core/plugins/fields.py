@@ -19,16 +19,7 @@ class UnreadableFieldError(Exception):
 
 
 def check_fields(entries: Iterable[tuple[Register[Any], Any]]) -> None:
-    """Check that a study file can set every field of the classes that a plugin adds.
-
-    Args:
-        entries: Pairs of a registry, such as that of models, and an entry that was added to it.
-            Entries that are no classes (datasets, problems) are skipped.
-
-    Raises:
-        UnreadableFieldError: If a field has no type annotation, a type that YAML cannot express, or
-            a default that is not of its type.
-    """
+    """Check that a study file can set every field of the classes that a plugin adds."""
     for register, kind in entries:
         if isinstance(kind, type):
             noun = f"the {register.noun} {kind_name(kind)}"
@@ -106,14 +97,7 @@ def _ends_of(limit: Range, kind: type) -> Iterator[tuple[Any, bool]]:
 
 
 def _hints(kind: Any, *, bare: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield (field name, type) for each type that occurs in the annotations of a class.
-
-    Type arguments and dataclasses inside the class are included.
-
-    Args:
-        kind: The class.
-        bare: True: leave out types inside `Annotated` with a limit.
-    """
+    """Yield (field name, type) for each type that occurs in the annotations of a class."""
     for holder in (kind, *_dataclasses_in(kind)):
         for name, hint in get_type_hints(holder, include_extras=True).items():
             if get_origin(hint) is not ClassVar:
@@ -167,10 +151,7 @@ def _types_in(hint: Any, *, bare: bool = False) -> Iterator[Any]:
 
 
 def _untyped(kind: Any) -> list[str]:
-    """Return class attributes that have a value but no type: probably fields without annotation.
-
-    Methods, inherited names, names in capitals and names with a leading underscore are skipped.
-    """
+    """Return class attributes that have a value but no type: probably fields without annotation."""
     bases = inspect.getmro(kind)
     known = {"tag", "name", *(name for base in bases for name in inspect.get_annotations(base))}
     known |= {name for base in bases[1:] for name in vars(base)}

@@ -24,14 +24,7 @@ GROUP = "mixsweep"
 
 
 def load_installed(names: Collection[str]) -> None:
-    """Load those plugin entries (models, laws, ...) of installed packages that have given names.
-
-    Args:
-        names: All texts in a study that may be names of entries; texts that name none are ignored.
-
-    Raises:
-        PluginError: If an entry cannot be loaded, or two packages have an entry of the same name.
-    """
+    """Load those plugin entries (models, laws, ...) of installed packages that have given names."""
     found: dict[str, Source] = {}
     for entry in _asked(names):
         source = package_source(entry)
@@ -42,11 +35,7 @@ def load_installed(names: Collection[str]) -> None:
 
 
 def load_distribution(name: str) -> Plugin:
-    """Load every plugin entry (model, law, ...) of an installed distribution; return the plugin.
-
-    Raises:
-        PluginError: If the distribution is not installed, has no entry, or cannot be loaded.
-    """
+    """Load every plugin entry (model, law, ...) of an installed distribution; return the plugin."""
     entries = [entry for entry in entry_points(group=GROUP) if _distribution(entry) == name]
     if not entries:
         raise PluginError(
@@ -63,11 +52,7 @@ def load_distribution(name: str) -> Plugin:
 
 
 def _asked(names: Collection[str]) -> list[EntryPoint]:
-    """Return the entry points with given names, except names that are registered already.
-
-    Raises:
-        PluginError: If two packages have an entry of the same noun and name.
-    """
+    """Return the entry points with given names, except names that are registered already."""
     asked: dict[str, EntryPoint] = {}
     for entry in entry_points(group=GROUP):
         noun, _, name = entry.name.partition(".")
@@ -83,10 +68,7 @@ def _asked(names: Collection[str]) -> list[EntryPoint]:
 
 
 def _is_taken(register: Register[Any], name: str) -> bool:
-    """Return whether a name is registered by a built-in entry or a plugin file.
-
-    Installed packages are not searched for such a name.
-    """
+    """Return whether a name is registered by a built-in entry or a plugin file."""
     origin = register.origins.get(name)
     return name in register and (origin is None or origin.source in loaded_files())
 

@@ -72,19 +72,12 @@ def use(path: str | Path) -> Plugin:
     """Load a plugin file, register the models, laws, ... that it adds, and return the plugin.
 
     They replace the models, laws, ... of an earlier load of the file.
-
-    Raises:
-        PluginError: If the file cannot be loaded; then an earlier load of it stays registered.
     """
     return load(read_source(path))
 
 
 def load(source: Source) -> Plugin:
-    """Load a plugin from its source, unless the same source is loaded already, and return it.
-
-    Raises:
-        PluginError: If the plugin cannot be loaded; then an earlier load of it stays registered.
-    """
+    """Load a plugin from its source, unless the same source is loaded already, and return it."""
     before = _loaded.get(source.place)
     if before is not None and before.source.digest == source.digest:
         if set(source.entries) <= set(before.source.entries):
@@ -139,22 +132,12 @@ def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
     """Return a message about an error that a loaded plugin caused; None if no plugin caused it.
 
     This is `failure_of_plugin` for all plugins that this process has loaded.
-
-    Args:
-        error: The error, with its traceback.
-        used: Names of the plugins that the run uses; the message names them if the traceback does
-            not pass through a plugin.
     """
     return failure_of_plugin(error, (plugin.source for plugin in _loaded.values()), used)
 
 
 def _register(plugin: Plugin) -> None:
-    """Register the entries of a plugin.
-
-    Raises:
-        CatalogueError: If a name or metric is not allowed; then none is registered.
-        UnreadableFieldError: If a field has an unsupported type; then none is registered.
-    """
+    """Register the entries of a plugin."""
     add_all(plugin.entries, plugin.origins)
     try:
         check_fields(plugin.entries)
@@ -182,11 +165,7 @@ class _Loader:
 
 
 def _run_file(source: Source) -> Plugin:
-    """Run a plugin file as a module; return the plugin.
-
-    Raises:
-        PluginError: If the file fails, imports a file beside it, or defines no entry.
-    """
+    """Run a plugin file as a module; return the plugin."""
     assert source.content is not None, "a file has a content"
     name = f"mixsweep_plugin_{source.name.removesuffix('.py')}_{source.digest[:8]}"
     spec = ModuleSpec(name, _Loader(source.content), origin=source.place)  # type: ignore[arg-type]
@@ -279,12 +258,7 @@ def _register_of(kind: type[Any]) -> Register[Any] | None:
 
 
 def _imported(source: Source) -> Plugin:
-    """Import the listed entries of an installed package; return the plugin.
-
-    Raises:
-        PluginError: If the installed package cannot be imported, lacks an entry, or differs from
-            the package with which the study was read.
-    """
+    """Import the listed entries of an installed package; return the plugin."""
     here = package_digest(source.place, source.name)
     if here != source.digest:
         raise PluginError(

@@ -48,14 +48,7 @@ _LARGEST = 256
 def checks_of_member(
     kind: Any, *, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
 ) -> Checks:
-    """Yield the checks of a registered class, such as a probe, that image runs can use.
-
-    Args:
-        kind: The class, built in or of a plugin.
-        spelling: An instance of the class as written in a study file; None for the shortest one.
-        values: Values to set in the checked configuration because the class needs them, by dotted
-            path: `{"data.label_noise": 0.5}` for a probe of wrong labels.
-    """
+    """Yield the checks of a registered class, such as a probe, that image runs can use."""
     trial = trial_of(kind, spelling, values)
     config, member = trial.config, trial.of
     noun = next(owner.noun for owner in map(catalogue_of, kind.__mro__) if owner is not None)
@@ -113,11 +106,7 @@ def _is_choice(path: str) -> bool:
 
 
 def _place(kind: Any) -> str:
-    """Return the path of the first configuration field that can hold an instance of a class.
-
-    Raises:
-        BrokenError: If no field can.
-    """
+    """Return the path of the first configuration field that can hold an instance of a class."""
     for path, leaf in leaves(TrainConfig).items():
         if kind in leaf.part.options.values():
             return path.removesuffix(".name") if leaf.part.is_named else path
@@ -130,11 +119,7 @@ def _place(kind: Any) -> str:
 
 
 def _first_valid(kind: Any, written: list[Any]) -> Any:
-    """Return an instance of a class from the first of some notations that breaks no rule.
-
-    Raises:
-        RuleError: If all break one.
-    """
+    """Return an instance of a class from the first of some notations that breaks no rule."""
     for spelling in written[:-1]:
         with suppress(RuleError, SpellingError):
             return parsed(kind, spelling)
@@ -214,11 +199,7 @@ _OWN_AT_ENDS: Mapping[str, Callable[[Any], None]] = {
 
 
 def _at_ends(trial: Trial, noun: str) -> None:
-    """Check a law, operation, ... with each of its fields at the ends of its range.
-
-    Raises:
-        BrokenError: If a contract is broken there.
-    """
+    """Check a law, operation, ... with each of its fields at the ends of its range."""
     check = _OWN_AT_ENDS.get(noun)
     for field, value, is_bound in extremes(type(trial.of)):
         if noun == "model" and isinstance(value, int | float) and value > _LARGEST:
@@ -299,11 +280,7 @@ def _finite(trial: Trial) -> None:
 
 
 def _harmless(config: TrainConfig) -> None:
-    """Check that a run has equal states, metrics and logits with and without its probe.
-
-    Raises:
-        BrokenError: If the runs differ in more than the values of the probe.
-    """
+    """Check that a run has equal states, metrics and logits with and without its probe."""
     without = followed(replace(config, probes=()))
     for (state, record, logits), (own, expected, own_logits) in zip(
         followed(config), without, strict=True

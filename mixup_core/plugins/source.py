@@ -48,11 +48,7 @@ class Source:
     """`module:attribute` of each entry to load from a package; empty for a file."""
 
     def origin(self, digest: str = "") -> Origin:
-        """Return the origin of an entry.
-
-        Args:
-            digest: sha256 of the code that the entry reaches; empty: that of the whole source.
-        """
+        """Return the origin of an entry."""
         return Origin(
             plugin=self.name,
             digest=digest or self.digest,
@@ -75,9 +71,6 @@ def read_source(path: str | Path) -> Source:
     """Return the source of a plugin file.
 
     The file is read only once, so the digest in the source is that of the code which runs.
-
-    Raises:
-        PluginError: If the file cannot be read, is too large, or its name does not end in .py.
     """
     file = local_path(path)
     if file.suffix != ".py":
@@ -99,11 +92,7 @@ def read_source(path: str | Path) -> Source:
 
 
 def package_source(entry: EntryPoint) -> Source:
-    """Return the source of the package that an entry point names, without running its code.
-
-    Raises:
-        PluginError: If the package is not installed or its files cannot be read.
-    """
+    """Return the source of the package that an entry point names, without running its code."""
     package = entry.module.partition(".")[0]
     distribution = entry.dist
     name = package if distribution is None else distribution.name
@@ -121,13 +110,6 @@ def package_digest(package: str, name: str) -> str:
 
     Line ends of Python files count as LF. Every file below the top-level package counts, because
     it may change what the plugin computes; only `.pyc` files and `__pycache__` folders do not.
-
-    Args:
-        package: Top-level name of the package.
-        name: Name of the plugin, for messages.
-
-    Raises:
-        PluginError: If the package is not installed, is a namespace package, or cannot be read.
     """
     found = importlib.util.find_spec(package)
     if found is None:

@@ -244,11 +244,7 @@ def _require_resumed(trial: Trial) -> None:
 
 
 def _require_possible(trial: Trial) -> None:
-    """Check that the recorded values are finite and within the bounds of their metrics.
-
-    Raises:
-        BrokenError: If one is not.
-    """
+    """Check that the recorded values are finite and within the bounds of their metrics."""
     for record, _ in trial.trained():
         for name in (name for name in trial.metrics if name in record.metrics):
             value, (least, most) = record.metrics[name], trial.metrics[name].bounds

@@ -67,12 +67,7 @@ class Store:
     """Causes of runs that ended early."""
 
     def __init__(self, url: str) -> None:
-        """Open a store; nothing is created before the first write.
-
-        Args:
-            url: A path, or a URL of an fsspec protocol that shows only complete files (`s3://`,
-                ...).
-        """
+        """Open a store; nothing is created before the first write."""
         self.files = open_files(url)
         self.folder = self.files.root if isinstance(self.files, Folder) else None
         self.url = url if self.folder is None else str(self.folder)
@@ -93,12 +88,6 @@ class Store:
         """Return stored stage keys, each mapped to True if a state (model and optimizer) is stored.
 
         File names are listed; only files of keys in `proven` or `proven_states` are validated.
-
-        Args:
-            proven: Keys whose manifests (the JSON files of stages) this method validates; a damaged
-                manifest is quarantined, and its key left out.
-            proven_states: Keys whose manifests and states this method validates; a missing or
-                damaged state gives False.
         """
         with_state, keys = self.states.keys(), self._manifests.keys()
         listed = {key: key in with_state for key in keys}
@@ -136,13 +125,6 @@ class Store:
         given state is added. If it has other records, training was not reproducible: a warning is
         logged, and the given records are not stored. A stage that an archive brought gives way to
         one that was trained here.
-
-        Args:
-            key: The stage key (`mixup_core.keys.stage_key`).
-            records: One per epoch, epoch 0 first, all metrics finite.
-            facts: Duration of each epoch and the time at which it was stored, one per epoch.
-            environment: Machine and versions, which can change the last bits of the records.
-            state: Model and optimizer after the last epoch, serialised; None keeps records only.
         """
         check_epochs(records, facts)
         blob = None if state is None else state_header(key) + state
@@ -192,13 +174,7 @@ class Store:
         return stored
 
     def forget(self, key: str, fact: str) -> None:
-        """Remove one entry, such as the host, from the environment stored with a stage.
-
-        Args:
-            key: The stage key.
-            fact: Name of the entry. Nothing happens if the environment has no such entry, or if no
-                such stage is stored.
-        """
+        """Remove one entry, such as the host, from the environment stored with a stage."""
         stage = self.read(key)
         if stage is not None and fact in stage.environment:
             kept = {name: value for name, value in stage.environment.items() if name != fact}
@@ -228,9 +204,6 @@ class Store:
 
         These are temporary files, and states of stages without a manifest (JSON file). Before a
         process removes a state, it renames the file to `.torn`; such files are removed too.
-
-        Args:
-            *keys: Stage keys to clear. Keys under which a stage is stored are skipped.
         """
         for shard in sorted({checked(key)[:2] for key in keys}):
             for top in ("stages", "states"):
@@ -251,17 +224,7 @@ class Store:
         return self._sealed.quarantined()
 
     def verify(self, *, stale_after: float = 3600.0) -> tuple[str, ...]:
-        """Read all results, quarantine damaged files, and remove what ended processes left.
-
-        Args:
-            stale_after: Age in seconds after which temporary files, and states to which no stored
-                stage refers, are removed; a younger one may belong to a stage that is being
-                written.
-
-        Returns:
-            One line per damaged file, and per missing state that a manifest (the JSON file of a
-            stage) names; empty if there is none.
-        """
+        """Read all results, quarantine damaged files, and remove what ended processes left."""
         faults, named = [], set()
         for key in sorted(self.keys()):
             stage = self.read(key)

@@ -33,12 +33,7 @@ class FailureStore:
         return frozenset(Path(name).stem for name in names if FAILURE_NAME.fullmatch(name))
 
     def read_all(self, keys: Iterable[str] | None = None) -> Mapping[str, Failure]:
-        """Return stored failures by run key; damaged files are moved to quarantine.
-
-        Args:
-            keys: Run keys; None for all. Files of other runs, which a newer version may have
-                written, are not read.
-        """
+        """Return stored failures by run key; damaged files are moved to quarantine."""
         names = {failure_name(key): key for key in sorted(self.keys() if keys is None else keys)}
         found = {}
         for name, sealed in self._files.read_present(names):
@@ -52,11 +47,7 @@ class FailureStore:
         self._sealed.remove(failure_name(run_key))
 
     def verify(self) -> tuple[str, ...]:
-        """Read the files of all failures of runs, and move damaged ones to `quarantine/`.
-
-        Returns:
-            One line per damaged file; empty if there is none.
-        """
+        """Read the files of all failures of runs, and move damaged ones to `quarantine/`."""
         keys = self.keys()
         return tuple(
             f"{failure_name(key)}: damaged" for key in sorted(keys - {*self.read_all(keys)})

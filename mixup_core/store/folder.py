@@ -31,9 +31,6 @@ class Folder:
 
         A folder with a dot in its name, such as `x.json`, stands where the store expects a file.
         Its own name is yielded, not those of files in it; reading it raises `UnreadableError`.
-
-        Raises:
-            OSError: If a folder cannot be listed, or is a file.
         """
         for parent, folders, files in os.walk(self.root / folder, onerror=_unlisted):
             below = os.path.relpath(parent, self.root)
@@ -43,14 +40,7 @@ class Folder:
             folders[:] = [other for other in folders if "." not in other]
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file as bytes.
-
-        Raises:
-            FileNotFoundError: If the file does not exist.
-            UnreadableError: If it is a folder, a FIFO, a device or a broken link, or if this user
-                owns it without permission to read it. A store counts these as damage.
-            OSError: If the disk fails, or another user owns it and forbids reading (no damage).
-        """
+        """Return the content of a file as bytes."""
         return read_regular(self.root / name)
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
@@ -80,11 +70,7 @@ class Folder:
         return path.stat().st_size if path.is_file() else None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, replacing one of the same name.
-
-        Raises:
-            IsADirectoryError: If a folder has this name.
-        """
+        """Write a file, replacing one of the same name."""
         self._write(name, data, overwrite=True)
 
     def create(self, name: str, data: bytes) -> bool:

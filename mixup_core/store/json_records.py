@@ -81,11 +81,6 @@ def record_in_note(
     """Return the record in a JSON file that others may write; None if it is invalid.
 
     An invalid one is named in the log, once in a process.
-
-    Args:
-        kind: Type of the record, as for `record_of`.
-        name: Name of the file, for the log.
-        content: Content of the file, or the error that reading it raised.
     """
     note = parse_note(content)
     try:
@@ -116,12 +111,6 @@ def record_of(kind: type[_Kind], plain: object) -> _Kind:
 
     Fields of later versions are ignored. A missing field takes its default, or None. Lists become
     tuples.
-
-    Args:
-        kind: The dataclass. The types of its fields may be plain types, dataclasses, `Packed`
-            sequences, tuples, mappings from text, literals, unions of these, `Any`, and the types
-            of this module.
-        plain: Parsed JSON.
     """
     read: Any = _reader
     found: _Kind = read(kind)(plain)

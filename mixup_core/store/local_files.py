@@ -22,20 +22,6 @@ def write_durably(
 
     A new file in the same folder is synced and then renamed (or linked, if it must not
     overwrite), and the folder is synced. The file has mode 0600, folders that are made have 0700.
-
-    Args:
-        path: The file.
-        data: The whole content.
-        overwrite: True: replace an existing file.
-        top: Folder that must exist; only folders below it are made. None makes every folder.
-
-    Returns:
-        True if the file was written; False if it exists and `overwrite` is False.
-
-    Raises:
-        StoreFullError: If the disk or the quota is full; the file is as it was, or complete.
-        StoreError: If the folder `top` was moved or deleted.
-        OSError: If the disk fails in another way; the file is as it was, or complete.
     """
     try:
         # A process that removes files of dead writers may remove our temporary file.
@@ -53,30 +39,13 @@ def read_regular(path: Path, limit: int = -1) -> bytes:
     """Return the content of a regular local file.
 
     A FIFO, on which reading would block, is refused.
-
-    Args:
-        path: The file, or a link to it.
-        limit: Maximum number of bytes to read; -1 reads all.
-
-    Raises:
-        FileNotFoundError: If the path does not exist.
-        UnreadableError: If the path is a folder, a FIFO, a device or a broken link, or if this user
-            owns the file without permission to read it. A store counts these as damage.
-        OSError: If the disk fails, or another user owns the file and forbids reading (no damage).
     """
     with open_regular(path) as file:
         return file.read(limit)
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular local file for reading, as a binary stream.
-
-    Raises:
-        FileNotFoundError: If the path does not exist.
-        UnreadableError: If the path is a folder, a FIFO, a device or a broken link, or if this user
-            owns the file without permission to read it. A store counts these as damage.
-        OSError: If the disk fails, or another user owns the file and forbids reading (no damage).
-    """
+    """Open a regular local file for reading, as a binary stream."""
     return os.fdopen(_opened(path, os.O_RDONLY), "rb")
 
 
@@ -84,11 +53,6 @@ def open_lock(path: Path) -> int:
     """Return the file descriptor of a lock file; create a missing file, for this user alone.
 
     If this user owns the file without permission to read and write it, the permission is added.
-
-    Raises:
-        UnreadableError: If the path is a folder, a FIFO, a device or a link.
-        StoreFullError: If the disk or the quota is full.
-        OSError: If the disk fails, or another user owns the file and forbids access.
     """
     try:
         make_private_folder(path.parent)
@@ -117,16 +81,7 @@ def is_locked(path: Path) -> bool:
 
 
 def make_private_folder(path: Path, top: Path | None = None) -> None:
-    """Make a folder and its missing parents, durably, readable by this user alone.
-
-    Args:
-        path: The folder.
-        top: Folder that must exist; only folders below it are made. None makes every folder.
-
-    Raises:
-        StoreError: If the folder `top` was moved or deleted.
-        NotADirectoryError: If the folder or one of its parents exists and is not a folder.
-    """
+    """Make a folder and its missing parents, durably, readable by this user alone."""
     if path.is_dir():
         return
     if path == top:
@@ -185,10 +140,7 @@ def _write_once(path: Path, data: bytes, top: Path | None, *, overwrite: bool) -
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Try to lock a file; return False if another process holds the lock.
-
-    On file systems without locks the result is True.
-    """
+    """Try to lock a file; return False if another process holds the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -44,10 +44,6 @@ class PredictionStore:
         """Return the stored predictions of a finished run as bytes; None if it has none.
 
         Damaged predictions are moved to quarantine and count as missing.
-
-        Args:
-            key: Key of the run's last stage.
-            record: Record of the last epoch; predictions stored for another record do not count.
         """
         return self.read_all({key: record}).get(key)
 
@@ -56,9 +52,6 @@ class PredictionStore:
 
         Damaged predictions, and those stored for another record than the given one, count as
         missing. From a bucket, all are read in parallel.
-
-        Args:
-            records: Record of the last epoch of each run, by the key of its last stage.
         """
         names = {prediction_name(key): key for key in records}
         found = {}
@@ -92,11 +85,7 @@ class PredictionStore:
         return {names[name]: size for name in names if (size := self._files.size(name)) is not None}
 
     def verify(self) -> tuple[str, ...]:
-        """Read the files of all predictions, and move damaged ones to `quarantine/`.
-
-        Returns:
-            One line per damaged file; empty if there is none.
-        """
+        """Read the files of all predictions, and move damaged ones to `quarantine/`."""
         faults = []
         for key in sorted(self.keys()):
             for name, data in self._files.read_present([prediction_name(key)]):

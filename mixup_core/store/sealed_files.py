@@ -86,14 +86,7 @@ class SealedFiles:
             self.remove(name)
 
     def quarantine(self, name: str, reason: str, content: bytes | None = None) -> None:
-        """Move a damaged file of the store to `quarantine/` and log its name and the reason.
-
-        Args:
-            name: Name of the file in the store.
-            reason: Description of the damage, to follow the name in the log.
-            content: The damaged bytes that were read. If the moved file has other bytes, another
-                process has replaced it in the meantime, and it is moved back.
-        """
+        """Move a damaged file of the store to `quarantine/` and log its name and the reason."""
         try:
             aside = put_aside(self._files, name)
         except FileNotFoundError:
@@ -116,12 +109,7 @@ class SealedFiles:
 
 
 def unsealed(name: str, sealed: bytes | UnreadableError) -> dict[str, Any]:
-    """Return the parsed content of a manifest or failure file.
-
-    Args:
-        name: Name of the file, for messages.
-        sealed: Bytes of the file, or the error that reading it raised.
-    """
+    """Return the parsed content of a manifest or failure file."""
     if isinstance(sealed, UnreadableError):
         raise RecordError(str(sealed))
     content = unseal(sealed)

@@ -57,33 +57,18 @@ class StateStore:
         return blob.removeprefix(header)
 
     def refuse(self, stage: Stage, reason: str) -> None:
-        """Move a stage's state, which cannot be loaded, to quarantine; keep the stage's records.
-
-        Args:
-            stage: The stage.
-            reason: Words that follow the name of the state's file in the log.
-        """
+        """Move a stage's state, which cannot be loaded, to quarantine; keep the stage's records."""
         if (name := name_of_state(stage)) is not None:
             self._sealed.quarantine(name, reason)
 
     def write(self, stage: Stage, blob: bytes | None) -> None:
-        """Write the state file of a stage; call this before the stage's manifest is written.
-
-        Args:
-            stage: The stage, whose `state` has the checksum of `blob`.
-            blob: Content of the file: `state_header`, then the state. None writes nothing.
-        """
+        """Write the state file of a stage; call this before the stage's manifest is written."""
         name = name_of_state(stage)
         if blob is not None and name is not None:
             self._sealed.write(name, blob)
 
     def write_if_removed(self, stage: Stage, blob: bytes | None) -> None:
-        """Write a stage's state again if another process removed it while the stage was stored.
-
-        Args:
-            stage: The stage, whose manifest has just been written.
-            blob: Content of the state's file, as given to `write`.
-        """
+        """Write a stage's state again if another process removed it while the stage was stored."""
         name = name_of_state(stage)
         if name is not None and not self._files.has(name):
             self.write(stage, blob)

@@ -287,16 +287,7 @@ def finished(  # noqa: PLR0913  what a figure is made of
     numbers: str,
     told: Sequence[Told] = (),
 ) -> Figure:
-    """Return a matplotlib figure as a report's `Figure`: SVG and PNG without dates inside.
-
-    Args:
-        canvas: The complete matplotlib figure; its layout is computed here.
-        name: File name without its suffix.
-        title: Title of the figure.
-        caption: Text below the figure.
-        numbers: All numbers that the figure shows, as CSV.
-        told: Panels that have tooltips, with the texts by position on the horizontal axis.
-    """
+    """Return a matplotlib figure as a report's `Figure`: SVG and PNG without dates inside."""
     if (engine := canvas.get_layout_engine()) is not None:
         engine.execute(canvas)
         canvas.set_layout_engine("none")  # the layout is computed once for all formats

@@ -63,10 +63,6 @@ def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 
     The result is None if no run stored the boundary between the classes, or if more than six arms
     have one.
-
-    Args:
-        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: The main table of the same results.
     """
     if table.problem.name not in PLANES:
         return None

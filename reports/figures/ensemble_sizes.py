@@ -25,10 +25,6 @@ def draw_ensembles(predicted: Predicted, styles: Styles) -> Figure | None:
 
     The size is the number of networks. The result is None if every arm has fewer than three runs.
     Only the first eight arms are drawn; the CSV has all of them.
-
-    Args:
-        predicted: Measures of the arms' ensembles, computed from predictions.
-        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     arms = {arm: a.sizes for arm, a in predicted.arms.items() if len(a.runs) > 2}
     if not arms:

@@ -39,15 +39,7 @@ def draw_finals(
     table: Table,
     styles: Styles,
 ) -> Figure | None:
-    """Return the figure of the runs' final values by arm; None if no run is complete.
-
-    Args:
-        study: Study with the arms. Intervals depend on the possible range of its headline metric
-            and, if this is a fraction of images (such as the error), on their number.
-        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: The main table of the same results.
-        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
-    """
+    """Return the figure of the runs' final values by arm; None if no run is complete."""
     names = {row.arm: name for row, (name, *_) in zip(table.printed, table.cells, strict=True)}
     found = values_of(arranged, table.metric, table.readout)
     finals = {arm: found[arm] for arm in names}

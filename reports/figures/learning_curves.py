@@ -61,13 +61,7 @@ class _Line(Mapping[float, float]):
     __slots__ = ("_numbers", "_values")
 
     def __init__(self, numbers: Mapping[float, int], values: Sequence[float]) -> None:
-        """Create the mapping.
-
-        Args:
-            numbers: Index of the value at each position; seeds with the same positions share one
-                dict.
-            values: Values in the order of the positions.
-        """
+        """Create the mapping."""
         self._numbers = numbers
         self._values = values
 
@@ -245,12 +239,7 @@ def _multiples(
 
 
 def _panels(headline: str, problem: Problem, measured: Collection[str]) -> Iterator[str]:
-    """Yield the metric of each panel: the headline metric, then others that were measured.
-
-    The others are the first measured metric of each group that the problem declares
-    (`Presentation.curves`), and all further metrics of training. Each metric of a probe has its own
-    panel.
-    """
+    """Yield the metric of each panel: the headline metric, then others that were measured."""
     for group in ((headline,), *problem.presentation.curves):
         yield from [metric for metric in group if metric in measured][:1]
     grouped = {metric for group in problem.presentation.curves for metric in group}
@@ -260,10 +249,7 @@ def _panels(headline: str, problem: Problem, measured: Collection[str]) -> Itera
 
 
 def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
-    """Return a sentence that lists measured metrics without a panel.
-
-    The result is empty if every metric has one.
-    """
+    """Return a sentence that lists measured metrics without a panel."""
     if not metrics:
         return ""
     labels = ", ".join(problem.metric(metric).label for metric in metrics)
@@ -289,10 +275,7 @@ def _spell_unmeasured(curves: Mapping[str, Mapping[str, _Curve]], table: Table) 
 
 
 def _marks(study: Study, arm: str) -> tuple[int, ...]:
-    """Return the numbers of finished epochs after which settings of an arm (as its law) change.
-
-    The result is empty if there are many changes, or if the horizontal axis does not count epochs.
-    """
+    """Return the numbers of finished epochs after which settings of an arm (as its law) change."""
     if study.problem.axis.metric is not None:
         return ()
     marks = changes(study.arms[arm])

@@ -50,11 +50,7 @@ def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
 
 
 def draw_modified_images(study: Study, count: int = 6) -> Drawn:
-    """Return a figure with a row of images for each arm, augmented and mixed as in training.
-
-    Raises:
-        ValueError: If the study does not train on images.
-    """
+    """Return a figure with a row of images for each arm, augmented and mixed as in training."""
     varied = {arm for variant in study.variants for arm in variant.arms.values()}
     runs = {arm: study.runs_of(arm)[0].config for arm in study.arms if arm not in varied}
     arms = {arm: c for arm, c in runs.items() if isinstance(c, TrainConfig)}
@@ -85,10 +81,7 @@ def draw_modified_images(study: Study, count: int = 6) -> Drawn:
 
 
 def _side_by_side(image: Tensor) -> Tensor:
-    """Return an image for display, with values in [0, 1].
-
-    The shape is (height, width), or (height, width, 3) in colour.
-    """
+    """Return an image for display, with values in [0, 1]."""
     channels = image.shape[0]
     parts = [image] if channels == 1 else torch.split(image, 3 if channels % 3 == 0 else 1)
     wide = torch.cat(list(parts), dim=2)

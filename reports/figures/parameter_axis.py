@@ -66,14 +66,7 @@ def bound(parameter: Parameter, edge: Edge) -> float:
 
 
 def beyond(parameter: Parameter, edge: Edge, part: float) -> float:
-    """Return a position on a parameter's axis, outside the values that the search may try.
-
-    Args:
-        parameter: A search parameter that is not categorical.
-        edge: `low` for a position below the lowest value, `high` for one above the highest.
-        part: Distance from that value, as a fraction of the distance from lowest to highest value,
-            both measured along the axis.
-    """
+    """Return a position on a parameter's axis, outside the values that the search may try."""
     low, high = bound(parameter, "low"), bound(parameter, "high")
     away = -part if edge == "low" else 1 + part
     if is_log(parameter):

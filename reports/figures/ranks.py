@@ -33,11 +33,6 @@ def draw_ranks(
     Rows and columns are the arms, in the order of their means; significant differences are
     coloured. The result is None if there are fewer than 6 or more than 24 arms, or if not all arms
     have the same seeds.
-
-    Args:
-        study: The study with these arms.
-        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: The main table of the same results.
     """
     found = values_of(arranged, table.metric, table.readout)
     values = {row.arm: found[row.arm] for row in table.printed if len(found[row.arm]) > 1}

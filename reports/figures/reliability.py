@@ -22,10 +22,6 @@ def draw_reliability(predicted: Predicted, styles: Styles) -> Figure | None:
 
     The result is None if no predictions are stored. Only the first eight arms are drawn; the CSV
     has all of them.
-
-    Args:
-        predicted: Measures of the arms' runs, computed from predictions.
-        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     if not predicted.arms:
         return None

@@ -54,11 +54,6 @@ def draw_responses(study: Study, table: Table, styles: Styles) -> tuple[Figure, 
     A figure is left out if too few settings vary, or no run is complete. Arms with equal results
     are all drawn, each at its own setting: for example arms with different alphas that all switch
     mixing off at epoch 0.
-
-    Args:
-        study: Defines the arms.
-        table: The main table of the study's results.
-        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     arms = [row.arm for row in table.rows if table.metric in row.summaries]
     if not arms:
@@ -124,10 +119,7 @@ def _along(study: Study, table: Table, response: Response, styles: Styles) -> Fi
 
 
 def _panels(study: Study, table: Table, response: Response) -> list[str]:
-    """Return the metrics to draw, one panel each: those whose mean differs between arms.
-
-    Candidates are the headline metric, the metrics of claims, and the further columns of the table.
-    """
+    """Return the metrics to draw, one panel each: those whose mean differs between arms."""
     wanted = (table.metric, *(claim.that.metric for claim in study.claims), *table.further)
     summaries = {row.arm: row.summaries for row in table.rows}
     drawn = [arm for _, _, arm in _drawn(response)]
@@ -166,10 +158,7 @@ def _draw_line(
 
 
 def _map(table: Table, plane: ResponsePlane) -> Figure:
-    """Return the map over two numeric settings, with one panel per group of arms.
-
-    Each cell shows the mean of its arm, as colour and as text.
-    """
+    """Return the map over two numeric settings, with one panel per group of arms."""
     summaries = {
         row.arm: row.summaries[table.metric] for row in table.rows if table.metric in row.summaries
     }

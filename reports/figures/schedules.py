@@ -26,10 +26,6 @@ def draw_schedules(study: Study, styles: Styles) -> tuple[Figure, ...]:
     """Return the figure of the quantiles of lam in each epoch, for arms that change the law of lam.
 
     The result is an empty tuple if no arm changes the law during training.
-
-    Args:
-        study: Study with these arms.
-        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     laws = {arm: _laws(study, arm) for arm in study.arms}
     changing = {arm: of_arm for arm, of_arm in laws.items() if len(set(of_arm)) > 1}
@@ -52,10 +48,7 @@ def draw_schedules(study: Study, styles: Styles) -> tuple[Figure, ...]:
 
 
 def _shape_of_bands(laws: Mapping[str, tuple[Law, ...]]) -> str:
-    """Return a phrase for the caption on the symmetry of the laws.
-
-    It names laws that are not symmetric.
-    """
+    """Return a phrase for the caption on the symmetry of the laws."""
     mixing = dict.fromkeys(law for of_arm in laws.values() for law in of_arm if law.mixes)
     skewed = [law.caption for law in mixing if not law.is_symmetric]
     if skewed:
@@ -102,10 +95,7 @@ def _draw(drawn: Mapping[str, list[tuple[float, ...]]], styles: Styles) -> Canva
 def _numbers(
     laws: Mapping[str, tuple[Law, ...]], drawn: Mapping[str, list[tuple[float, ...]]]
 ) -> str:
-    """Return the drawn quantiles as CSV, one row per arm and range of epochs with the same law.
-
-    The column `until` is exclusive.
-    """
+    """Return the drawn quantiles as CSV, one row per arm and range of epochs with the same law."""
     records: list[dict[str, Any]] = []
     for arm, of_arm in laws.items():
         first = 0

@@ -21,11 +21,6 @@ def draw_search(searched: Searched, styles: Styles) -> tuple[Figure, ...]:
     """Return the figures of a search; empty if no point is complete.
 
     Points whose runs are missing from the store are left out.
-
-    Args:
-        searched: The points of the search and their results.
-        styles: Colour and dashes (`reports.figures.colours.arm_styles`) of each arm of the study
-            file, which is drawn beside the points.
     """
     points = [point for point in searched.history.points if point.state == "complete"]
     complete = [point for point in points if searched.summary(point.arm) is not None]

@@ -114,12 +114,7 @@ def draw_map(searched: Searched, complete: Sequence[Point], styles: Styles) -> F
 
 
 def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
-    """Return the parameters of the horizontal and the vertical axis.
-
-    The first logarithmic parameter is on the vertical axis, or else the second numeric one; the
-    horizontal axis shows the first of the others. The result is None if fewer than two parameters
-    are numeric.
-    """
+    """Return the parameters of the horizontal and the vertical axis."""
     numbers = [p for p in space.parameters if is_number(p)]
     if len(numbers) < 2:
         return None

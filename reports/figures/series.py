@@ -39,11 +39,6 @@ def draw_series(arranged: Arranged, table: Table, styles: Styles) -> tuple[Figur
     """Return one figure for each measured series, such as the error of each class.
 
     A series is a metric with several values, for example one for each class or feature.
-
-    Args:
-        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: The main table of the same results.
-        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
     """
     figures = (
         _by_part(series, arranged, table)
@@ -55,11 +50,7 @@ def draw_series(arranged: Arranged, table: Table, styles: Styles) -> tuple[Figur
 
 
 def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
-    """Return one panel per arm, in which each part is a row of cells coloured by its value.
-
-    All rows are from one seed, the first that every arm has completed. The result is None if there
-    are too many arms, if no seed is complete in every arm, or if all curves have a single value.
-    """
+    """Return one panel per arm, in which each part is a row of cells coloured by its value."""
     arms = [row.arm for row in table.printed]
     complete = {arm: complete_runs(arranged[arm]) for arm in arms}
     shared = [seed for seed in arranged[arms[0]] if all(seed in complete[arm] for arm in arms)]

@@ -76,12 +76,6 @@ def summarise_arm(
     """Return the table row of an arm: numbers of seeds, and mean, sd and interval of each metric.
 
     The row has no comparison with the baseline yet.
-
-    Args:
-        study: Study with the arm.
-        arm: Name of the arm.
-        by_seed: Results of the arm's runs, by seed.
-        metrics: Metrics to summarise.
     """
     readout = study.readout
     counted = counted_runs(by_seed).values()
@@ -120,13 +114,6 @@ def mark_best(
     has at least as many comparisons, so the intervals of the truly best arm against all others are
     right with probability 95 %, and then the marked arms include it (Hsu 1984, multiple comparisons
     with the best).
-
-    Args:
-        rows: One row per arm.
-        values: Values of the headline metric, by arm and seed.
-        equal: For each arm, the first arm of the study that computes the same results.
-        family: The comparisons of the table.
-        study: Study with the arms.
     """
     metric = study.headline
     ranked = [row for row in rows if not row.tags]

@@ -45,10 +45,6 @@ def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
 
     This assumption is for unknown outcomes, for example if only a published `runs.csv` is
     available. Runs without a value of the metric are left out.
-
-    Args:
-        study: Study with the claims.
-        numbers: Function that returns the values of a claim's metric, by arm and seed.
     """
     ends: dict[str, dict[int, Outcome]] = {}
     for claim in study.claims:
@@ -84,13 +80,6 @@ def verdicts_of_looks(
 
     A claim that was decided, or got no more seeds, after an earlier look has None instead of a
     verdict.
-
-    Args:
-        study: Study with planned looks (`until`).
-        numbers: Function that returns the values of a claim's metric, by arm and seed.
-        ends: Outcome of each run, such as `complete`, by arm and seed.
-        statements: Store's record of each claim: time and seeds of its first launch, and later
-            changes.
     """
     taken = _taken(study, numbers, ends, statements)
     return [
@@ -201,13 +190,6 @@ def reached(
     While a claim is open (not decided or given up), its arms get the seeds of the next look. An arm
     that is in no claim gets the seeds of the first look, an arm trained for a variant gets at least
     those of the arm whose setting it changes, and a teacher at least those of its students.
-
-    Args:
-        study: Study with planned looks (`until`), and with every seed that it may use.
-        numbers: Function that returns the values of a claim's metric, by arm and seed.
-        ends: Outcome of each run, such as `complete`, by arm and seed.
-        statements: Store's record of each claim: time and seeds of its first launch, and later
-            changes.
     """
     assert study.until is not None
     answers = _answers(study, numbers, ends, statements or {})
@@ -226,10 +208,6 @@ def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
 
     An arm of a variant gets at least the seeds of the arm whose setting it changes, and a teacher
     at least those of its students.
-
-    Args:
-        study: Study with variants or teachers.
-        wanted: Number of seeds of each arm, before it is raised.
     """
     wanted = dict(wanted)
     for variant in study.variants:
@@ -257,10 +235,6 @@ def reached_study(study: Study, store: Store) -> Study:
     """Read a study's stored results; return a copy with only the seeds needed up to now.
 
     A claim needs more seeds until a look decides it or gives it up (`reached`).
-
-    Args:
-        study: Study with planned looks (`until`), and with every seed that it may use.
-        store: Store with the results.
     """
     return reached(study, *_stored(study, store))
 

@@ -56,9 +56,6 @@ def describe_repository(folder: Path) -> dict[str, Any] | None:
     """Return commit and branch of a git repository, and whether tracked files are modified.
 
     Changes in `reports/published` are ignored, because these files are not code.
-
-    Returns:
-        The fields `commit`, `branch` and `dirty`; None if the folder is in no git repository.
     """
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
@@ -82,9 +79,6 @@ def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
     """Return environment variables that tell a cluster job which commit its code is from.
 
     A job cannot find this out itself, because Ray does not upload the folder `.git`.
-
-    Args:
-        code: The fields `commit`, `branch` and `dirty` (`describe_code`).
     """
     return {variable: str(code[name]) for name, variable in _CODE_VARIABLES.items()}
 
@@ -103,11 +97,7 @@ def origin_tags() -> dict[str, str]:
 
 
 def spell_code(code: Mapping[str, Any]) -> str:
-    """Return a commit as text: `commit 0123456`, or `commit 0123456 with changes` if modified.
-
-    Args:
-        code: The fields `commit` and `dirty` (`describe_code`).
-    """
+    """Return a commit as text: `commit 0123456`, or `commit 0123456 with changes` if modified."""
     return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
 
 
@@ -116,11 +106,7 @@ _RUN_PROGRAMS = re.compile(r"filter\..*\.(clean|smudge|process|required)", re.DO
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return the output of git in a folder; None if it fails. No program of the folder is run.
-
-    The configuration of a repository, which may be another's, names programs: a monitor of files,
-    hooks, and filters of content. They are set to nothing.
-    """
+    """Return the output of git in a folder; None if it fails. No program of the folder is run."""
     off = {"core.fsmonitor": "false", "core.hooksPath": os.devnull}
     listed = _output(folder, off, "config", "--null", "--name-only", "--list")
     if listed is None:

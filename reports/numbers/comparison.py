@@ -114,11 +114,7 @@ class Comparison:
         return sum(end[0] for end in ends) - self.number, sum(end[1] for end in ends) - self.number
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the confidence interval of the arms' mean difference; None if it is unknown.
-
-        Args:
-            confidence: Confidence of the interval, in (0, 1).
-        """
+        """Return the confidence interval of the arms' mean difference; None if it is unknown."""
         if self.is_exact:
             return self._exact_interval(confidence)
         if self.spread is None:
@@ -128,10 +124,7 @@ class Comparison:
         return max(least, self.difference - half), min(most, self.difference + half)
 
     def _exact_interval(self, confidence: float) -> tuple[float, float]:
-        """Return the interval that follows from exact limits of each arm.
-
-        Arms share the error equally.
-        """
+        """Return the interval that follows from exact limits of each arm."""
         each = 1 - (1 - confidence) / len(self.sides)
         low = high = -self.number
         for side in self.sides:
@@ -155,11 +148,6 @@ class Comparison:
 
         The interval is that of the arms' mean difference, with confidence 1 - error level. The
         result is None if it is unknown.
-
-        Args:
-            is_decided: Function of the two ends of an interval; returns True if the interval
-                decides the claim. If an interval decides it, every interval inside that one must do
-                so too.
         """
         if self.interval(CONFIDENCE) is None:
             return None
@@ -186,19 +174,7 @@ def compare(
     ours: Measure = ANY,
     theirs: Measure = ANY,
 ) -> Comparison:
-    """Return the comparison of an arm with another arm at the same seeds, or with a fixed value.
-
-    Args:
-        arm: Values of the arm by seed.
-        baseline: Values of the other arm at the same seeds; or the fixed value.
-        ours: Range of possible values of the metric of `arm` and, if it is a fraction of images
-            (such as the error), the number of images.
-        theirs: The same for the metric of the other arm.
-
-    Raises:
-        IncompleteStudyError: If a seed is missing from either side; the message lists all.
-        ValueError: If there is no seed, or a value is not finite.
-    """
+    """Return the comparison of an arm with another arm at the same seeds, or with a fixed value."""
     if not isinstance(baseline, Mapping):
         return contrast([(1.0, arm, ours)], float(baseline))
     if arm.keys() != baseline.keys():

@@ -70,14 +70,6 @@ def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[flo
     Source: Saltelli et al. 2010, Computer Physics Communications 181, table 2 (b) and (f); (f) is
     of Jansen 1999. Intervals of a bounded number: Mandelkern and Schultz 2000, Journal of
     Mathematical Physics 41.
-
-    Args:
-        first: Values of runs with the first draw of all sources.
-        second: Values of runs with the second draw of all sources.
-        moved: Values of runs with the second draw of this source and the first draw of all others.
-
-    Raises:
-        ValueError: If there are fewer than 3 contexts, or `first` and `second` have one value only.
     """
     a, b, m = (np.asarray(values, np.float64) for values in (first, second, moved))
     n = len(a)

@@ -42,10 +42,6 @@ def detectable_difference(n: int, comparisons: int = 1) -> float:
     The test is two-sided at 5 %, adjusted for the number of comparisons. Power is computed from the
     noncentral t; rejections on the wrong side, below one in a million here, are ignored. The true
     sd is taken as known. With an sd estimated at n = 5, the power is 0.69 on average, not 0.8.
-
-    Args:
-        n: Number of seeds, at least 2.
-        comparisons: Number of comparisons that are adjusted together, at least 1.
     """
     critical = special.stdtrit(n - 1, 1 - (1 - CONFIDENCE) / (2 * comparisons))
     return float(special.nctdtrinc(n - 1, 1 - POWER, critical)) / math.sqrt(n)
@@ -56,10 +52,6 @@ def upper_sd(sd: float, n: int) -> float:
 
     The values are assumed to be normal. The one-sided limit is sd sqrt((n - 1) / q), with q the 5 %
     quantile of chi-square with n - 1 degrees of freedom.
-
-    Args:
-        sd: Estimate with n - 1 in the denominator.
-        n: Number of values, at least 2.
     """
     return sd * math.sqrt((n - 1) / chi_square_quantile(1 - CONFIDENCE, n - 1))
 

@@ -99,12 +99,6 @@ def ensemble_sizes(
     The jackknife estimates variances on average too large rather than too small (Efron and Stein
     1981, The jackknife estimate of variance). A second interval, over test images, is from a
     jackknife that leaves out one of 40 random groups of images at a time.
-
-    Args:
-        chances: Probabilities of the test images by seed, each (images, classes).
-        labels: Labels of the test images.
-        val: Probabilities and labels of the validation images, on which a temperature is fitted;
-            if None, measures after temperature scaling are left out.
     """
     seeds = list(chances)
     groups = np.random.default_rng(0).permutation(np.arange(len(labels)) % _GROUPS)
@@ -160,10 +154,7 @@ def _measure(  # noqa: PLR0913  one ensemble on two sets of images
     groups: NDArray[np.int64],
     used: int,
 ) -> Array:
-    """Return the measures of one ensemble; the first row is over all images.
-
-    Each further row leaves out one group of images.
-    """
+    """Return the measures of one ensemble; the first row is over all images."""
     together = _mean(seeds, chances)
     columns = [_of_images(together, labels, groups, used)]
     if val is not None:
@@ -184,10 +175,7 @@ def _logits(chances: Array) -> Array:
 
 
 def _of_images(chances: Array, labels: Labels, groups: NDArray[np.int64], used: int) -> Array:
-    """Return error, NLL, Brier score and calibration error over all images.
-
-    Each further row leaves out one group of images.
-    """
+    """Return error, NLL, Brier score and calibration error over all images."""
     own = chances[np.arange(len(labels)), labels]
     predicted = chances.argmax(1)
     confidence = chances[np.arange(len(labels)), predicted]

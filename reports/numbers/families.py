@@ -121,13 +121,6 @@ def family_of(
     """Compare pairs of arms; return all comparisons as a family, adjusted for their number.
 
     A pair that is repeated or reversed counts once, and so do pairs of arms with the same results.
-
-    Args:
-        pairs: The pairs of arms to compare.
-        values: Values by arm and seed.
-        equal: For each arm, the first arm of the study that computes the same results.
-        measures: By arm, range of possible values of the metric and, if it is a fraction of images
-            (such as the error), the number of images.
     """
     compared = {
         pair: comparison
@@ -145,14 +138,7 @@ def family_of(
 
 
 def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> list[str]:
-    """Return a sentence for each comparison whose sign or significance differs between families.
-
-    Args:
-        pairs: The pairs of arms that are compared.
-        families: Families with these comparisons, for example one per read-out. Every later family
-            is compared with the first. The key of a family is the phrase with which its sentences
-            begin, such as `By the last epoch`.
-    """
+    """Return a sentence for each comparison whose sign or significance differs between families."""
     (_, first), *others = families.items()
     sentences = []
     for pair in pairs:

@@ -32,11 +32,6 @@ class Foreseen:
         """Return the number of seeds that an arm gets in each simulated study.
 
         It is the largest number that a claim about this arm needs, or `at_least` if that is larger.
-
-        Args:
-            arms: The arms of each claim, in the order of the claims.
-            arm: Name of the arm.
-            at_least: Number of seeds that the arm gets in any case, also if it is in no claim.
         """
         places = [place for place, of_claim in enumerate(arms) if arm in of_claim]
         found = self.seeds[:, places].max(axis=1, initial=at_least)
@@ -55,15 +50,6 @@ def foresee(
 
     All claims share the error level of 5 % equally. In a real study, Holm's procedure raises the
     share of a claim once other claims are decided, so real studies need no more seeds than this.
-
-    Args:
-        until: The planned looks.
-        decides: For each claim, a function of the two ends of an interval; it returns True if the
-            interval decides the claim.
-        values: Simulated values of the claims, (studies, claims, largest number of seeds).
-        tests: Number of claims that share the 5 %; None means as many as `decides`.
-        after: Number of seeds at the last look that was really taken; this and earlier looks
-            decided none of these claims and are not simulated.
     """
     level = (1 - CONFIDENCE) / (tests or len(decides))
     sizes = until.sizes
@@ -88,17 +74,7 @@ def foresee(
 def draw_effects(
     until: UntilDecided, effects: Sequence[float], studies: int = STUDIES, seed: int = 0
 ) -> Floats:
-    """Draw random values of claims for simulated studies: normal, independent, with sd 1.
-
-    Args:
-        until: The planned looks, which determine the number of seeds.
-        effects: Mean of each claim's values.
-        studies: Number of simulated studies.
-        seed: Seed of the random generator.
-
-    Returns:
-        Values, (studies, claims, largest number of seeds).
-    """
+    """Draw random values of claims for simulated studies: normal, independent, with sd 1."""
     drawn = np.random.default_rng(seed).standard_normal((studies, len(effects), until.sizes[-1]))
     return np.asarray(drawn + np.asarray(effects)[:, None])
 
@@ -110,14 +86,6 @@ def draw_after(
 
     Mean and spread are sampled from their posterior under the flat prior. The simulated seeds have
     the same correlation between claims as the measured ones.
-
-    Args:
-        until: The planned looks, which determine the number of seeds.
-        pilot: Measured values of each claim by seed, all at the same seeds, two or more.
-        studies: Number of simulated studies.
-
-    Returns:
-        Values, (studies, claims, largest number of seeds).
     """
     number = until.sizes[-1]
     known = np.array([[by_seed[seed] for seed in sorted(by_seed)] for by_seed in pilot])[:, :number]

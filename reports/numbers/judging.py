@@ -44,13 +44,6 @@ def verdicts_of(
     earlier reports used a higher level. In 20,000 simulated studies whose arms do not differ, at
     least one report decided in 6.3 % of the studies (reports at 5, then 10 seeds) and in 7.6 % (at
     5, 10, 20); without the correction, in 8.3 % and 11.9 %.
-
-    Args:
-        study: Study with the claims.
-        arranged: Its results (`reports.numbers.runs.arrange`).
-        predicted: Measures from predictions, for claims about these; None if not available.
-        statements: Store's record of each claim: time and seeds of its first launch, and later
-            changes, which give k; None if there is none.
     """
     numbers = numbers_by(study, arranged, predicted)
     return judge(study, numbers, statements, ends=ends_of(arranged))
@@ -65,11 +58,6 @@ def varied_verdicts(
 
     Each variant is judged like a separate study: p values are adjusted for its own claims only.
     Claims about predictions are left out.
-
-    Args:
-        study: Study with the variants.
-        results: Results of all its runs.
-        statements: Store's record of each claim, as in `verdicts_of`.
     """
     results = tuple(results)
     found = {}
@@ -91,10 +79,6 @@ def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) 
     """Return, as text, the variants in which a verdict differs and those in which it is the same.
 
     A verdict differs if its decision or the sign of its value differs.
-
-    Args:
-        verdict: The verdict of a claim in the study itself.
-        varied: Verdicts under each variant, by the variant's label (`varied_verdicts`).
     """
     told: list[str] = []
     same: list[str] = []
@@ -126,16 +110,7 @@ def judge(
     *,
     ends: Ends | None = None,
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim of a study, computed from given values of the metrics.
-
-    Args:
-        study: Study with the claims, which are one family of tests.
-        numbers: Function that returns the values of a claim's metric, by arm and seed.
-        statements: Store's record of each claim: time and seeds of its first launch, and later
-            changes.
-        ends: Outcome of each run, for planned looks; None means that runs with a value are
-            complete.
-    """
+    """Return the verdict of each claim of a study, computed from given values of the metrics."""
     known = statements or {}
     if study.until is not None:
         ends = ends_if_measured(study, numbers) if ends is None else ends
@@ -164,10 +139,6 @@ def verdict_records(
     """Return the rows of `verdicts.csv`: one mapping per claim, with values by column name.
 
     With `varied`, there is one more column: the variants in which the verdict differs.
-
-    Args:
-        verdicts: The verdicts of a study's claims.
-        varied: Verdicts under each variant, by the variant's label.
     """
     return [
         {
@@ -193,13 +164,7 @@ def _level(that: StatedComparison, comparison: Comparison) -> float:
 def _holm_steps(
     levels: Mapping[ClaimTest, float], looks: int
 ) -> dict[ClaimTest, tuple[float, float]]:
-    """Return, for each test, p after Holm's correction and the confidence of its interval.
-
-    Sorted in rising order, the i-th of m levels (i from 0) is decided if it is at most 5 % / (m -
-    i), and all before it are decided. Every undecided test gets the interval of the first undecided
-    one. `levels` are already multiplied by `looks`, and the error levels of intervals are divided
-    by it.
-    """
+    """Return, for each test, p after Holm's correction and the confidence of its interval."""
     steps: dict[ClaimTest, tuple[float, float]] = {}
     reached, own = 0.0, None
     for place, test in enumerate(sorted(levels, key=lambda test: levels[test])):

@@ -26,15 +26,6 @@ def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) 
     claim with two ends of its allowed values (`is_between`) needs two successful tests, one against
     each end. The power is then taken as 1 minus the sum of the probabilities that each fails. It
     may really be higher, so the number may be slightly too large.
-
-    Args:
-        distance: Distance from the true value to the end of the values that the claim allows, in sd
-            over seeds.
-        tests: Size of the family of claims.
-        is_between: True if the value lies in the middle between two ends, each at this distance.
-
-    Returns:
-        The number; None if it exceeds 10,000.
     """
     missed = (1 - POWER) / 2 if is_between else 1 - POWER
 
@@ -58,10 +49,6 @@ def found_by_looks(until: UntilDecided, tests: int) -> float:
     """Return the mean difference that tests at planned looks detect with power 0.8 (simulated).
 
     The unit is the sd of the difference over seeds.
-
-    Args:
-        until: The planned looks.
-        tests: Number of tests that share the error level of 5 % equally.
     """
     drawn = draw_effects(until, [0.0], _STUDIES)
 

@@ -138,11 +138,7 @@ class Predicted:
     """
 
     def values(self, metric: str) -> dict[str, dict[int, float]]:
-        """Return one measure, such as NLL, of every run that has it, by arm and seed.
-
-        Args:
-            metric: Name of the measure, one of `MEASURES`, with or without the prefix `predicted/`.
-        """
+        """Return one measure, such as NLL, of every run that has it, by arm and seed."""
         return _values({arm: of_arm.runs for arm, of_arm in self.arms.items()}, metric)
 
     def claimed_values(self, metric: str) -> dict[str, dict[int, float]]:
@@ -182,12 +178,6 @@ def gather_predictions(
     """Read the predictions of all complete runs; compute error, NLL, ... of runs and ensembles.
 
     Only the predictions of one arm at a time are in memory.
-
-    Args:
-        study: The study. If its read-out evaluates averaged weights, their predictions are used,
-            otherwise those of the weights after the last epoch.
-        arranged: Its results by arm and seed (`reports.numbers.runs.arrange`).
-        read: Function that reads the predictions of runs.
     """
     weights = AVERAGED if isinstance(study.readout, Averaged) else ""
     arms, num_runs, num_complete = {}, 0, 0

@@ -57,15 +57,6 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
 
     It contains no environment variables, credentials or absolute paths: a file in the working
     directory is named by its relative path, any other by the last part of its path.
-
-    Args:
-        study: The study.
-        results: One result per run of the study, in the order to be listed.
-        selection_rule: How the arms were chosen: name of the rule, or text on a search's winner.
-        data_checksums: Checksum of each file of each dataset.
-        command: The command line that made the report.
-        history: The points of the study's search, if it has one.
-        predicted: Keys of the runs whose predictions the report uses.
     """
     times = [
         end(result.facts.stored_at_ms) for result in results if result.facts for end in (min, max)
@@ -143,11 +134,6 @@ def is_finished(
     """Return True if no run of a study is left to train, and its search, if any, has ended.
 
     A diverged run is not left to train, because it would diverge again.
-
-    Args:
-        study: The study.
-        results: Results of its runs.
-        history: The points of the study's search, if it has one.
     """
     if any(result.outcome not in SETTLED for result in results):
         return False
@@ -177,9 +163,6 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
 
     The last sentences are warnings if runs were trained in different environments, or came from an
     archive.
-
-    Args:
-        provenance: Content of `provenance.json` (`describe`).
     """
     environments = provenance["environments"]
     machines = sorted({spell_machine(environment) for environment in environments} - {""})

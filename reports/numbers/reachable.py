@@ -41,12 +41,6 @@ def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -
     their middle; a claim about one arm alone also tries the ends and the middle of the values that
     the claim allows. Intervals are those of a single test, the narrowest that Holm's procedure can
     give. A metric with an unlimited range can lead to both verdicts.
-
-    Args:
-        that: The comparison that the claim states.
-        measures: By arm, range of possible values of the metric and, if it is a fraction of images
-            (such as the error), the number of images.
-        n: Number of seeds.
     """
     if n < 2:
         return set()
@@ -72,12 +66,7 @@ def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -
 
 
 def _seeds(value: float, measure: Measure, n: int, place: int) -> dict[int, float]:
-    """Return a value for each of n seeds, all equal or nearly equal to a given value.
-
-    If the metric is no fraction of counted items, the values differ by a tiny amount. If it is one
-    and n is 2, the values of the first arm differ by one item, because two equal differences have
-    no interval.
-    """
+    """Return a value for each of n seeds, all equal or nearly equal to a given value."""
     width = measure.most - measure.least
     step = _SPREAD * width * (place + 1)
     if measure.size is not None:
@@ -87,10 +76,7 @@ def _seeds(value: float, measure: Measure, n: int, place: int) -> dict[int, floa
 
 
 def _places(measure: Measure, that: StatedComparison) -> list[float]:
-    """Return the values that are tried for an arm.
-
-    If the claim is about one arm alone, they include the ends of the allowed values.
-    """
+    """Return the values that are tried for an arm."""
     width = measure.most - measure.least
     places = [measure.least + width * part for part in _PARTS]
     if len(that.terms) == 1:

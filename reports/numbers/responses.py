@@ -60,13 +60,6 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
     The arms of a line differ in this setting. They may also differ in settings that follow from it:
     for example the kind of law, which follows from the presence of an alpha, or the number of
     epochs, if the study file varies both in step (its key `zip`).
-
-    Args:
-        study: Study with the configurations.
-        arms: The arms that the figure shows.
-
-    Returns:
-        The lines; None if no setting has a line with three values or more.
     """
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     paths = leaves(study.problem.config)
@@ -94,13 +87,6 @@ def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
 
     If several pairs of settings form a grid, the first pair is used. An optional setting that is
     not set (None) counts as one more value, after all numbers.
-
-    Args:
-        study: Study with the configurations.
-        arms: The arms that the figure shows.
-
-    Returns:
-        The grid; None if no two settings form one.
     """
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     numbers = _numbers(flats, leaves(study.problem.config), 2, with_unset=True)
@@ -129,9 +115,6 @@ def is_geometric(values: Sequence[float]) -> bool:
     """Return True if values are spaced more evenly on a logarithmic than on a linear axis.
 
     The result is False for fewer than three values, or if the first value is not positive.
-
-    Args:
-        values: The values, ascending.
     """
     if len(values) < LEAST_VALUES or values[0] <= 0:
         return False
@@ -154,11 +137,7 @@ def _numbers(
 
 
 def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat]:
-    """Return the arms that have the given settings, without arms that differ in other ways too.
-
-    An arm that leaves one of the settings unset is kept if all its other values occur among arms
-    that set both. An arm with another law, for example, is left out.
-    """
+    """Return the arms that have the given settings, without arms that differ in other ways too."""
     having = {arm: flat for arm, flat in flats.items() if flat.keys() >= set(paths)}
     setting = [flat for flat in having.values() if all(flat[path] is not None for path in paths)]
     found = {
@@ -174,10 +153,7 @@ def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat
 def _grouped(
     flats: Mapping[str, Flat], paths: tuple[str, ...]
 ) -> dict[str, dict[Coordinates, str]]:
-    """Return the arms by their values of some settings, grouped by all their other settings.
-
-    Other settings that follow from the given ones do not split a group.
-    """
+    """Return the arms by their values of some settings, grouped by all their other settings."""
     places: dict[str, Coordinates] = {
         arm: tuple(None if flat[path] is None else float(flat[path]) for path in paths)
         for arm, flat in flats.items()

@@ -18,9 +18,6 @@ def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, R
     """Return the results of a study by arm and seed, in the order of the study.
 
     A run without a result gets one with the outcome `missing`.
-
-    Raises:
-        ValueError: If a result belongs to no run of the study.
     """
     given = {(result.run.arm, result.run.seed): result for result in results}
     arranged: dict[str, dict[int, RunResult]] = {arm: {} for arm in study.arms}
@@ -87,12 +84,6 @@ def values_of(
     """Return the values of a metric by arm and seed; by default none if a run of the arm diverged.
 
     Runs that are not complete or lack the metric are left out.
-
-    Args:
-        arranged: Results by arm and seed (`arrange`).
-        metric: Name of the metric.
-        readout: The rule that turns the records of a run into one value.
-        counted: Function that returns the results of an arm that are used.
     """
     return {
         arm: {
@@ -198,8 +189,5 @@ def runs_csv(study: Study, results: Iterable[RunResult]) -> str:
 
 
 def _column(path: str) -> str:
-    """Return the column name of a dotted path.
-
-    The setting `epochs` has another name, because the column `epochs` counts finished epochs.
-    """
+    """Return the column name of a dotted path."""
     return "epochs_expected" if path == "epochs" else path

@@ -60,12 +60,6 @@ def least_variance(mean: float, size: int, *, step: float | None = None) -> floa
     fractions differ by d disagree on at least N |d| of the same items (McNemar 1947). For a
     weighted sum, in which an item contributes 0 or at least s in absolute value, it is s |d| / N.
     p (1 - p) is taken as at least 1 / N, and |d| as at least s / N.
-
-    Args:
-        mean: The fraction p, or the difference or weighted sum d.
-        size: The number of items N.
-        step: The smallest contribution s of an item, in (0, 1], 1 for a difference; None if `mean`
-            is a fraction.
     """
     if step is None:
         share = max(0.0, min(1.0, mean)) * (1 - min(1.0, mean))

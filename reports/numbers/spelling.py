@@ -31,12 +31,6 @@ def spell_interval(low: float | None, high: float | None, scale: float, digits: 
 
     If both ends would round to the same number, they get more digits, so that no interval looks
     empty. Ends with many zeros after the point are written with an exponent.
-
-    Args:
-        low: Lower end; None if there is no interval.
-        high: Upper end; None if there is no interval.
-        scale: Factor from the stored unit to the printed one, such as 100 for percent.
-        digits: Number of digits after the point.
     """
     if low is None or high is None:
         return ""
@@ -58,12 +52,6 @@ def spell_estimate(record: Mapping[str, Any], name: str, scale: float, digits: i
     """Return a value of a CSV row with its interval, as text: `1.20 [1.10, 1.35]`; a dash for None.
 
     The ends of the interval are in the columns NAME_low and NAME_high of the same row.
-
-    Args:
-        record: The row, as values by column name.
-        name: Column of the value.
-        scale: Factor from the stored unit to the printed one, such as 100 for percent.
-        digits: Number of digits after the point.
     """
     value = record[name]
     if value is None:
@@ -115,11 +103,7 @@ def sentence(text: str) -> str:
 
 
 def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows as CSV text at full precision; a spreadsheet reads no cell as a formula.
-
-    Args:
-        records: One mapping per row, from column name to value. All have the columns of the first.
-    """
+    """Return rows as CSV text at full precision; a spreadsheet reads no cell as a formula."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for line, record in enumerate(records):
@@ -142,14 +126,7 @@ def markdown_grid(grid: Sequence[Sequence[str]]) -> str:
 def latex_table(
     grid: Sequence[Sequence[str]], bold: Collection[tuple[int, int]], *, caption: str, label: str
 ) -> str:
-    """Return cells as a LaTeX table, one text column wide; it needs the LaTeX package booktabs.
-
-    Args:
-        grid: Text of each cell, not escaped; the first line is the header.
-        bold: Line and column of each bold cell; the header is line 0 and never bold.
-        caption: Caption as LaTeX.
-        label: Label for references to the table.
-    """
+    """Return cells as a LaTeX table, one text column wide; it needs the LaTeX package booktabs."""
     headings, *body = grid
     is_wide = any(len(line[0]) > _LONGEST_NAME for line in body)
     names = "p{0.22\\columnwidth}" if is_wide else "l"

@@ -54,13 +54,7 @@ def sd_interval(sd: float, n: int) -> tuple[float, float]:
 
 
 def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
-    """Return the 95 % interval of the ratio of two true variances, from the F distribution.
-
-    Args:
-        share: Sample variance if one source of randomness varies, divided by that if all vary.
-        n: Number of values in the numerator, at least 2.
-        n_all: Number of values in the denominator (all sources vary), at least 2.
-    """
+    """Return the 95 % interval of the ratio of two true variances, from the F distribution."""
     tail = (1 - CONFIDENCE) / 2
     upper, lower = (float(special.fdtri(n - 1, n_all - 1, level)) for level in (1 - tail, tail))
     return share / upper, share / lower

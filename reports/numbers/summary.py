@@ -62,14 +62,6 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
     The t interval assumes nearly normal values: at n = 5 it covers 93 % for uniform noise and 88 %
     for exponential. Mean and sd are correctly rounded, so they do not depend on the order of the
     values.
-
-    Args:
-        values: One per seed.
-        measure: Range of possible values of the metric and, if it is a fraction of images (such as
-            the error), the number of images.
-
-    Raises:
-        ValueError: If there is no value, or one is not finite.
     """
     if not values or not all(map(math.isfinite, values)):
         raise ValueError(f"a mean needs at least one value, all of them finite, got ({values=}).")
@@ -96,13 +88,6 @@ def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | N
     It is `mean +- t(0.975, n - 1) sd sqrt(1 / n + 1 / seeds)`, for normal values. At n = 5 known
     seeds, the interval for one further seed is 2.4 times as wide as that of the mean; the one for
     very many further seeds is equally wide. The result is None if the summary is of one seed.
-
-    Args:
-        summary: Summary of the known seeds.
-        seeds: Number of further seeds, at least 1.
-
-    Raises:
-        ValueError: If there is no further seed.
     """
     if seeds < 1:
         raise ValueError(
@@ -127,11 +112,7 @@ def summarise_runs(
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return mean and sample standard deviation, correctly rounded; the latter is None at n = 1.
-
-    The results equal those of the `statistics` module, twenty times as fast. All values are written
-    as integers over a common denominator, so their sums and sums of squares are exact.
-    """
+    """Return mean and sample standard deviation, correctly rounded; the latter is None at n = 1."""
     n = len(values)
     if n == 1:
         return values[0], None
@@ -144,11 +125,7 @@ def _moments(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def _root(above: int, below: int) -> float:
-    """Return the square root of the fraction above / below, correctly rounded.
-
-    The integer root has more digits than a float. Its last bit is set if digits were cut off, so
-    that the final rounding is correct.
-    """
+    """Return the square root of the fraction above / below, correctly rounded."""
     shift = (above.bit_length() - below.bit_length() - _ROOT_BITS) // 2
     if shift < 0:
         above <<= -2 * shift
@@ -165,9 +142,6 @@ def expected_lowest(values: Sequence[float]) -> tuple[float, ...]:
     With N values in rising order, the i-th (i from 1) is the minimum of C(N - i, n - 1) of the
     C(N, n) possible draws. This is the mean result of a search with n random points. It does not
     describe searches in which a point depends on earlier ones.
-
-    Args:
-        values: The N values, for example the error of each point of a random search.
 
     Source: Dodge et al. 2019, arXiv:1909.03004, section 3; without replacement, as Tang et al.
     2020, arXiv:2004.13705, propose.

@@ -73,14 +73,7 @@ def numbers_by(
     arranged: Mapping[str, Mapping[int, RunResult]],
     predicted: Predicted | None = None,
 ) -> Numbers:
-    """Return a function from a claim to the values of its metric, by arm and seed.
-
-    Args:
-        study: Study with the claims.
-        arranged: Its results (`reports.numbers.runs.arrange`).
-        predicted: Measures from predictions, for claims about these; None if not available, and
-            then such claims have no values.
-    """
+    """Return a function from a claim to the values of its metric, by arm and seed."""
 
     def numbers(claim: Claim) -> Mapping[str, Mapping[int, float]]:
         that = claim.that
@@ -152,11 +145,6 @@ def measured(
     """Return the measured comparison of a claim's arms, over the seeds that they share.
 
     The result is None if the arms share no seed, or the claim cannot be judged.
-
-    Args:
-        study: Study with the claim.
-        claim: The claim.
-        values: Values of the claim's metric, by arm and seed.
     """
     that = claim.that
     if not can_be_judged(claim, study):

@@ -97,12 +97,6 @@ class Draft:
         Tables and figures of an earlier report that this report does not have are deleted, but only
         if the folder contains a report of this program. In any other folder, files of these names
         may belong to another program.
-
-        Args:
-            out: Folder to write to; created if missing.
-
-        Raises:
-            OSError: If the folder cannot be written.
         """
         was_report = holds_report(out)
         replace_files(out, self.contents, is_own=was_report)
@@ -145,20 +139,6 @@ def draft_report(  # noqa: PLR0913  what a report is made from
 
     Times appear only in `report.html` and `provenance.json`. All other files have the same bytes
     for the same results, device, versions and commit.
-
-    Args:
-        study: Defines arms, seeds and their order.
-        results: Results of the study's runs, in any order.
-        data_checksums: Checksum of each file of each dataset, for the provenance.
-        command: The command line, for the provenance.
-        history: The points of the study's search, if it has one.
-        predictions: Function that reads the predictions of complete runs; None if not available.
-        pages: Command that opens the same runs in MLflow, for the page; None for none.
-        statements: Store's record of each claim: time and seeds of its first launch, and later
-            changes; None if there is none.
-
-    Raises:
-        ValueError: If a result belongs to no run of the study.
     """
     ordered = [
         result for by_seed in arrange(study, results).values() for result in by_seed.values()
@@ -251,14 +231,7 @@ def report_table(
     history: SearchHistory | None = None,
     predictions: ReadPredictions | None = None,
 ) -> Table:
-    """Return the main table of a study's report, with its caption, without making the report.
-
-    Args:
-        study: Defines arms, seeds and their order.
-        results: Results of the study's runs, in any order.
-        history: The points of the study's search, if it has one.
-        predictions: Function that reads the predictions of complete runs; None if not available.
-    """
+    """Return the main table of a study's report, with its caption, without making the report."""
     ordered = [
         result for by_seed in arrange(study, results).values() for result in by_seed.values()
     ]
@@ -281,13 +254,7 @@ def report_screen(study: Study, results: Sequence[RunResult]) -> str:
 def draw_report(
     study: Study, results: Sequence[RunResult], history: SearchHistory | None = None
 ) -> tuple[Figure, ...]:
-    """Return the figures of a report, except those computed from predictions; write no file.
-
-    Args:
-        study: Defines arms, seeds and their order.
-        results: Results of the study's runs, in any order.
-        history: The points of the study's search, if it has one.
-    """
+    """Return the figures of a report, except those computed from predictions; write no file."""
     parts = _parts(study, results, history)
     return _drawn(parts, _tabulated(parts, "", None), None)
 
@@ -388,10 +355,7 @@ class _Parts:
 
 
 def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:
-    """Return the parts of a report.
-
-    The main table of a search shows its confirmation; before there is one, its arms.
-    """
+    """Return the parts of a report."""
     notes = tuple(
         f"the runs of {copy} and {arm} have equal results to the last digit at each seed although "
         "their settings differ: a comparison of the two, such as of student and teacher, is void"

@@ -12,17 +12,7 @@ Content = str | bytes | Iterable[str]
 
 
 def replace_files(folder: Path, contents: Mapping[str, Content], *, is_own: bool) -> None:
-    """Write all files to a temporary folder, then move each into place; other files stay.
-
-    Args:
-        folder: Target folder; created if missing.
-        contents: Content of each file, by its path below the folder.
-        is_own: Whether the folder has earlier files of the same kind, which are replaced.
-
-    Raises:
-        OutputError: If a file would replace anything else.
-        OSError: If the folder cannot be written.
-    """
+    """Write all files to a temporary folder, then move each into place; other files stay."""
     require_places(folder, contents, is_own=is_own)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder.parent, f".{folder.name}.") as own:

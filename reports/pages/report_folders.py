@@ -89,22 +89,14 @@ class Room:
     """Folders to delete: reports with the same settings whose results the new report has."""
 
     def make(self) -> None:
-        """Rename the earlier report, so that the new one can be written.
-
-        Raises:
-            OSError: If a folder cannot be moved.
-        """
+        """Rename the earlier report, so that the new one can be written."""
         if self.moves is not None:
             if self.moves.exists():
                 shutil.rmtree(self.moves)
             self.folder.rename(self.moves)
 
     def clear(self) -> None:
-        """Delete outdated reports; call this once the new report has been written.
-
-        Raises:
-            OSError: If a folder cannot be deleted.
-        """
+        """Delete outdated reports; call this once the new report has been written."""
         for folder in self.outdated:
             shutil.rmtree(folder)
 
@@ -117,15 +109,7 @@ def room_for(
     is_finished: bool,
     predicted: Collection[str] = frozenset(),
 ) -> Room:
-    """Return what must happen for a new report in a folder; nothing is moved or deleted yet.
-
-    Args:
-        folder: The folder `STUDY`.
-        study: The study with its present arms.
-        results: Results of the study's runs.
-        is_finished: Whether no run is left to train (`reports.numbers.provenance.is_finished`).
-        predicted: Keys of the runs whose predictions the report uses.
-    """
+    """Return what must happen for a new report in a folder; nothing is moved or deleted yet."""
     complete = frozenset(r.run.key for r in results if r.outcome == "complete")
     known = frozenset(predicted)
     here = standing(folder, study.name)
@@ -177,11 +161,7 @@ def holds_report(folder: Path) -> bool:
 
 
 def files_of(folder: Path) -> tuple[str, ...]:
-    """Return the paths of a report's files below its folder, as its provenance lists them.
-
-    Raises:
-        UnreadableError: If the provenance is damaged, or of an earlier version.
-    """
+    """Return the paths of a report's files below its folder, as its provenance lists them."""
     found = filled(_Provenance, read_note(folder / _PROVENANCE))
     if found is None or not found.files:
         raise UnreadableError(
@@ -267,10 +247,7 @@ class _Provenance:
 
 
 def _remains(folder: Path) -> Standing:
-    """Return a report whose provenance is lost, as far as `runs.csv` describes it.
-
-    The report counts as finished unless `runs.csv` has a run that is not.
-    """
+    """Return a report whose provenance is lost, as far as `runs.csv` describes it."""
     outcomes = _listed(folder / _RUNS) or dict.fromkeys(_UNKNOWN, "complete")
     return Standing(
         folder=folder,

@@ -55,17 +55,6 @@ def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
     """Write a website of all reports in a folder; return its entries, sorted by name.
 
     Other files in the folder `out`, such as files of an earlier site, are not deleted.
-
-    Args:
-        reports: Folder with one folder per report: `reports/` of a home.
-        out: The folder of the site; created if missing.
-
-    Raises:
-        FileExistsError: If `out` has the `index.html` of another website, or a folder with the
-            name of a report that contains files, but no report.
-        OSError: If a file cannot be read or written.
-        UnreadableError: If a report contains anything but regular files, or its provenance or
-            verdicts are damaged.
     """
     folders = sorted(path for path in reports.glob("[!.]*") if (path / "report.html").is_file())
     entries = tuple(_entry(folder) for folder in folders)

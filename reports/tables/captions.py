@@ -213,10 +213,6 @@ def spell_settings(study: Study, metric: str) -> str:
 
     If the data differs between arms, the words that they share are written once: `k = 4/6/8` for
     three arms with different k.
-
-    Args:
-        study: Study with the arms.
-        metric: The metric that the table shows.
     """
     setting = study.problem.presentation.setting
     found = dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))

@@ -19,14 +19,7 @@ def verdict_table(
     varied: Mapping[str, tuple[Verdict, ...]] | None = None,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Listing:
-    """Return the table of a study's claims, with their comparisons, values and verdicts.
-
-    Args:
-        study: Study with the claims.
-        verdicts: Verdicts of its claims, in the order of the study.
-        varied: Verdicts in each variant of the study's settings, by the label of the variant.
-        statements: Store's record of each claim; None if there is none.
-    """
+    """Return the table of a study's claims, with their comparisons, values and verdicts."""
     found, family = varied or {}, spell_claims_family(study, num_changes(statements or {}))
     return Listing(
         name="verdicts",

@@ -23,10 +23,6 @@ def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]])
     kinds of arms with otherwise equal settings, at 3 common seeds or more. The first kind draws
     every source of randomness once per seed, the second draws all sources again with other random
     numbers, and the third draws a single source again and keeps the others of the first.
-
-    Args:
-        study: Study with the arms.
-        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
     """
     groups = settings_by_source(study, arranged, study.problem.randomness.redrawn)
     groups = {

@@ -28,11 +28,6 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
     """Return the table of ensembles by number of networks: error, NLL, Brier score, calibration.
 
     The result is None if no arm has two runs.
-
-    Args:
-        predicted: Measures computed from predictions.
-        baseline: Name of the baseline.
-        equal: For each arm, the first arm of the study that computes the same results.
     """
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:

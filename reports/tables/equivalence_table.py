@@ -16,11 +16,6 @@ def equivalence_table(table: Table, margin: float | None) -> Listing | None:
     """Return the table of P(better), P(equivalent), P(worse) of each arm against the baseline.
 
     The result is None without a margin, or if no arm can be paired with the baseline by seed.
-
-    Args:
-        table: The main table, with the comparisons.
-        margin: Largest difference that counts as equivalent, if the study declares one; otherwise
-            None.
     """
     if margin is None:
         return None
@@ -85,14 +80,6 @@ def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
 
     Source: Benavoli et al. 2017, Time for a change, JMLR 18(77), section 4, with correlation 0,
     because seeds are independent, unlike folds.
-
-    Args:
-        comparison: Paired differences.
-        margin: Half the width of the region that counts as no difference, positive, in the unit of
-            the metric.
-
-    Returns:
-        The probabilities; None at n = 1, or if the sd of the differences is unknown.
     """
     if comparison.spread is None:
         return None

@@ -35,11 +35,6 @@ def classes_frame(
     """Return the test error of each class as a DataFrame: one row per class and arm.
 
     The columns are those of `classes.csv`. The frame is empty if no predictions are stored.
-
-    Args:
-        study: The study.
-        results: Results of its runs, in any order.
-        read: Function that reads the predictions of runs.
     """
     predicted = gather_predictions(study, arrange(study, results), read)
     names = {arm: study.problem.presentation.classes(study.arms[arm]) for arm in predicted.arms}
@@ -90,11 +85,6 @@ def prediction_frames(
     folder, else empty); `label`; `class` (its name, empty if unnamed); and `logits`, one float32
     per class. `np.stack(frame["logits"])` has shape (rows, classes) if all rows have the same
     number of classes. Runs without predictions are left out.
-
-    Args:
-        study: Defines arms, seeds and their order.
-        results: Results of its runs, in any order.
-        read: Function that reads the predictions of runs.
     """
     for arm, by_seed in arrange(study, results).items():
         for seed, result in by_seed.items():

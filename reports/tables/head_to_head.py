@@ -134,17 +134,7 @@ class HeadToHead:
 
 
 def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
-    """Compare two arms on a metric, paired by seed; the arms may be of one study or of two.
-
-    Args:
-        first: The arm from which the other one is subtracted.
-        second: The other arm.
-        metric: Name of the metric.
-
-    Raises:
-        ValueError: If the arms have different problems, data or read-outs, if one has no finished
-            run that measured the metric, or if they have no seed in common.
-    """
+    """Compare two arms on a metric, paired by seed; the arms may be of one study or of two."""
     sides = (first, second)
     studies = [side.study for side in sides]
     problem = studies[0].problem

@@ -314,15 +314,6 @@ def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
     The studies may differ in their datasets and in the machines that trained them, and one may have
     arms and seeds that another lacks. Problem, headline metric, read-out, baseline and all other
     settings of an arm must be equal.
-
-    Args:
-        columns: Two studies or more, with their results.
-        command: The command line that makes the table, for the provenance.
-
-    Raises:
-        MixedProtocolsError: If anything else differs; the message lists all differences.
-        ValueError: If there are fewer than two columns, two columns are the same, or a study has a
-            search.
     """
     if len(columns) < 2:
         raise ValueError(

@@ -53,9 +53,6 @@ class JoinedColumn:
         """Return one property, such as `device`, of the machines that trained this study, as text.
 
         Several values are joined by "and". The result is empty if no run recorded the property.
-
-        Args:
-            name: Name of the property in a run's recorded environment, such as `device`.
         """
         stages = [result.stage for result in self.results if result.stage is not None]
         found = {stage.environment.get(name, "") for stage in stages}
@@ -89,10 +86,6 @@ def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
     If the datasets of all columns differ, they are the headings; otherwise the names of the
     studies, the devices, and so on. If no such property differs between all columns, a heading
     joins several properties.
-
-    Raises:
-        ValueError: If two columns have the same heading nevertheless: they are the same study in
-            the same home or store.
     """
     limits = [column.environments("onednn_at_most") for column in columns]
     facets = [
@@ -122,13 +115,7 @@ def settings_of(
     columns: Sequence[JoinedColumn],
     provenances: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """Return caption sentences on the setting of each study: name, data, seeds and machines.
-
-    Args:
-        heads: Heading of each study's column.
-        columns: The studies.
-        provenances: Provenance of each study (`reports.numbers.provenance.describe`).
-    """
+    """Return caption sentences on the setting of each study: name, data, seeds and machines."""
     parts = []
     for head, column, facts in zip(heads, columns, provenances, strict=True):
         study = column.study

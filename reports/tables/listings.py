@@ -91,10 +91,6 @@ def digits_of(n: int, metric: Metric | int) -> int:
     """Return the number of decimals with which a value over n seeds is printed.
 
     With two seeds it is one less than usual, because the sd of two values is uncertain.
-
-    Args:
-        n: Number of seeds.
-        metric: The metric, or its usual number of decimals.
     """
     usual = metric if isinstance(metric, int) else metric.digits
     return max(0, usual - 1) if n == 2 else usual

@@ -25,13 +25,6 @@ def looks_table(
 
     The last row of a claim is that of the look that decides it, or after which the claim gets no
     more seeds. The result is None if the study plans no looks.
-
-    Args:
-        study: Study with the claims.
-        arranged: Its results by arm and seed.
-        predicted: Measures from stored predictions, for claims about these; None if not available.
-        statements: Store's record of each claim: time and seeds of its first launch, and later
-            changes.
     """
     if study.until is None:
         return None

@@ -36,11 +36,6 @@ def calibration_table(
     """Return the table of calibration error and Brier score, before and after temperature scaling.
 
     The result is None if no predictions are stored.
-
-    Args:
-        predicted: Measures computed from predictions.
-        baseline: Name of the baseline.
-        equal: For each arm, the first arm of the study that computes the same results.
     """
     if not predicted.arms:
         return None
@@ -113,11 +108,6 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
     """Return the table of ensembles: errors of one network, of two together, and of all together.
 
     There is one row per arm. The result is None if no arm has two runs.
-
-    Args:
-        predicted: Measures computed from predictions.
-        baseline: Name of the baseline.
-        equal: For each arm, the first arm of the study that computes the same results.
     """
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
@@ -188,12 +178,7 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
 
 
 def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Listing | None:
-    """Return the table of each arm's test error by class; None if no predictions are stored.
-
-    Args:
-        predicted: Measures computed from predictions.
-        names: Class names of each arm; empty if the classes have numbers only.
-    """
+    """Return the table of each arm's test error by class; None if no predictions are stored."""
     if not predicted.arms:
         return None
     num_classes = max(
@@ -252,12 +237,6 @@ def class_differences(
 
     Intervals and p are adjusted for all classes and arms together. The result is None if no arm can
     be compared with the baseline.
-
-    Args:
-        predicted: Measures computed from predictions.
-        baseline: Name of the baseline.
-        equal: For each arm, the first arm of the study that computes the same results.
-        names: Class names of each arm; empty if the classes have numbers only.
     """
     if baseline not in predicted.arms:
         return None
@@ -346,10 +325,7 @@ def _against_baseline(
 
 
 def _adjusted(before: str, family: Family) -> str:
-    """Return `before`, a sentence on how differences are adjusted, and a space.
-
-    The result is empty without differences.
-    """
+    """Return `before`, a sentence on how differences are adjusted, and a space."""
     return f"{before}{spell_family(family)} " if family.size else ""
 
 

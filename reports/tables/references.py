@@ -21,10 +21,6 @@ def reference_table(
     """Return the table of values printed in papers, values measured here, and their differences.
 
     The result is None if the study lists no paper values.
-
-    Args:
-        study: Study with the paper values.
-        arranged: Its results (`reports.numbers.runs.arrange`).
     """
     cells, records = [], []
     trained = {arm: row for arm, row in study.references.items() if arm in study.arms}

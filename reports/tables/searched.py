@@ -109,11 +109,6 @@ class Searched:
         """Return mean, sd and interval of a metric over the seeds of a point or an arm.
 
         The result is None if no run is complete.
-
-        Args:
-            arm: Name of the point or arm.
-            objective: A metric that the search minimises; None means the one that selects the
-                winner.
         """
         metric = objective or self.objective
         values = self.values[metric].get(arm, {})
@@ -134,9 +129,6 @@ class Searched:
         """Return how the search selected its winner, for the caption of a table.
 
         The table shows the confirmation, in which the winner was trained again at new seeds.
-
-        Args:
-            metric: The metric that the table shows.
         """
         tried, seeds = len(self.history.points), len(self.study.seeds)
         label, rule = self.study.problem.metric(metric).label, self.search.strategy.select
@@ -167,12 +159,6 @@ def spell_winner(
     """Return the parameters of a search's winner as text, and the number of points tied with it.
 
     For example `point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`.
-
-    Args:
-        arm: Name of the winner.
-        values: Value of each parameter, by its path.
-        num_tied: Number of other points with the same mean.
-        idle: Paths of parameters whose values have no effect (`Search.without_effect`).
     """
     named = ", ".join(
         f"{path} = {_spell_value(value)}" + (" (has no effect)" if path in idle else "")
@@ -183,13 +169,7 @@ def spell_winner(
 
 
 def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -> Searched:
-    """Collect the points of a search with their results, for tables.
-
-    Args:
-        study: A study with a search; all points of the search are among its arms.
-        results: Results of its runs; those of a confirmation are ignored.
-        history: All points that the search has proposed.
-    """
+    """Collect the points of a search with their results, for tables."""
     assert study.search is not None
     confirmed = study.confirmed()
     part = study.part(arm for arm in study.arms if arm not in confirmed)
@@ -291,10 +271,6 @@ def winner_table(searched: Searched, table: Table) -> Listing:
     """Return the table of differences between the winner of a search and each arm.
 
     The values are those of the confirmation, at seeds that the search never used.
-
-    Args:
-        searched: The search.
-        table: The main table, with the results of the confirmation.
     """
     winner, shown = table.selection.winner, table.shown
     assert winner is not None

@@ -14,10 +14,6 @@ def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -
     """Return the table of every run: value and difference from the baseline, one column per seed.
 
     Values are those of the headline metric. The result is None if no run has one.
-
-    Args:
-        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: The main table of the same results.
     """
     found = values_of(arranged, table.metric, table.readout)
     values = {row.title: found[row.arm] for row in table.printed}

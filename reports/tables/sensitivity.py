@@ -28,11 +28,6 @@ def sensitivity_table(
     """Return the table of the main table's comparisons of arms, repeated with each read-out.
 
     Read-outs for which no run has values are left out; the result is None if only one is left.
-
-    Args:
-        study: The study.
-        arranged: Results of the arms of the table (`reports.numbers.runs.arrange`).
-        table: The main table of the same results.
     """
     families = {
         readout: family
@@ -83,14 +78,7 @@ def sensitivity_table(
 
 
 def changed_by_readout(listing: Listing | None) -> list[str]:
-    """Return a caption's phrase if a difference changes sign or significance with the read-out.
-
-    Args:
-        listing: The table of differences by read-out (`sensitivity_table`); None if there is none.
-
-    Returns:
-        A list of one text; empty if nothing depends on the read-out, or there is no such table.
-    """
+    """Return a caption's phrase if a difference changes sign or significance with the read-out."""
     if listing is None or listing.caption.endswith(_UNCHANGED):
         return []
     return [
@@ -100,10 +88,7 @@ def changed_by_readout(listing: Listing | None) -> list[str]:
 
 
 def _readouts(table: Table) -> dict[Readout, None]:
-    """Return the read-outs to compare; the study's own read-out comes first.
-
-    A mean of the last records is among them only if records are taken epoch by epoch.
-    """
+    """Return the read-outs to compare; the study's own read-out comes first."""
     primary = table.readout
     mean = primary if isinstance(primary, MeanOfLast) else MeanOfLast(evaluations=_FEW)
     means = (mean,) if table.problem.axis.metric is None else ()

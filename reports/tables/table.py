@@ -249,15 +249,7 @@ def tabulate(
     selection: Selection = FIXED_ARMS,
     notes: Sequence[str] = (),
 ) -> Table:
-    """Return the main table of a study, computed from the results so far, even without any.
-
-    Args:
-        study: The study, with its arms and seeds; rows are in the order of its arms.
-        results: Results of its runs, in any order; a run without a result counts as missing.
-        made_with: Sentences on device, versions and commit, for the end of the caption.
-        selection: How the arms were selected.
-        notes: Further phrases or sentences for the caption.
-    """
+    """Return the main table of a study, computed from the results so far, even without any."""
     study, results = primary_of(study, results)
     arranged = arrange(study, results)
     metric, baseline = study.headline, study.baseline

@@ -27,10 +27,6 @@ def variation_table(
 
     In each row, the seeds vary one source alone, or all. The result is None if the study has no arm
     in which a single source varies.
-
-    Args:
-        study: Study with the arms.
-        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
     """
     groups = settings_by_source(study, arranged, study.problem.randomness.source)
     if not any(source != _ALL for of_group in groups.values() for source in of_group):
@@ -131,10 +127,7 @@ def _record_of(
 
 
 def _test_noise(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> float | None:
-    """Return the sampling noise sqrt(p (1 - p) / N) at the mean error of the baseline.
-
-    The result is None if the number of test images is unknown.
-    """
+    """Return the sampling noise sqrt(p (1 - p) / N) at the mean error of the baseline."""
     row = summarise_arm(study, study.baseline, arranged[study.baseline], (study.headline,))
     size = study.problem.measuring.sample_size(study.arms[study.baseline], study.headline)
     summary = row.summaries.get(study.headline)

@@ -61,14 +61,7 @@ class BucketLease:
     """The right to train a study whose store is in a bucket; a background thread renews it."""
 
     def __init__(self, files: Bucket, study: str, command: str) -> None:
-        """Acquire the lease and start the thread that renews it.
-
-        Raises:
-            StudyBusyError: If another driver holds the lease.
-            StoreError: If the bucket cannot be written, or cannot guarantee that only one of two
-                drivers creates an object.
-            ValueError: If `study` is not a valid study name.
-        """
+        """Acquire the lease and start the thread that renews it."""
         self.is_lost = False
         """True once another driver has taken over the study."""
         self._successor: Holder | None = None
@@ -148,12 +141,7 @@ class BucketLease:
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Set the progress that the next heartbeat will write to the bucket.
-
-        Args:
-            running: The runs in training.
-            seconds_left: Estimated seconds to the end of the launch; None if unknown.
-        """
+        """Set the progress that the next heartbeat will write to the bucket."""
         self._running, self._seconds_left = tuple(running), seconds_left
 
     def release(self) -> None:
@@ -217,11 +205,7 @@ class BucketLease:
 
 
 def _await_end(files: Bucket, study: str, token: int) -> None:
-    """Wait until the lease with a token was released or has expired.
-
-    Raises:
-        StudyBusyError: If its driver still sends heartbeats.
-    """
+    """Wait until the lease with a token was released or has expired."""
     record = _read(files, _holder_name(study, token))
     if record is not None and _has_died_here(record):
         return
@@ -230,10 +214,7 @@ def _await_end(files: Bucket, study: str, token: int) -> None:
 
 
 def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
-    """Return True if the heartbeat of the lease with a token changes within `patience` seconds.
-
-    Returns False at once if the lease was released, or if `token` is 0.
-    """
+    """Return True if the heartbeat of the lease with a token changes within `patience` seconds."""
     name = _beat_name(study, token)
     if not token:
         return False
@@ -250,11 +231,7 @@ def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
 
 
 def _has_died_here(record: dict[str, Any]) -> bool:
-    """Return True if a driver was a process of this machine that no longer exists.
-
-    Args:
-        record: The driver's record in the bucket.
-    """
+    """Return True if a driver was a process of this machine that no longer exists."""
     here = Holder.here(0, "")
     is_near = here.boot_id is not None and record.get("boot_id") == here.boot_id
     is_seen = _namespace() is not None and record.get("namespace") == _namespace()

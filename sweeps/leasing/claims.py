@@ -136,13 +136,7 @@ class Claims:
 
 
 def unused(store: Store, stages: Sequence[str], own: Collection[str]) -> tuple[str, ...]:
-    """Return those of some stages (keys) whose state no live driver of another study needs.
-
-    Args:
-        store: The store.
-        stages: Keys of the stages.
-        own: Studies whose leases the caller holds.
-    """
+    """Return those of some stages (keys) whose state no live driver of another study needs."""
     used: set[object] = set()
     names = (name for name in store.files.names("uses") if name.endswith(".json"))
     for name, content in store.files.read_present(sorted(names)):

@@ -65,13 +65,7 @@ class FolderLease:
     """The right to train a study whose store is a folder; valid while this process locks a file."""
 
     def __init__(self, store: Path, study: str, command: str) -> None:
-        """Acquire the lease.
-
-        Raises:
-            StudyBusyError: If another driver holds the lease.
-            StoreFullError: If the disk is full.
-            ValueError: If `study` is not a valid study name.
-        """
+        """Acquire the lease."""
         self.is_lost = False
         """True once the lock file was found deleted, replaced or moved."""
         self._files = _LeaseFiles.of(store, study)
@@ -161,12 +155,7 @@ class FolderLease:
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Write the runs in training to the store; also repair a damaged record of this driver.
-
-        Args:
-            running: The runs in training.
-            seconds_left: Estimated seconds to the end of the launch; None if unknown.
-        """
+        """Write the runs in training to the store; also repair a damaged record of this driver."""
         if not self.is_held():
             return  # `_watch` ends this process
         if _read_holder(self._files) != self.holder:
@@ -245,11 +234,7 @@ def _is_at(path: Path, lock: int) -> bool:
 
 
 def _is_locked(files: _LeaseFiles) -> bool:
-    """Return True if a running driver has locked a study; False if the lock file is not regular.
-
-    Raises:
-        OSError: If this user may not read the lock file.
-    """
+    """Return True if a running driver has locked a study; False if the lock file is not regular."""
     try:
         lock = os.open(files.lock, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:

@@ -34,12 +34,7 @@ class Holder:
 
     @classmethod
     def here(cls, token: int, command: str) -> Self:
-        """Return a record of this process as the driver of a study.
-
-        Args:
-            token: Number of the lease that this process has acquired.
-            command: Command line of this process; only kept in the record.
-        """
+        """Return a record of this process as the driver of a study."""
         return cls(
             token=token,
             host=socket.gethostname(),
@@ -143,11 +138,7 @@ class StudyLostError(Exception):
 
 
 def checked(study: str) -> str:
-    """Check that a study name can be part of a path; return the name.
-
-    Raises:
-        ValueError: If `study` is not a valid study name.
-    """
+    """Check that a study name can be part of a path; return the name."""
     if not re.fullmatch(r"[a-z0-9-]{1,100}", study):
         raise ValueError(f"study must be 1 to 100 characters of a-z, 0-9 and -, got ({study=}).")
     return study

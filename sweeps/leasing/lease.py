@@ -27,17 +27,6 @@ class Lease:
         """Acquire the exclusive right (lease) of this process to train a study.
 
         In a bucket this takes up to half a minute if a driver on another machine was killed.
-
-        Args:
-            store: The store of the study's runs.
-            study: Name of the study.
-            command: Command line of this process; only kept in the lease's record.
-
-        Raises:
-            StudyBusyError: If another driver holds the lease.
-            StoreError: If the store cannot be written, or is an object store that cannot guarantee
-                that only one of two drivers creates an object.
-            ValueError: If `study` is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return cls(BucketLease(store.files, study, command), study)
@@ -48,9 +37,6 @@ class Lease:
         """Return the record of the driver (process) that trains a study now; None if none does.
 
         None also if the driver's record is damaged.
-
-        Raises:
-            ValueError: If `study` is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return BucketLease.current(store.files, study)
@@ -62,9 +48,6 @@ class Lease:
 
         If the store is a folder, the result is True for any number while a driver is alive whose
         record is damaged, so that others train and delete nothing that this driver may need.
-
-        Raises:
-            ValueError: If `study` is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return BucketLease.lives(store.files, study, token)
@@ -75,10 +58,6 @@ class Lease:
         """Return the record of a study's last driver (training process), which may have ended.
 
         None if the study never had a driver, or if the record is damaged.
-
-        Raises:
-            StoreError: If the store is in a bucket that cannot be reached.
-            ValueError: If `study` is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return BucketLease.latest(store.files, study)
@@ -90,9 +69,6 @@ class Lease:
 
         None if the newest driver is running, ended by itself or by an interrupt, or did not train;
         always None for a store in a bucket.
-
-        Raises:
-            ValueError: If `study` is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return None
@@ -118,15 +94,7 @@ class Lease:
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Publish the runs in training for `mixsweep status`; call this about once a second.
-
-        Args:
-            running: The runs in training.
-            seconds_left: Estimated seconds to the end of the launch; None if unknown.
-
-        Raises:
-            StoreFullError: If the disk is full.
-        """
+        """Publish the runs in training for `mixsweep status`; call this about once a second."""
         self._held.write_progress(running, seconds_left)
 
     def require_held(self) -> None:
@@ -157,9 +125,6 @@ def read_progress(store: Store, study: str) -> Heartbeat | None:
 
     The report lists the runs in training. None if no driver is alive, or if it has not reported
     progress yet.
-
-    Raises:
-        ValueError: If `study` is not a valid study name.
     """
     if isinstance(store.files, Bucket):
         return BucketLease.progress(store.files, study)

@@ -19,18 +19,7 @@ interrupt the runs in training too."""
 
 
 def ask_to_stop(store: Store, study: str, holder: Holder, how: Stop) -> None:
-    """Ask the driver of a study to stop; it reads such requests about once a second.
-
-    Args:
-        store: The store of the study.
-        study: Name of the study.
-        holder: The driver to stop.
-        how: `finish` to let the runs in training end, `now` to interrupt them.
-
-    Raises:
-        StoreError: If the store cannot be written.
-        ValueError: If `study` is not a valid study name.
-    """
+    """Ask the driver of a study to stop; it reads such requests about once a second."""
     store.files.write(_name(study), json.dumps({"token": holder.token, "how": how}).encode())
 
 
@@ -38,10 +27,6 @@ def asked_to_stop(store: Store, study: str, holder: Holder) -> Stop | None:
     """Return how a driver was asked to stop; None if there is no request.
 
     With `finish` it lets the runs in training end, with `now` it interrupts them.
-
-    Raises:
-        StoreError: If the store is in a bucket that cannot be reached.
-        ValueError: If `study` is not a valid study name.
     """
     for _, content in store.files.read_present([_name(study)]):
         record = parse_note(content)

@@ -40,11 +40,7 @@ def too_small_for_ray() -> str | None:
 
 
 def spell_lack_of_memory(error: BaseException) -> str | None:
-    """Return a message for an error caused by a lack of memory; None for any other error.
-
-    Args:
-        error: The error that ends a command. Its chain of causes is searched, too.
-    """
+    """Return a message for an error caused by a lack of memory; None for any other error."""
     cause: BaseException | None = error
     while cause is not None and not _is_of_memory(cause):
         cause = cause.__cause__ or cause.__context__

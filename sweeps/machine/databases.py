@@ -14,11 +14,7 @@ database's folder from the URL-quoted path, which is another path."""
 
 
 def sqlite_url(file: Path) -> str:
-    """Return the URL with which SQLAlchemy opens a SQLite file.
-
-    Raises:
-        ValueError: If no URL can name the file, for example because a folder's name is not UTF-8.
-    """
+    """Return the URL with which SQLAlchemy opens a SQLite file."""
     plain = f"{_SQLITE}{file}"
     try:
         path = quote(str(file), safe=" +/")

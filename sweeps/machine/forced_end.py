@@ -31,11 +31,7 @@ _cleanups: list[Callable[[], None]] = []
 
 @contextmanager
 def cleaned_by_force(cleanup: Callable[[], None]) -> Iterator[None]:
-    """Call a cleanup if this process is ended by force during the `with` block.
-
-    Args:
-        cleanup: Called in a thread, after the cleanups of inner blocks.
-    """
+    """Call a cleanup if this process is ended by force during the `with` block."""
     _cleanups.append(cleanup)
     try:
         yield
@@ -49,11 +45,6 @@ def end_by_force(told: str, code: int, patience: float = _TO_CLEAN_UP) -> NoRetu
     Call this in a thread, when the main thread does not react. The process ends whatever fails,
     also if nobody reads its output. With PYTHONFAULTHANDLER set, it first prints the stack of each
     thread.
-
-    Args:
-        told: The message, the last output of this process.
-        code: Exit code.
-        patience: Seconds that each cleanup of `cleaned_by_force` may take. The newest is first.
     """
     try:
         end_children()
@@ -76,9 +67,6 @@ def ended_if_interrupted(*, patience: float = _PATIENCE) -> Iterator[None]:
     catches the exception, or if the main thread then waits for a lock. A process that is in a
     debugger, or that has interrupted itself without a `given_ending`, is not ended. Use this
     context in the main thread. It has no effect while C code keeps Python's global lock (GIL).
-
-    Args:
-        patience: Seconds from the signal until the process is ended.
     """
     over = threading.Event()
     with arrivals() as is_interrupted:

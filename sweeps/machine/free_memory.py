@@ -36,11 +36,7 @@ def free_bytes() -> int:
 
 
 def held_bytes(pid: int) -> int:
-    """Return the most memory that a process has held since its start, in bytes; 0 if unknown.
-
-    Args:
-        pid: Process id.
-    """
+    """Return the most memory that a process has held since its start, in bytes; 0 if unknown."""
     lines = text_of(Path(f"/proc/{pid}/status")).splitlines()
     return next((int(x.split()[1]) * 1024 for x in lines if x.startswith("VmHWM")), 0)
 

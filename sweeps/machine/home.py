@@ -37,12 +37,7 @@ class Home:
     """Database URL or journal file of Optuna; None for the Optuna database in the home."""
 
     def __post_init__(self) -> None:
-        """Expand `~` in the paths and check them; the folder need not exist yet.
-
-        Raises:
-            OSError: If symbolic links in the path of the home form a loop.
-            PlaceError: If a path is too long, not UTF-8, or has a control character.
-        """
+        """Expand `~` in the paths and check them; the folder need not exist yet."""
         object.__setattr__(self, "folder", local_path(self.folder))
         for name in ("store_url", "tracking", "optuna"):
             if (place := getattr(self, name)) is not None and place.startswith("~"):
@@ -131,17 +126,7 @@ class Home:
 
 
 def _require_text(option: str, place: str) -> None:
-    """Check that a path is UTF-8 text without control characters.
-
-    Other paths cannot be written in a URL, a database, JSON or a line of output.
-
-    Args:
-        option: The option that set the path, for the message.
-        place: The path.
-
-    Raises:
-        PlaceError: If the path is not UTF-8 or has a control character.
-    """
+    """Check that a path is UTF-8 text without control characters."""
     try:
         place.encode()
     except UnicodeEncodeError as error:

@@ -28,9 +28,6 @@ def recorded_members(folder: Path) -> Iterator[None]:
     """Record every process that this process starts inside the `with` block.
 
     A background thread writes them to the file `processes`.
-
-    Args:
-        folder: Temporary folder of the launch, for the file.
     """
     before = children()
     known: set[psutil.Process] = set()
@@ -65,9 +62,6 @@ def members(folder: Path) -> Iterator[psutil.Process]:
 
     These are the processes that the file `processes` lists, and those of Ray that were started so
     shortly before the launch was killed that the file does not list them.
-
-    Args:
-        folder: Temporary folder of the launch, where `recorded_members` has written them.
     """
     try:
         lines = frozenset((folder / _FILE).read_text().splitlines())

@@ -40,12 +40,7 @@ def below(process: psutil.Process) -> set[psutil.Process]:
 
 
 def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
-    """Wait until processes have ended, or `timeout` is over; zombies count as ended.
-
-    Args:
-        processes: The processes.
-        timeout: Longest wait, in seconds.
-    """
+    """Wait until processes have ended, or `timeout` is over; zombies count as ended."""
     waited = list(processes)
     give_up_at = time.monotonic() + timeout
     while any(map(lives, waited)) and time.monotonic() < give_up_at:

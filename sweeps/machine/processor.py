@@ -70,10 +70,6 @@ def control_groups(controller: str) -> Iterator[tuple[int, list[Path]]]:
     """Yield the version (1 or 2) and the folders of the control groups that limit this process.
 
     There is one pair per hierarchy of groups; its folders go from the innermost to the outermost.
-
-    Args:
-        controller: Name of a version 1 controller, such as `memory`. Version 2 has one hierarchy
-            for all controllers.
     """
     for line in text_of(_OWN).splitlines():
         _, controllers, path = line.split(":", 2)

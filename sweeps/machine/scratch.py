@@ -36,9 +36,6 @@ def scratch() -> Iterator[Path]:
     First, the processes that killed launches left running are killed, and their folders deleted. At
     the end of the block, the processes that this driver started are killed. Ray uses the subfolder
     `ray`, and makes it accessible to all users.
-
-    Raises:
-        OSError: If no folder can be created.
     """
     end_orphans()
     with temporary_folder(_place()) as folder, adopting():
@@ -66,11 +63,7 @@ def end_orphans() -> None:
 
 
 def end_members(folder: Path) -> None:
-    """Kill the processes that a launch has started.
-
-    Args:
-        folder: Temporary folder of the launch, which has ended or is ending.
-    """
+    """Kill the processes that a launch has started."""
     for _ in range(_PASSES):
         killed = []
         for process in members(folder):

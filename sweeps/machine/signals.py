@@ -53,12 +53,7 @@ _given_endings: list[tuple[str, int]] = []
 
 
 def interrupt_main_thread(ending: tuple[str, int] | None = None) -> None:
-    """Raise `KeyboardInterrupt` in the main thread, from another thread of this process.
-
-    Args:
-        ending: Message and exit code with which the process must end, also if it is ended by force;
-            None if the caller ends the process when the main thread does not react.
-    """
+    """Raise `KeyboardInterrupt` in the main thread, from another thread of this process."""
     if not owns_process():
         return
     if ending is not None:

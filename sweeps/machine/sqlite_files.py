@@ -24,17 +24,7 @@ class DatabaseError(Exception):
 
 
 def require_tracking(url: str, sync: str) -> None:
-    """Check that MLflow can write to its database, if the database is a SQLite file.
-
-    Args:
-        url: Address of MLflow.
-        sync: The command line that fills an empty database from the store; the message shows it.
-
-    Raises:
-        DatabaseError: If the address is a folder; if the file is damaged, is not a regular file,
-            cannot be written by this user, or was written by another program or another version of
-            MLflow; or if a file that is needed beside the database is not a regular file.
-    """
+    """Check that MLflow can write to its database, if the database is a SQLite file."""
     if url.partition("://")[0] == url or url.startswith("file:"):
         raise DatabaseError(
             f"{database_address(url)}: MLflow no longer stores runs in plain folders; give "
@@ -53,13 +43,7 @@ def require_tracking(url: str, sync: str) -> None:
 
 
 def require_search(url: str) -> None:
-    """Check that Optuna can write to its database, if the database is a SQLite file.
-
-    Raises:
-        DatabaseError: If the file is damaged, is not a regular file, cannot be written by this
-            user, or was written by another program; or if a file that SQLite needs beside the
-            database is not a regular file.
-    """
+    """Check that Optuna can write to its database, if the database is a SQLite file."""
     file = database_file(url)
     require_companions(file)
     if file is not None and (trouble := _trouble(file, table="trials")):
@@ -75,12 +59,6 @@ def require_companions(database: Path | None) -> None:
 
     They have the name of the database and the suffix -journal, -wal or -shm. If one is a FIFO,
     SQLite waits forever.
-
-    Args:
-        database: The database file; None if the database is not a file.
-
-    Raises:
-        DatabaseError: If one of these files is not a regular file, or cannot be read.
     """
     if database is None:
         return
@@ -105,12 +83,6 @@ def alone(database: Path | None) -> Iterator[None]:
 
     Two processes that create one database at the same time could destroy it. If the database does
     not exist, an empty file is created that only this user can access.
-
-    Args:
-        database: The database file; None if the database is not a file, and then nothing is locked.
-
-    Raises:
-        DatabaseError: If the lock file (the database's name with `.lock`) is not a regular file.
     """
     if database is None:
         yield
@@ -126,11 +98,7 @@ def alone(database: Path | None) -> Iterator[None]:
 
 
 def _require_lock(database: Path | None) -> None:
-    """Check that the lock file of `alone` is a regular file, if it exists.
-
-    Raises:
-        DatabaseError: If it is not a regular file.
-    """
+    """Check that the lock file of `alone` is a regular file, if it exists."""
     if database is not None and os.path.lexists(place := _lock_of(database)):
         os.close(_opened_lock(place))
 
@@ -147,11 +115,7 @@ def _opened_lock(place: Path) -> int:
 
 
 def _schema_of_mlflow() -> str | None:
-    """Return the database revision that the installed MLflow requires; None if unknown.
-
-    It is read from MLflow's migration files, because importing MLflow takes seconds. If these files
-    have an unexpected format, the revision is unknown and MLflow itself checks it later.
-    """
+    """Return the database revision that the installed MLflow requires; None if unknown."""
     found = find_spec("mlflow")
     folder = Path((found and found.origin) or "").parent / "store" / "db_migrations" / "versions"
     texts = "\n".join(file.read_text() for file in folder.glob("*.py"))

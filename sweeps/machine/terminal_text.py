@@ -17,11 +17,7 @@ RESERVED_LINES = 8
 
 
 def screen(stream: TextIO | None = None) -> os.terminal_size | None:
-    """Return the size of the terminal that a stream goes to; None if it goes elsewhere.
-
-    Args:
-        stream: The stream; None for standard output.
-    """
+    """Return the size of the terminal that a stream goes to; None if it goes elsewhere."""
     stream = stream or sys.stdout
     return shutil.get_terminal_size() if stream.isatty() else None
 
@@ -30,10 +26,6 @@ def fitted_text(text: str, stream: TextIO | None = None) -> str:
     """Return a text with lines wrapped to the width of the terminal that a stream goes to.
 
     If the stream goes elsewhere, the text is unchanged.
-
-    Args:
-        text: The text.
-        stream: The stream; None for standard output.
     """
     size = screen(stream)
     if size is None:
@@ -64,14 +56,7 @@ def wrapped(line: str, columns: int) -> str:
 def arm_table(
     header: str, rows: Mapping[str, str], size: os.terminal_size | None, first: Collection[str] = ()
 ) -> list[str]:
-    """Return the lines of a table with one row per arm, cut to the size of a terminal.
-
-    Args:
-        header: Titles of the columns after `arm`.
-        rows: Text of the columns after `arm`, by arm.
-        size: Size of the terminal; None for no limit.
-        first: Arms to keep rather than others if the terminal has too few lines for all.
-    """
+    """Return the lines of a table with one row per arm, cut to the size of a terminal."""
     longest = None if size is None else max(12, (size.columns - 1 - len(header) - 2))
     names = {arm: arm if longest is None else shortened(arm, longest) for arm in rows}
     width = max(map(width_of, ("arm", *names.values())))
@@ -84,11 +69,6 @@ def chosen(lines: Mapping[str, str], most: int | None, first: Collection[str] = 
     """Return given lines in their order; if there are more than `most`, some are left out.
 
     A last line then says how many, such as `... 3 more`.
-
-    Args:
-        lines: Lines by name.
-        most: Largest number of lines, the last line included; None for no limit.
-        first: Names of lines to keep rather than others.
     """
     if most is None or len(lines) <= most:
         return list(lines.values())

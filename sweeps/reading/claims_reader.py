@@ -31,17 +31,7 @@ class ClaimsReader:
         is_confirmed: bool = False,
         has_looks: bool = False,
     ) -> None:
-        """Create a reader.
-
-        Args:
-            read: Reader of the study file; it collects the faults.
-            problem: The problem of the study.
-            arms: Configuration of every arm, by name. None if an arm is faulty; names of arms are
-                then not checked.
-            listed: Name of each arm in the file, by its name with the values of its grid point.
-            is_confirmed: True if the claims are about the confirmation of a search.
-            has_looks: True if the study adds seeds at planned looks.
-        """
+        """Create a reader."""
         self._is_confirmed = is_confirmed
         self._has_looks = has_looks
         self._read = read
@@ -61,21 +51,13 @@ class ClaimsReader:
             self._read.report(at, text, "" if of_grid else name, self._arms)
 
     def references(self, written: Any) -> dict[str, dict[str, float]]:
-        """Return the numbers that papers print for the study's arms, by arm and metric.
-
-        Args:
-            written: The section `references` of the study file.
-        """
+        """Return the numbers that papers print for the study's arms, by arm and metric."""
         for arm in self._read.mapping(written, ("references",)):
             self.check_arm(("references", arm), arm)
         return self._published("references", written)
 
     def untrained(self, written: Any) -> dict[str, dict[str, float]]:
-        """Return the numbers that papers print for methods not trained here, by name and metric.
-
-        Args:
-            written: The section `untrained` of the study file.
-        """
+        """Return the numbers that papers print for methods not trained here, by name and metric."""
         for name in self._read.mapping(written, ("untrained",)):
             if self._arms is not None and name in self._arms:
                 text = "names an arm of the study; write its numbers under `references`"
@@ -93,11 +75,7 @@ class ClaimsReader:
         return published
 
     def claims(self, written: Any) -> tuple[Claim, ...]:
-        """Return the claims of the study; report a fault for each claim that is not valid.
-
-        Args:
-            written: The section `claims` of the study file.
-        """
+        """Return the claims of the study; report a fault for each claim that is not valid."""
         claims = []
         for at, words in self._read.filled(written, ("claims",), "claim").items():
             claim = self._read.value(Claim, words, at)
@@ -134,11 +112,7 @@ class ClaimsReader:
             self._read.report(at, f"{text}too good for every arm; use another `readout`")
 
     def _check_bounds(self, at: At, that: StatedComparison) -> None:
-        """Report a claim whose verdict is known without training.
-
-        This is so if its arms always have equal results, or if the bounds of its metric decide it:
-        an error rate is never above 1.
-        """
+        """Report a claim whose verdict is known without training."""
         terms = that.merged(self._same(that))
         if not terms:
             text = f"{' and '.join(that.arms)} have equal results at every seed, so {that.metric} "

@@ -30,13 +30,7 @@ class GridReader:
     def __init__(
         self, read: TreeReader, given: Mapping[str, Any], arms: Mapping[str, Settings]
     ) -> None:
-        """Read the keys `grid`, `zip` and `exclude`.
-
-        Args:
-            read: Reader of the study file; it collects the faults.
-            given: The content of the file, by key.
-            arms: Settings of each arm, by name. A grid must not set a path that an arm sets.
-        """
+        """Read the keys `grid`, `zip` and `exclude`."""
         self._read = read
         self._taken = {path: f"arm {arm!r}" for arm, override in arms.items() for path in override}
         grids: Mapping[At, Any] = {("grid",): given["grid"]} if "grid" in given else {}
@@ -86,11 +80,7 @@ class GridReader:
                 yield point
 
     def is_left_out(self, given: Mapping[str, Any]) -> bool:
-        """Return True if `exclude` in the study file removes an arm at a grid point.
-
-        Args:
-            given: All values of the arm at the grid point, by path.
-        """
+        """Return True if `exclude` in the study file removes an arm at a grid point."""
         found = [
             at for at, rules in self._exclude.items()
             if any(
@@ -107,10 +97,7 @@ class GridReader:
             self._read.report(at, "no arm has these values")
 
     def _alternatives(self, values: Any) -> list[Any]:
-        """Return the combinations of values that one item of `exclude` removes.
-
-        If the item has lists of values, these are all combinations of their elements.
-        """
+        """Return the combinations of values that one item of `exclude` removes."""
         if not isinstance(values, dict):
             return [values]
         listed = {

@@ -13,12 +13,6 @@ def override(document: Document, text: str) -> None:
 
     Faults in `PATH=VALUE` are added to the document's faults. An unknown path is no fault yet:
     the reader of the study file reports it later as an unknown key, placed in the `--set` option.
-
-    Args:
-        document: Content of the study file; changed in place.
-        text: `PATH=VALUE`. PATH is the dotted path of a value in the file (`seeds`, `base.epochs`,
-            `arms.uniform.mix.law`, `grid.optimizer.lr`). VALUE is a text, number, list or mapping
-            as in a study file; a text is taken whole, also with ` #`.
     """
     place = Place(source=f"--set {text}")
     path, equals, spelled = text.partition("=")
@@ -48,10 +42,7 @@ def override(document: Document, text: str) -> None:
 
 
 def _keys(study: dict[str, Any], path: str) -> list[str]:
-    """Split the dotted path of a `--set` option into nested keys; empty for an unknown arm.
-
-    Names of arms and fields may contain dots, so not every dot separates two keys.
-    """
+    """Split the dotted path of a `--set` option into nested keys; empty for an unknown arm."""
     section, _, rest = path.partition(".")
     match section:
         case "base" if rest:

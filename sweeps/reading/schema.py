@@ -122,10 +122,7 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
 
 
 def _searched(leaf: Leaf, values: Mapping[str, Schema]) -> Schema:
-    """Return the schema of one searched field: a distribution, or a choice with its own fields.
-
-    A choice holds one of several dataclasses, such as the law.
-    """
+    """Return the schema of one searched field: a distribution, or a choice with its own fields."""
     if leaf.part.is_named or not leaf.part.options:
         return _distribution(values[leaf.path])
     kinds = []

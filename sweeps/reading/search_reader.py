@@ -42,15 +42,7 @@ class SearchReader:
     def __init__(
         self, document: Document, problem: Problem, given: Collection[str], configure: Configure
     ) -> None:
-        """Create a reader.
-
-        Args:
-            document: The study file; faults are added to it.
-            problem: The problem of the study.
-            given: Dotted paths at which an arm of the study differs from the base.
-            configure: Builds a configuration. It is called for each corner of the search space (a
-                combination of extreme values), to check the rules there.
-        """
+        """Create a reader."""
         self._read = TreeReader(document, config_paths(problem, searched=True))
         self._leaves = self._read.paths.leaves
         self._known = problem.searching.objectives
@@ -143,12 +135,7 @@ class SearchReader:
         return Space(parameters=ordered) if len(self._read.faults) == before else None
 
     def _base(self, space: Space) -> Config | None:
-        """Check every corner of the search space; return the configuration that points modify.
-
-        A corner is a combination of extreme values. If a rule is broken at many corners, it is
-        reported once, for the first. Returns None if the configuration is invalid even without
-        values of the space.
-        """
+        """Check every corner of the search space; return the configuration that points modify."""
         before = len(self._read.faults)
         corners = []
         for values in space.corners():
@@ -165,11 +152,7 @@ class SearchReader:
         return base
 
     def _check_kept(self, base: Config, corners: Corners) -> None:
-        """Check that points keep what the study file sets for all of them.
-
-        A point is made from the base configuration, in which a value that is written and equals
-        the default looks like one that is not written; a new kind gets its own default instead.
-        """
+        """Check that points keep what the study file sets for all of them."""
         for values, config in corners:
             if config is None:
                 continue
@@ -189,10 +172,7 @@ class SearchReader:
                 return
 
     def _choice(self, path: str, entry: Any, at: At) -> None:
-        """Add the parameters for a choice, a field that holds one of several kinds of values.
-
-        The search can vary the kind, the fields of one kind, or both.
-        """
+        """Add the parameters for a choice, a field that holds one of several kinds of values."""
         kinds = self._leaves[path].part.options
         entry = self._by_own_tag(path, entry)
         if (kind := _only_key(entry)) in kinds:
@@ -248,10 +228,7 @@ class SearchReader:
                 self._fields(path, choice, here, {path: (kind,)})
 
     def _fields(self, path: str, choice: Any, at: At, when: When) -> None:
-        """Add parameters for the fields of one dataclass that a choice can hold.
-
-        If it has only one field, the field's value may be given without its name.
-        """
+        """Add parameters for the fields of one dataclass that a choice can hold."""
         ((kind, content),) = choice.items()
         names, within = self._names(path, kind), (*at, kind)
         is_alone = len(names) == 1 and not (isinstance(content, dict) and names[0] in content)
@@ -271,11 +248,7 @@ class SearchReader:
                 self._entry(field, entry, here, when)
 
     def _by_own_tag(self, path: str, entry: Any) -> Any:
-        """Replace a tag that several laws share by the tag of the law that has the given fields.
-
-        For example `{beta: {a: .., b: ..}}` becomes `{beta-ab: {a: .., b: ..}}`. Other entries are
-        unchanged.
-        """
+        """Replace a tag that several laws share by the tag of the law that has the given fields."""
         if not isinstance(entry, dict) or len(entry) != 1:
             return entry
         kinds = self._leaves[path].part.options
@@ -297,10 +270,7 @@ class SearchReader:
         return tag
 
     def _listed(self, path: str, chosen: Sequence[Setting], at: At, when: When) -> None:
-        """Add a categorical parameter whose choices are the valid values of a list.
-
-        If no value is valid, no parameter is added.
-        """
+        """Add a categorical parameter whose choices are the valid values of a list."""
         choices = tuple(setting.value for setting in chosen if setting.value is not REFUSED)
         for choice in map(spelled, choices):
             if isinstance(choice, tuple | dict):
@@ -325,10 +295,7 @@ class SearchReader:
         return conditions
 
     def _parents_first(self) -> tuple[Parameter, ...]:
-        """Return the parameters, each after the parameters that its `when` names.
-
-        Otherwise they keep the order of the file.
-        """
+        """Return the parameters, each after the parameters that its `when` names."""
         ordered: list[Parameter] = []
         waiting = list(self._found)
         while waiting:

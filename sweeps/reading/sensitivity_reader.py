@@ -33,16 +33,7 @@ class SensitivityReader:
         claims: Sequence[Claim],
         check_readout: Callable[[At, Readout], None],
     ) -> None:
-        """Create a reader.
-
-        Args:
-            read: Reader of the study file; it collects the faults.
-            problem: The problem of the study.
-            arms: The arms of the study.
-            claims: The claims of the study. Only the arms that they compare are varied.
-            check_readout: Reports a fault if the runs have too few evaluations for a read-out;
-                called with its place in the file and the read-out.
-        """
+        """Create a reader."""
         self._read = read
         self._problem = problem
         self._arms = arms
@@ -54,14 +45,6 @@ class SensitivityReader:
         """Return a study's variants, and the extra arms to train for them.
 
         A variant that changes only the read-out uses the same runs and needs no extra arm.
-
-        Args:
-            written: The section `sensitivity` of the study file.
-
-        Returns:
-            A pair. First the variants; each has the name of the arm that replaces each arm of a
-                claim, and its other read-out, if any. Second the configurations of the extra arms
-                (those that are not arms of the study already), by name.
         """
         found: list[Variant] = []
         beside: dict[str, Config] = {}
@@ -87,10 +70,7 @@ class SensitivityReader:
         return tuple(found), beside
 
     def _variant(self, path: str, value: Any, at: At, beside: dict[str, Config]) -> Variant | None:
-        """Return a variant, in which one value of the arms of the claims is changed.
-
-        None if the value changes no arm, or has a fault; faults are reported.
-        """
+        """Return a variant, in which one value of the arms of the claims is changed."""
         setting = self._read.setting(path, value, at).value
         if setting is REFUSED:
             return None

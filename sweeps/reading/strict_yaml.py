@@ -52,11 +52,7 @@ outermost first."""
 
 
 def dotted(at: At) -> str:
-    """Return a value's path in a study file as text for messages: `arms.a.mix.law`, `seeds[0]`.
-
-    Args:
-        at: Keys and list indices that lead to the value, such as `("seeds", 0)`.
-    """
+    """Return a value's path in a study file as text for messages: `arms.a.mix.law`, `seeds[0]`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in at)
     return "".join(parts).lstrip(".")
 
@@ -92,10 +88,6 @@ class Document:
 
         The line of the fault is that of the faulty value, or else of the nearest parent that has a
         line.
-
-        Args:
-            at: Path of the faulty value.
-            text: Text of the message.
         """
         written = at
         while written not in self.places:
@@ -321,11 +313,7 @@ _RESOLVER = yaml.resolver.Resolver()
 
 
 def _resolved(text: str) -> str | int | float | bool | None:
-    """Return the value of a scalar without quotes, if all versions of YAML read the same value.
-
-    Raises:
-        ValueError: If versions of YAML read different values, or the number is infinite or NaN.
-    """
+    """Return the value of a scalar without quotes, if all versions of YAML read the same value."""
     if text in _PLAIN_WORDS:
         return _PLAIN_WORDS[text]
     if _NUMBER.fullmatch(text):

@@ -30,17 +30,7 @@ class StudyError(Exception):
 
 
 def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
-    """Return the study that a mapping describes, checked like a study file.
-
-    Args:
-        document: A mapping with the keys of a study file. Relative paths of image folders start
-            from the working directory. Its `plugins` are not loaded; call `mixsweep.plugins.use`.
-        overrides: `PATH=VALUE` texts, such as `seeds=6`, that are set before the mapping is
-            checked.
-
-    Raises:
-        StudyError: If the mapping, an override or the study is invalid.
-    """
+    """Return the study that a mapping describes, checked like a study file."""
     content = write_yaml(dict(document)).encode()
     return _study(content, "study", Path(), overrides, has_lines=False)
 
@@ -53,21 +43,6 @@ def load_study(
     Neither torch nor Ray is imported, and nothing is written. The files of an image folder are all
     read, because their sha256 is part of the run keys. If the folder is not on this machine, the
     sha256 recorded in the store is used.
-
-    Args:
-        reference: Name of a study shipped with mixsweep; otherwise the path of a study file;
-            otherwise the name of a study that was launched in the store, with the settings of its
-            newest launch, or `NAME@SETTINGS` for older settings, with the first digits of their
-            hash, as shown by `mixsweep status`. Relative paths of image folders start from the
-            folder of the study file.
-        overrides: `PATH=VALUE` texts that are set before the file is checked: `seeds=6`,
-            `base.epochs=2`, `arms.uniform.mix.law={beta: 2}`, `grid.optimizer.lr=[1e-3, 1e-2]`.
-        store_url: Path or URL of a checkpoint store; None to use no store.
-
-    Raises:
-        StudyError: If the file, an override or the study is invalid.
-        PluginError: If a plugin that the study names cannot be loaded.
-        StoreError: If the store cannot be read.
     """
     store = None if store_url is None else Store(store_url)
     known = None if store is None else partial(known_data, store)
@@ -85,17 +60,7 @@ def study_of_launch(
     known: Callable[[str], KnownData],
     overrides: Sequence[str] = (),
 ) -> Study:
-    """Return the study in the record of a launch, checked like a study file.
-
-    Args:
-        launch: The record.
-        name: Name for messages.
-        known: Returns facts about the image folders of a study, from its name.
-        overrides: `PATH=VALUE` texts that are set before the study is checked.
-
-    Raises:
-        StudyError: If the study is invalid.
-    """
+    """Return the study in the record of a launch, checked like a study file."""
     content, folder = launch.source.encode(), Path(launch.folder)
     try:
         return _study(content, name, folder, overrides, known, only_known=True)
@@ -139,12 +104,7 @@ def _study(  # noqa: PLR0913  what a study is read from
 
 
 def _load_plugins(files: object, name: str, folder: Path) -> None:
-    """Load the plugin files that a study file names.
-
-    Raises:
-        StudyError: If one is not in the folder of the study file or below it.
-        PluginError: If one cannot be loaded.
-    """
+    """Load the plugin files that a study file names."""
     for file in files if isinstance(files, list) else ():
         if not isinstance(file, str):
             continue  # the reader reports it
@@ -194,11 +154,7 @@ def _spell_launched(reference: str, launched: Sequence[Launch], store: Store) ->
 
 
 def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
-    """Return the bytes of a study file, its name for messages, and its folder.
-
-    Raises:
-        StudyError: If the file does not exist or cannot be read.
-    """
+    """Return the bytes of a study file, its name for messages, and its folder."""
     bundled = bundled_names()
     if reference in bundled:
         name = f"{reference}.yaml"

@@ -65,15 +65,6 @@ class EntryKeys(Checked):
     """[LOW, HIGH]: an integer, uniformly distributed, both bounds included."""
 
     def check(self) -> None:
-        """Check the keys of one searched value: no more than one distribution is given.
-
-        Only `int` may have a `step`. Only `uniform` and `log_uniform` may have `values`, the number
-        of values in a grid. A missing distribution is not rejected here.
-
-        Raises:
-            RuleError: If keys do not fit together, or the lower end of a range is not below the
-                upper one.
-        """
         kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
         require(
             len(kinds) <= 1, f"no more than one of {', '.join(KINDS)} must be given", self, *kinds
@@ -97,11 +88,7 @@ class EntryKeys(Checked):
         self.range()
 
     def range(self) -> Real | Integer | None:
-        """Return the range of a searched value; None if its distribution is not a range.
-
-        Raises:
-            RuleError: If there are not exactly two ends, or the lower one is not below the upper.
-        """
+        """Return the range of a searched value; None if its distribution is not a range."""
         kind = next((kind for kind in KINDS[:-1] if getattr(self, kind) is not None), None)
         if kind is None:
             return None
@@ -194,11 +181,6 @@ class StudyKeys(Checked):
     training."""
 
     def check(self) -> None:
-        """Check the rules that involve several keys of a study file.
-
-        Raises:
-            RuleError: If keys contradict each other.
-        """
         fits = unicodedata.is_normalized("NFC", self.description)
         require(fits, "description must be in Unicode normal form C", self, "description")
         fits = self.search is None or self.budget is None

@@ -54,16 +54,7 @@ class StudyReader:
         *,
         only_known: bool = False,
     ) -> None:
-        """Create a reader.
-
-        Args:
-            document: Content of the study file; faults are added to it.
-            folder: Folder that relative data folders start from.
-            known: Returns the data checksums that the store has recorded for a study, given its
-                name; None without a store.
-            only_known: If True and the store has recorded checksums, use them without reading the
-                data.
-        """
+        """Create a reader."""
         self._written = document.value
         self._read = TreeReader(document, KEYS, self._of_base)
         self._folder = folder.absolute()
@@ -207,10 +198,7 @@ class StudyReader:
         return frozenset(arm for arm, own in places.items() if not own.isdisjoint(above))
 
     def _named(self, grid: GridReader) -> Iterator[tuple[str, str, Config, At]]:
-        """Yield each valid arm at each grid point: arm, name, configuration, place in the file.
-
-        If `exclude` leaves only one grid point of an arm, the arm keeps its name in the file.
-        """
+        """Yield each valid arm at each grid point: arm, name, configuration, place in the file."""
         points = list(self._points(grid))
         num_points = Counter(arm for arm, *_ in points)
         for arm, values, config, at in points:

@@ -38,14 +38,7 @@ class TreePaths:
         reserved: Mapping[str, str] = types.MappingProxyType({}),
         other_names: Mapping[str, str] = types.MappingProxyType({}),
     ) -> None:
-        """List the dotted paths of a type.
-
-        Args:
-            kind: Type of the nested dataclass.
-            reserved: Messages by path, for paths that users may not set.
-            other_names: Dotted paths by the name that other programs use, such as
-                `optimizer.lr` by `learning_rate`.
-        """
+        """List the dotted paths of a type."""
         self.kind = kind
         self.reserved = reserved
         self.other_names = other_names
@@ -94,14 +87,6 @@ class TreePaths:
 
         Values that break a rule are replaced by their defaults, so that the other rules are checked
         too. Errors that involve only replaced values are left out.
-
-        Args:
-            given: Values by path, from `merged`. Those that are missing or marked as invalid
-                (`REFUSED`) are replaced too.
-
-        Returns:
-            Three values: the dataclass (None if even the defaults break a rule), the paths whose
-                values were replaced, and the errors.
         """
         errors: list[RuleError] = []
         gone = {path for path, value in given.items() if value is REFUSED}
@@ -122,12 +107,7 @@ class TreePaths:
 
 
 def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
-    """Return the paths of a problem's configuration that a study file may set.
-
-    Args:
-        problem: The problem.
-        searched: If True, only the paths that a search may vary.
-    """
+    """Return the paths of a problem's configuration that a study file may set."""
     seed = {"seed": "cannot be set in a study file; give `seeds`"}
     told = "cannot be searched: points with different values here would not be comparable"
     fixed = dict.fromkeys(problem.searching.unsearchable if searched else (), told)

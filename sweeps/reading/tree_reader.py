@@ -35,14 +35,7 @@ class TreeReader:
         paths: TreePaths,
         elsewhere: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """Create a reader.
-
-        Args:
-            document: Content of a study file; faults are added to it.
-            paths: The dotted paths of the fields of the dataclass.
-            elsewhere: Returns, for keys that users write in a wrong place of the file, their right
-                path, by key; for messages.
-        """
+        """Create a reader."""
         self._elsewhere = elsewhere
         self.document = document
         self.faults = document.faults
@@ -54,14 +47,6 @@ class TreeReader:
         """Add a fault to the document; suggest the known word that is most similar to a wrong one.
 
         If a plugin may define the wrong word, the message also says how to load a plugin.
-
-        Args:
-            at: Path of the fault in the file.
-            text: Text of the message.
-            word: A word that may be misspelt; empty for none.
-            known: Words that would be correct.
-            noun: Kind of plugin part that the word should name, such as `model`; empty if plugins
-                do not define such words.
         """
         plugin = (
             f"; if a plugin defines this {noun}, add {PLUGIN} FILE" if noun in REGISTERS else ""
@@ -72,24 +57,13 @@ class TreeReader:
         return did_you_mean(word, known) if word and len(self.faults) < MAX_HINTS else ""
 
     def mapping(self, value: Any, at: At) -> Mapping[str, Any]:
-        """Check that a value is a mapping and return it; otherwise report a fault and return {}.
-
-        Args:
-            value: The value in the file.
-            at: Its path in the file.
-        """
+        """Check that a value is a mapping and return it; otherwise report a fault and return {}."""
         if not isinstance(value, dict | Refused):
             self.report(at, f"expected a mapping, got {shown(value)}")
         return value if isinstance(value, dict) else {}
 
     def filled(self, value: Any, at: At, what: str) -> Mapping[At, Any]:
-        """Return the items of a list, by path in the file; an empty list or no list is a fault.
-
-        Args:
-            value: The value in the file.
-            at: Its path in the file.
-            what: Noun for the items in messages, such as `value`.
-        """
+        """Return the items of a list, by path in the file; an empty list or no list is a fault."""
         if value is not REFUSED and not (isinstance(value, list) and value):
             self.report(at, f"expected a list of at least one {what}, got {shown(value)}")
         items = value if isinstance(value, list) else ()
@@ -134,30 +108,11 @@ class TreeReader:
         return REFUSED
 
     def section(self, value: Any, at: At) -> tuple[Any, frozenset[str]]:
-        """Build this reader's dataclass from a mapping in the study file; report every fault.
-
-        Args:
-            value: The mapping in the file.
-            at: Its path in the file.
-
-        Returns:
-            A pair. First the dataclass, with defaults in place of faulty values, or None if even
-                the defaults break a rule. Second the dotted paths of the faulty values.
-        """
+        """Build this reader's dataclass from a mapping in the study file; report every fault."""
         return self.joined([self.nested(value, at)], at)
 
     def joined(self, levels: Sequence[Settings], at: At) -> tuple[Any, frozenset[str]]:
-        """Build this reader's dataclass from several levels of settings; report every fault.
-
-        Args:
-            levels: Settings by dotted path, for example of a grid point, an arm and `base`. Earlier
-                levels have priority.
-            at: Path to report for faults that no given value causes, such as a missing key.
-
-        Returns:
-            A pair. First the dataclass, with defaults in place of faulty values, or None if even
-                the defaults break a rule. Second the dotted paths of the faulty values.
-        """
+        """Build this reader's dataclass from several levels of settings; report every fault."""
         given = self.paths.merged(levels)
         for name in self.paths.required:
             if name not in given:
@@ -172,11 +127,6 @@ class TreeReader:
 
         If several settings are involved, it is reported at the most specific one. Each line of the
         error's text becomes one fault.
-
-        Args:
-            error: The broken rule.
-            levels: Levels of settings, such as grid point, arm and `base`; the most specific first.
-            at: Path to report if no setting is involved.
         """
         setting = blamed(error, levels)
         missing = (*at, *(error.fields[0].split(".") if error.fields else ()))
@@ -184,14 +134,7 @@ class TreeReader:
             self.report(missing if setting is None else setting.at, line)
 
     def nested(self, value: Any, at: At, prefix: str = "") -> dict[str, Setting]:
-        """Read settings from a mapping such as `{mix: {law: erm}}`; return them by dotted path.
-
-        Args:
-            value: The mapping.
-            at: Its path in the file.
-            prefix: Dotted path of the fields that the mapping sets, with a final dot, such as
-                `mix.`; empty if the mapping sets fields of the whole dataclass.
-        """
+        """Read settings from a mapping such as `{mix: {law: erm}}`; return them by dotted path."""
         leaves = self.paths.leaves
         if not isinstance(value, dict):
             self.mapping(value, at)
@@ -212,10 +155,7 @@ class TreeReader:
         return settings
 
     def _by_name(self, value: Any, path: str) -> Any:
-        """Return `{name: timm, architecture: A}` for the short form `{timm: {architecture: A}}`.
-
-        Other values are returned unchanged.
-        """
+        """Return `{name: timm, architecture: A}` for the short form `{timm: {architecture: A}}`."""
         leaf = self.paths.leaves.get(f"{path}.name")
         if leaf is None or not isinstance(value, dict) or len(value) != 1:
             return value
@@ -227,10 +167,6 @@ class TreeReader:
         """Read settings from a mapping such as `{mix.law: erm}`; return them by dotted path.
 
         A group of fields may also be a nested mapping.
-
-        Args:
-            value: The mapping.
-            at: Its path in the file.
         """
         if not isinstance(value, dict):
             return self.nested(value, at)
@@ -261,12 +197,7 @@ class TreeReader:
         return Setting(value=read, at=at)
 
     def is_path(self, path: str, at: At) -> bool:
-        """Return True if a dotted path names a field that can be set; otherwise report a fault.
-
-        Args:
-            path: Dotted path, such as `mix.law`.
-            at: Path in the file to report.
-        """
+        """Return True if a dotted path names a field that can be set; otherwise report a fault."""
         if path in self.paths.leaves:
             return True
         if path in self.paths.reserved:
@@ -321,10 +252,6 @@ def named(word: str, known: Iterable[str]) -> str:
 
     If there are at most 8 known words, the text has all of them. Of more than 1,000 known words,
     only the first 1,000 are compared.
-
-    Args:
-        word: A word that is not known.
-        known: The known words.
     """
     known = list(known)
     if len(known) <= _MOST_NAMED:

@@ -51,11 +51,6 @@ class Assignment:
         """Return an assignment for a worker: a planned run to train, with all its settings.
 
         The data folder is the one set for this process by `MIXSWEEP_DATA`, if any.
-
-        Args:
-            planned: The run.
-            store: The store to write results to.
-            given: Values of the other fields of the assignment, by name, such as `gpus`.
         """
         own_data = os.environ.get("MIXSWEEP_DATA")
         return cls(
@@ -81,11 +76,7 @@ class Assignment:
         return {**plain, "packed": (sources_of(origins), written)}
 
     def open(self) -> Self:
-        """Return the run as it was before pickling; load its plugins.
-
-        Raises:
-            PluginError: If a plugin cannot be loaded on this machine.
-        """
+        """Return the run as it was before pickling; load its plugins."""
         if "packed" not in self.__dict__:
             return self
         plain = dict(self.__dict__)

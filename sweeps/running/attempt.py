@@ -66,19 +66,6 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
 
     If the run itself fails, the report contains the failure, and the run is not tried again,
     because it would fail again. Only the errors below are raised.
-
-    Args:
-        assignment: The run and its settings.
-        driver: Sends the reports to the driver.
-        place: Node and GPUs of the run, which are stored with its results.
-
-    Raises:
-        DeviceFaultError: If the GPU is faulty; this process cannot use it again.
-        KernelFaultError: If an error on the GPU that the run caused made this process unusable.
-        Exception: If memory ran out; the run may fit in another process or a larger GPU share.
-        KeyboardInterrupt: If the user quits a debugger.
-        SystemExit: If this process must end. A `SystemExit` raised by a plugin is a failure of its
-            run instead.
     """
     try:
         require_instructions(os.environ)
@@ -126,10 +113,6 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
     """Train a run, send the driver reports on its epochs, and return the last report.
 
     Errors of the run are raised; `attempt`, which calls this, turns them into a report.
-
-    Raises:
-        DivergedError: If the loss is no longer finite.
-        DeviceFaultError: If PyTorch does not find the GPU that is reserved for the run.
     """
     import torch
 
@@ -166,11 +149,7 @@ def _device_name(place: Mapping[str, str]) -> str:
 
 
 def require_store(store: Store) -> None:
-    """Check before a run that the folder of the store is there: a write would make it again.
-
-    Raises:
-        StoreError: If it was moved or deleted.
-    """
+    """Check before a run that the folder of the store is there: a write would make it again."""
     if store.folder is not None and not store.folder.is_dir():
         raise StoreError(f"the store {store.folder} was moved or deleted")
 
@@ -190,12 +169,7 @@ class Driver(logging.Handler):
     """
 
     def __init__(self, send: Callable[[dict[str, Any]], None], device: str = "") -> None:
-        """Create the connection.
-
-        Args:
-            send: Function that sends a report; used for all reports except the last.
-            device: Identity of the run's device, from `device_id`.
-        """
+        """Create the connection."""
         super().__init__(logging.WARNING)
         self._send = send
         self._device = device
@@ -212,11 +186,7 @@ class Driver(logging.Handler):
 
     @contextmanager
     def hearing(self, *names: str) -> Iterator[None]:
-        """Forward warnings of loggers to the driver while the block runs.
-
-        Args:
-            names: Names of the loggers.
-        """
+        """Forward warnings of loggers to the driver while the block runs."""
         loggers = [logging.getLogger(name) for name in names]
         for logger in loggers:
             logger.addHandler(self)
@@ -243,14 +213,7 @@ class Driver(logging.Handler):
     def failure(
         self, kind: str, message: str, epoch: int | None = None, trace: str = ""
     ) -> dict[str, Any]:
-        """Build the last report of a run that failed, and return it.
-
-        Args:
-            kind: Kind of the failure, such as `stopped`; see `Driver`.
-            message: One line for users.
-            epoch: Epoch in which it happened; None if unknown.
-            trace: Traceback; empty for none.
-        """
+        """Build the last report of a run that failed, and return it."""
         failure = {"kind": kind, "message": message, "epoch": epoch, "trace": trace}
         return self.said(failure=failure, done=True)
 
@@ -286,11 +249,7 @@ def _started(assignment: Assignment, device: str) -> Process:
 
 
 def _teacher(assignment: Assignment) -> Teacher | None:
-    """Return the trained teacher network of a run; None if the run has no teacher.
-
-    Raises:
-        StoreError: If the final state of the teacher is not in the store.
-    """
+    """Return the trained teacher network of a run; None if the run has no teacher."""
     if assignment.teacher is None:
         return None
     store = Store(assignment.store)
@@ -307,14 +266,7 @@ def _teacher(assignment: Assignment) -> Teacher | None:
 def _timed(
     process: Process, storing: Storing, driver: "Driver", assignment: Assignment
 ) -> Iterator[tuple[EpochRecord, float]]:
-    """Yield the record and the seconds of each epoch; report the progress within long epochs.
-
-    Args:
-        process: The training process.
-        storing: Stores its stages.
-        driver: Sends the reports.
-        assignment: The run and its settings.
-    """
+    """Yield the record and the seconds of each epoch; report the progress within long epochs."""
     started = reported_at = time.monotonic()
     items = process.gradually() if isinstance(process, Gradual) else iter(process)
     plugins, device = plugins_of(assignment.config), "cuda" if assignment.on_gpu else "cpu"

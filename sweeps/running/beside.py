@@ -29,14 +29,7 @@ class Beside(Generic[T]):
         Thread(target=_run, args=(task, future), name="beside", daemon=True).start()
 
     def take(self, *, timeout: float | None) -> T | None:
-        """Return the result of the task; None if there is no task, or it is still running.
-
-        Args:
-            timeout: Longest time in seconds to wait for the task; None waits until it has ended.
-
-        Raises:
-            BaseException: The error that the task raised.
-        """
+        """Return the result of the task; None if there is no task, or it is still running."""
         future = self._future
         if future is None or not wait([future], timeout).done:
             return None

@@ -60,16 +60,7 @@ _OF_TUNE = ("TUNE_", "RAY_TUNE_", "RAY_AIR_", "RAY_TRAIN_")
 
 
 def choose_cluster(address: str | None) -> None:
-    """Set RAY_ADDRESS to the Ray cluster to join; unset it to start a cluster on this machine.
-
-    Args:
-        address: HOST:PORT; None to use the present value of RAY_ADDRESS. Empty and `local` mean no
-            cluster.
-
-    Raises:
-        PlacementError: If the value is not an address, or no Ray cluster answers at this address
-            within seconds.
-    """
+    """Set RAY_ADDRESS to the Ray cluster to join; unset it to start a cluster on this machine."""
     name = VARIABLE if address is None else "--address"
     given = (os.environ.get(VARIABLE, "") if address is None else address).strip()
     if address is None and given in _HERE:
@@ -97,9 +88,6 @@ def close_environment(environment: MutableMapping[str, str]) -> None:
 
     The cluster then listens on this machine only and requires a random token. Other RAY_ variables
     are removed, except valid ones for memory, devices and CPU priority. Ray Tune's are set, too.
-
-    Args:
-        environment: Environment of this process, before Ray is imported; changed in place.
     """
     for name in [name for name in environment if name.upper().startswith("RAY_")]:
         form = next((f for begin, f in _FORMS.items() if name.startswith(begin)), _SWITCH)
@@ -113,9 +101,6 @@ def set_tune_variables(environment: MutableMapping[str, str]) -> None:
     """Set the variables of Ray Tune, and remove all others that it reads in this process.
 
     Some values would end the launch with an error, and others would replace our interrupt handler.
-
-    Args:
-        environment: Environment of this process, before Ray Tune is imported; changed in place.
     """
     for name in [name for name in environment if name.startswith(_OF_TUNE)]:
         del environment[name]
@@ -123,10 +108,7 @@ def set_tune_variables(environment: MutableMapping[str, str]) -> None:
 
 
 def _refusal(host: str, port: int) -> str | None:
-    """Return the reason why no Ray head can be at an address; None if one may be there.
-
-    The name is resolved in another thread, because name resolution cannot be interrupted.
-    """
+    """Return the reason why no Ray head can be at an address; None if one may be there."""
     found: list[str | None] = []
 
     def look() -> None:

@@ -66,13 +66,7 @@ class Board:
         self._waiting |= self.epochs_to_train.keys()
 
     def expect(self, run: Run, *, epochs: int, work_per_epoch: int) -> None:
-        """Add to the displayed progress a run that this launch will train.
-
-        Args:
-            run: The run.
-            epochs: Number of epochs to train.
-            work_per_epoch: Work of one epoch, in the problem's unit of work.
-        """
+        """Add to the displayed progress a run that this launch will train."""
         self.work_per_epoch[run.key] = work_per_epoch
         self._leave(run.key, epochs)
         self._work_expected += epochs * work_per_epoch
@@ -96,16 +90,7 @@ class Board:
         within: float = 0.0,
         seconds: Sequence[float] = (),
     ) -> None:
-        """Record for the displayed progress how many epochs of a run are finished.
-
-        Args:
-            run: The run.
-            epochs: Number of epochs finished so far.
-            trained: True if this launch trained the run since the last call; False for epochs found
-                in the store, which do not count as work.
-            within: Finished fraction of the next epoch.
-            seconds: Durations of the epochs stored since the last call.
-        """
+        """Record for the displayed progress how many epochs of a run are finished."""
         key = run.key
         if trained and seconds:
             self._pace.train(key, len(seconds) * self.work_per_epoch[key], sum(seconds))
@@ -185,14 +170,7 @@ class Board:
         return min(most, until + alone(to_come.num_last))
 
     def headline(self, width: int | None = None) -> str:
-        """Return the progress of the whole study in one line.
-
-        Args:
-            width: Number of characters that the line should not exceed; None for no limit. Parts
-                are left out until it fits, in this order: the training speed, `0 failed`, the
-                number of runs in training, the number of points. Last, the study's name is cut,
-                but not below 8 characters.
-        """
+        """Return the progress of the whole study in one line."""
         runs = f"{len(self.finished)}/{len(self.study.runs())} runs"
         failed = f"{len(self.failed)} failed"
         running, rate, left = f"{len(self.running)} running", "", ""
@@ -213,11 +191,6 @@ class Board:
 
         Arms that a search added (its points and its confirmation) are shown only while one of their
         seeds is in training.
-
-        Args:
-            columns: Width of the terminal in characters; an arm's name takes at most half of it.
-                None for no limit.
-            rows: Largest number of lines; None for no limit. Arms in training are shown first.
         """
         by_arm: dict[str, list[Run]] = {arm: [] for arm in self.study.arms}
         for run in self.study.runs():
@@ -264,13 +237,7 @@ class Console:
     """
 
     def __init__(self, board: Board, stream: TextIO | None = None, *, is_live: bool = True) -> None:
-        """Create a console; nothing is printed yet.
-
-        Args:
-            board: The progress to print.
-            stream: Output stream; None for stderr.
-            is_live: If False, plain lines are printed on a terminal too.
-        """
+        """Create a console; nothing is printed yet."""
         self._board = board
         self._stream = stream or sys.stderr
         self._live = is_live and self._stream.isatty()
@@ -334,14 +301,6 @@ def still(
     """Print what the program is doing during the block, then the elapsed time every few seconds.
 
     Nothing is printed if the block ends within `after` seconds.
-
-    Args:
-        what: Description of the work, such as `starting Ray`.
-        left: Function that returns a text on the remaining work, printed after the time; None for
-            no text.
-        stream: Output stream; None for stderr.
-        after: Seconds before the first line.
-        every: Seconds between two lines.
     """
     done, started = threading.Event(), time.monotonic()
     stream = stream or sys.stderr

@@ -18,13 +18,6 @@ def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None
 
     Python's `random` is not checked, because threads of libraries use it in this process. `mixsweep
     check` runs without such threads and checks it too.
-
-    Args:
-        plugins: Names of the plugins that the run uses; if empty, nothing is checked.
-        device: Device on which the run trains.
-
-    Raises:
-        PluginError: If a global generator was used.
     """
     if not plugins:
         yield
@@ -46,13 +39,7 @@ def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None
 def each_without_global_draws(
     items: Iterator[T], plugins: Collection[str], device: str
 ) -> Iterator[T]:
-    """Yield the items of an iterator; raise an error if it used a global random generator.
-
-    Args:
-        items: Iterator that runs plugin code, such as a run's epochs.
-        plugins: Names of the plugins that the run uses.
-        device: Device on which the run trains.
-    """
+    """Yield the items of an iterator; raise an error if it used a global random generator."""
     while True:
         with without_global_draws(plugins, device):
             item = next(items, None)

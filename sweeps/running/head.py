@@ -64,13 +64,7 @@ class Head:
     """
 
     def __init__(self, address: str, *, is_own: bool, times: Times = _TIMES) -> None:
-        """Find the Ray processes to watch; watching begins with `watched`.
-
-        Args:
-            address: Address of the GCS, HOST:PORT.
-            is_own: True if this process started the cluster.
-            times: Times of the watch.
-        """
+        """Find the Ray processes to watch; watching begins with `watched`."""
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
         own = _needed(filter(lives, children()))
@@ -79,13 +73,7 @@ class Head:
         self._times = times
 
     def watched(self) -> AbstractContextManager[None]:
-        """Return a context manager that watches this Ray cluster during its block.
-
-        Raises:
-            HeadLostError: If the cluster has died; replaces the errors that follow from its death.
-            KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow
-                from it.
-        """
+        """Return a context manager that watches this Ray cluster during its block."""
         return _watched(self._lost, self._times.look_every, self._times)
 
     def _lost(self) -> str | None:
@@ -117,14 +105,6 @@ def starting(*, times: Times = _TIMES) -> AbstractContextManager[None]:
 
     Without it, Ray waits a minute for its control process (GCS), or ends this process from C++ if
     its raylet has died.
-
-    Args:
-        times: Time limits for watching; `look_every` is not used.
-
-    Raises:
-        HeadLostError: If one of the processes dies during the block.
-        KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow from
-            it.
     """
     of_before = frozenset(children())  # includes those of a failed start
     own: dict[str, psutil.Process] = {}
@@ -139,16 +119,7 @@ def starting(*, times: Times = _TIMES) -> AbstractContextManager[None]:
 
 
 def joining(address: str) -> AbstractContextManager[None]:
-    """Return a context manager that limits the time in which its block joins a Ray cluster.
-
-    Args:
-        address: Address of the cluster, for the message.
-
-    Raises:
-        HeadLostError: If the cluster does not answer in time.
-        KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow from
-            it.
-    """
+    """Return a context manager that limits the time in which its block joins a Ray cluster."""
     give_up_at = time.monotonic() + _JOINS_WITHIN
 
     def lost() -> str | None:
@@ -174,24 +145,7 @@ def _watched(
     every: float,
     times: Times = _TIMES,
 ) -> Iterator[None]:
-    """Watch in a thread for a loss, such as a dead process, while the block runs.
-
-    After a loss the main thread is interrupted. If the main thread does not react because it waits
-    inside Ray, the process is ended. The same happens for a signal such as Ctrl-C that the main
-    thread does not react to. A signal to all processes of a terminal or job also ends Ray's
-    processes; this is reported as an interrupt, not as a loss. If this process has interrupted
-    itself with a `given_ending`, because another driver took over the study, it ends with that.
-
-    Args:
-        lost: Returns a message about a loss; None if nothing is lost.
-        every: Seconds between two checks.
-        times: The other times of the watch.
-
-    Raises:
-        HeadLostError: If something is lost; replaces the errors that follow from the loss.
-        KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow from
-            it.
-    """
+    """Watch in a thread for a loss, such as a dead process, while the block runs."""
     over = threading.Event()
     found: list[str] = []
 
@@ -240,10 +194,7 @@ def _cause(found: Sequence[str], is_interrupted: Callable[[], bool]) -> BaseExce
 
 
 def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
-    """Return those of some processes that a Ray cluster cannot work without, by name.
-
-    Processes that have ended are included.
-    """
+    """Return those of some processes that a Ray cluster cannot work without, by name."""
     found = {}
     for process in processes:
         with suppress(psutil.NoSuchProcess):
@@ -253,11 +204,7 @@ def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
 
 
 def _ended_of(own: Mapping[str, psutil.Process | None]) -> str | None:
-    """Return the name of a process that has ended; None if all are alive.
-
-    Args:
-        own: Processes by name; a process that was never found is None and counts as ended.
-    """
+    """Return the name of a process that has ended; None if all are alive."""
     for name, process in own.items():
         if process is None:
             return f"Ray's process {name} has ended"

@@ -96,17 +96,7 @@ class Deadline:
             raise _OutOfTime
 
     def check_within(self, run: Run, spent: float, fraction: float, epochs: int) -> None:
-        """Raise an error if a part of a run's first epoch shows that it would end too late.
-
-        Args:
-            run: The run.
-            spent: Seconds since the unfinished epoch began.
-            fraction: Finished fraction of that epoch, in (0, 1].
-            epochs: Number of epochs that the run has finished.
-
-        Raises:
-            _OutOfTime: If no epoch was measured yet and the run would not end before the deadline.
-        """
+        """Raise an error if a part of a run's first epoch shows that it would end too late."""
         if self.at is None or self._known(run):
             return
         epochs_left = run.config.epochs - epochs - fraction
@@ -129,21 +119,7 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
     deadline: Deadline,
     keep_final_states: bool = False,
 ) -> tuple[RunResult, ...]:
-    """Train a study's missing runs, all arms at one seed before the next; return all results.
-
-    Args:
-        source: Gives out the runs to train.
-        store: The store for the results.
-        tracker: Writes stored results to MLflow.
-        lease: Lease of the study.
-        device: `cpu` or `cuda`.
-        deadline: Runs that would end later are not started.
-        keep_final_states: If True, keep the last state of each run in the store.
-
-    Raises:
-        KeyboardInterrupt: On an ending signal, or if the user quits a debugger; the next launch
-            resumes.
-    """
+    """Train a study's missing runs, all arms at one seed before the next; return all results."""
     on_gpu = device == "cuda"
     slots = Slots(count=1, limit=1, cpus_per_run=1, gpus_per_run=float(on_gpu), on_gpu=on_gpu)
     require_gpus(source.study, slots)
@@ -200,10 +176,7 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
 
 
 def _awaited(queue: RunQueue, monitor: Monitor) -> PlannedRun | None:
-    """Return the next run; None if none is left.
-
-    Waits while the only runs left are trained by another driver.
-    """
+    """Return the next run; None if none is left."""
     while (planned := queue.next()) is None and queue.is_waiting and monitor.stop is None:
         monitor.step()
         time.sleep(_LOOK_EVERY)
@@ -218,15 +191,7 @@ def _train(  # noqa: PLR0913  the run and the objects that it reports to
     deadline: Deadline,
     is_interrupted: Callable[[], bool],
 ) -> bool:
-    """Train one run; return True if it failed.
-
-    Raises:
-        DeviceFaultError: If the GPU is faulty, or no longer usable by this process.
-        KernelFaultError: If an error on the GPU that the run caused made this process unusable.
-        KeyboardInterrupt: If the launch was interrupted; checked again here, because a library may
-            have swallowed the exception of the signal handler.
-        _OutOfTime: If the first epochs show that the run would not end before the deadline.
-    """
+    """Train one run; return True if it failed."""
     run = planned.run
 
     def take(report: dict[str, Any]) -> None:

@@ -81,11 +81,7 @@ class Cluster:
             return cls(address, JobSubmissionClient(address))
 
     def job_of(self, metadata: Mapping[str, str]) -> str | None:
-        """Return the id of an unfinished job with the given metadata; None if no job has them.
-
-        Raises:
-            ClusterError: If the cluster does not answer.
-        """
+        """Return the id of an unfinished job with the given metadata; None if no job has them."""
         with _one_message(self.address):
             jobs = self.client.list_jobs()
         for job in jobs:
@@ -97,17 +93,7 @@ class Cluster:
     def start(
         self, job: str, entrypoint: str, environment: Mapping[str, Any], metadata: Mapping[str, str]
     ) -> None:
-        """Upload the working directory, and start a job on the Ray cluster.
-
-        Args:
-            job: A new id for the job.
-            entrypoint: The shell command that the job runs.
-            environment: Ray's runtime environment; everyone with the token can read it.
-            metadata: Texts that the dashboard shows with the job.
-
-        Raises:
-            ClusterError: If the upload is too large, or the cluster refuses the job.
-        """
+        """Upload the working directory, and start a job on the Ray cluster."""
         with _one_message(self.address):
             self.client.submit_job(
                 submission_id=job,
@@ -117,11 +103,7 @@ class Cluster:
             )
 
     def follow(self, job: str) -> int:
-        """Print the output of a job until it ends, and return its exit code.
-
-        Raises:
-            ClusterError: If the connection is lost; the job may still be running.
-        """
+        """Print the output of a job until it ends, and return its exit code."""
         num_shown = 0
         failures_since: float | None = None
         while True:
@@ -141,11 +123,7 @@ class Cluster:
             time.sleep(_POLL_EVERY)
 
     async def _print_from(self, job: str, num_shown: int) -> int:
-        """Print the log of a job after a position; return the new position.
-
-        A lost connection looks like the end of the log; only the state of the job tells the
-        difference. Positions are numbers of characters.
-        """
+        """Print the log of a job after a position; return the new position."""
         from aiohttp import ClientError
 
         position = 0
@@ -161,11 +139,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def _one_message(address: str) -> Iterator[None]:
-    """Convert the errors of Ray's client inside the block, which have many lines, to one line.
-
-    Raises:
-        ClusterError: In place of the errors of Ray's client.
-    """
+    """Convert the errors of Ray's client inside the block, which have many lines, to one line."""
     from ray.exceptions import AuthenticationError
 
     try:
@@ -181,11 +155,7 @@ def _one_message(address: str) -> Iterator[None]:
 
 
 def _require_token_mode(address: str) -> None:
-    """Check that a cluster answers at an address and requires a token.
-
-    Raises:
-        ClusterError: If nothing answers, or no token is required.
-    """
+    """Check that a cluster answers at an address and requires a token."""
     if not _is_address(address):
         raise ClusterError(
             f"--address must be http://HOST:8265 without a login, got {web_address(address)}; for "

@@ -29,24 +29,7 @@ def train(  # noqa: PLR0913  independent objects that the caller opens
     *,
     keep_final_states: bool = False,
 ) -> tuple[RunResult, ...]:
-    """Train the missing runs of a study with Ray; return the results in the order of its runs.
-
-    Args:
-        source: Gives out the runs to train.
-        store: The store for the results.
-        tracker: Writes stored results to MLflow.
-        lease: Lease of the study.
-        placement: The requested placement of runs.
-        keep_final_states: If True, keep the last state of each run in the store.
-
-    Raises:
-        KeyboardInterrupt: On SIGINT or SIGTERM; stored epochs are kept, and the next launch
-            resumes.
-        StoreError: If a node does not see the store. The next launch resumes.
-        HeadLostError: If the cluster does not start, or has died. The next launch resumes.
-        PlacementError: If no node has room for a run, or if the study's budget limits GPU-hours but
-            runs use no GPU, so that it would never be used up.
-    """
+    """Train the missing runs of a study with Ray; return the results in the order of its runs."""
     failures: Mapping[str, Failure] = {}
     first = source.more(())
     if first:

@@ -96,14 +96,7 @@ class Monitor:
         self._console.change(f"{run.arm} seed {run.seed} starts")
 
     def report(self, run: Run, report: dict[str, Any], attempts: int = 1) -> None:
-        """Process a report of a run: show progress, send epochs to MLflow, record a failure.
-
-        Args:
-            run: The run.
-            report: The report, a dict as `sweeps.running.attempt.Driver` describes it. Its `rows`,
-                the newly stored epochs, are removed from it.
-            attempts: Number of attempts at the run in this launch.
-        """
+        """Process a report of a run: show progress, send epochs to MLflow, record a failure."""
         for warning in report["warnings"]:
             self.note(f"{run.arm} seed {run.seed}: {warning}")
         rows = report.pop("rows")  # Tune keeps the last report of every trial in memory
@@ -156,11 +149,6 @@ class Monitor:
         """Refresh the console, publish the progress for `mixsweep status`, and stop if asked to.
 
         Call it about once a second.
-
-        Raises:
-            StoreError: If a node does not see the driver's store.
-            StudyLostError: If another driver has taken over the study.
-            KeyboardInterrupt: If the launch must stop now, as by Ctrl-C.
         """
         self.lease.require_held()
         if self._unshared is not None:
@@ -203,16 +191,7 @@ class Monitor:
         attempts: int,
         trace: str = "",
     ) -> None:
-        """Record that a run failed and why; logins in addresses are removed from the texts.
-
-        Args:
-            run: The run.
-            kind: `diverged` if the loss is no longer finite, `failed` otherwise.
-            message: One line for users.
-            epoch: Epoch in which it failed; None if unknown.
-            attempts: Number of attempts at the run in this launch.
-            trace: Traceback; empty for none.
-        """
+        """Record that a run failed and why; logins in addresses are removed from the texts."""
         message, trace = without_secrets(message), without_secrets(trace)
         failure = Failure(
             run_key=run.key,
@@ -233,11 +212,7 @@ class Monitor:
         return Outlook() if self.stop is not None else self.source.outlook(self.slots)
 
     def _hear(self, stop: Stop | None) -> None:
-        """Obey a request to stop, if there is one.
-
-        Raises:
-            KeyboardInterrupt: If the launch must stop now.
-        """
+        """Obey a request to stop, if there is one."""
         if stop is not None and self.stop is None:
             what = "no more runs start"
             if stop == "now":

@@ -37,12 +37,7 @@ class Pace:
     """Largest number of runs that were in training at the same time."""
 
     def begin(self, key: str, now: float) -> None:
-        """Record that a run has started in a slot, the room for one run in training.
-
-        Args:
-            key: Run key.
-            now: Time in seconds, on a monotonic clock.
-        """
+        """Record that a run has started in a slot, the room for one run in training."""
         self._begun[key] = now
         if len(self._begun) > self._most_begun:
             self._most_begun = len(self._begun)
@@ -55,12 +50,7 @@ class Pace:
             self._begun[key] += seconds
 
     def end(self, key: str, now: float) -> None:
-        """Record that a run has left its slot, the room for one run in training.
-
-        Args:
-            key: Run key.
-            now: Time in seconds, on a monotonic clock.
-        """
+        """Record that a run has left its slot, the room for one run in training."""
         if key not in self._begun:
             return
         beside = max(0.0, now - self._begun.pop(key))
@@ -71,14 +61,7 @@ class Pace:
     def seconds_left(
         self, running: Sequence[float], num_waiting: int, work_waiting: float, slots: int
     ) -> float | None:
-        """Estimate the seconds until the last run ends; None before an epoch was measured.
-
-        Args:
-            running: Remaining work of each run in training.
-            num_waiting: Number of runs that wait to be trained.
-            work_waiting: Total work of these waiting runs.
-            slots: Number of runs trained in parallel.
-        """
+        """Estimate the seconds until the last run ends; None before an epoch was measured."""
         speed = self._speed()
         if speed is None:
             return None

@@ -71,11 +71,7 @@ class Placement:
     placement. None for the reserved device."""
 
     def __post_init__(self) -> None:
-        """Check the number of GPUs per run.
-
-        Raises:
-            PlacementError: If the number is not 0, 1 or 1/k.
-        """
+        """Check the number of GPUs per run."""
         share = self.gpus_per_run
         if share is None or share == 0:
             return
@@ -92,11 +88,7 @@ class Placement:
         return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
 
     def with_more_room(self, had: float) -> Self | None:
-        """Return a placement with twice the GPU share per run; None if the share cannot grow.
-
-        Args:
-            had: GPU share of the runs that ran out of memory; 0 on CPUs.
-        """
+        """Return a placement with twice the GPU share per run; None if the share cannot grow."""
         if not self.is_auto or not 0 < had < 1:
             return None
         return replace(self, gpus_per_run=1 / max(1, round(1 / had) // 2))
@@ -105,9 +97,6 @@ class Placement:
         """Return the number of CPUs for a Ray cluster on this machine: as many as runs can use.
 
         More are not requested, because Ray starts one process per CPU right away.
-
-        Args:
-            runs: Number of runs to train.
         """
         here = usable_cpus()
         slots = self.slots or here // self.cpus_per_run
@@ -123,15 +112,6 @@ class Placement:
         Each run gets the same share of a GPU: the requested share, or a larger one if the runs, or
         the CPUs of a node, are too few to fill all GPUs. Ray fills one GPU of a node after the
         other, so that otherwise some GPUs would be full and others idle.
-
-        Args:
-            nodes: The nodes that are alive.
-            runs: Number of runs that wait for a slot.
-            growth: How nodes may join later: `none`, `by hand` or `autoscaler`.
-
-        Raises:
-            PlacementError: If no node has room for a run, for which Ray would wait forever; or if
-                the user must first decide between CPUs and waiting for GPUs.
         """
         share = self._share(nodes, min(runs, self.slots or runs), growth)
         room = sum(self._room(node, share) for node in nodes)
@@ -170,11 +150,7 @@ class Placement:
         )
 
     def _require_decision(self, room: int, growth: Growth) -> None:
-        """Check that the user has decided what to do on a joined cluster without a GPU.
-
-        Raises:
-            PlacementError: If the options leave this open.
-        """
+        """Check that the user has decided what to do on a joined cluster without a GPU."""
         asked = self.gpus_per_run
         if asked is None and (sign := sign_of_gpus()):
             raise PlacementError(
@@ -230,11 +206,7 @@ class Placement:
 
 
 def require_gpus(study: Study, slots: Slots) -> None:
-    """Check that runs use GPUs if the budget of their study limits GPU-hours.
-
-    Raises:
-        PlacementError: If the runs use no GPU, because the budget would then never be used up.
-    """
+    """Check that runs use GPUs if the budget of their study limits GPU-hours."""
     budget, path = study.budget, "budget"
     if study.search is not None:
         budget, path = study.search.budget, "search.budget"

@@ -52,17 +52,6 @@ def cluster(
 
     Ray makes its folder accessible to everyone. Other users cannot reach it, because it is inside a
     private folder.
-
-    Args:
-        placement: The requested placement of runs.
-        runs: Number of runs to train.
-        folder: Private folder for Ray's files.
-
-    Raises:
-        HeadLostError: If a cluster on this machine does not start, or the cluster to join does not
-            answer in time.
-        PlacementError: If the cluster to join refuses this process.
-        KeyboardInterrupt: If interrupted; Ray's processes on this machine are killed first.
     """
     if sys.platform == "linux" and not Path("/proc/self/stat").exists():
         raise PlacementError(
@@ -93,9 +82,6 @@ def close_aside(open_things: ExitStack) -> None:
 
     The interpreter waits for the thread at exit. If this process is killed earlier, Ray's processes
     end with it.
-
-    Args:
-        open_things: The open context managers, such as that of `cluster`.
     """
 
     def close() -> None:
@@ -135,11 +121,7 @@ def nodes() -> list[Node]:
 
 
 def _join(folder: Path) -> None:
-    """Join the Ray cluster in RAY_ADDRESS.
-
-    Raises:
-        PlacementError: If the cluster refuses this process.
-    """
+    """Join the Ray cluster in RAY_ADDRESS."""
     address = os.environ[VARIABLE]
     with still("joining the Ray cluster"), joining(address), chdir(folder):
         try:
@@ -154,12 +136,7 @@ def _join(folder: Path) -> None:
 
 
 def _start_ray(cpus: int, folder: Path) -> None:
-    """Start a Ray cluster on this machine; try again after a timeout.
-
-    Raises:
-        HeadLostError: If the cluster does not start.
-        PlacementError: If this machine cannot run a Ray cluster.
-    """
+    """Start a Ray cluster on this machine; try again after a timeout."""
     if _SHARED_MEMORY.is_dir() and not os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
         raise PlacementError(
             f"{_SHARED_MEMORY} cannot be written by this user, and Ray keeps its objects there; "
@@ -204,11 +181,7 @@ def _start_ray(cpus: int, folder: Path) -> None:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Set environment variables for processes that the block starts.
-
-    Ray's `runtime_env` would also do that. But Ray starts one process per slot before it knows the
-    `runtime_env`, and then starts as many again.
-    """
+    """Set environment variables for processes that the block starts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -43,13 +43,7 @@ class DeviceFaultError(Exception):
     """A faulty GPU or GPU driver made a run fail; the message names the device and the error."""
 
     def __init__(self, device: str, name: str, cause: str) -> None:
-        """Create the error.
-
-        Args:
-            device: Identity of the device, from `device_id`.
-            name: Name of the device for messages.
-            cause: First line of the original error.
-        """
+        """Create the error."""
         super().__init__(f"{name}: [{device}]: {cause}")
         self.device = device
 
@@ -70,12 +64,7 @@ def advice() -> str:
 
 
 def device_id(place: Mapping[str, str], *, is_node: bool = False) -> str:
-    """Return a text that identifies the GPU of a run, or its node if it uses no GPU.
-
-    Args:
-        place: Node and GPUs of the run.
-        is_node: If True, identify the node even if the run uses a GPU.
-    """
+    """Return a text that identifies the GPU of a run, or its node if it uses no GPU."""
     return place.get("node", "") if is_node else f"{place.get('node', '')}/{place.get('gpus', '')}"
 
 
@@ -167,22 +156,11 @@ class Retries:
         return sum(self._tries.get(run.key, {}).values())
 
     def finish(self, device: str | None) -> None:
-        """Record that a run finished on a device; failed runs on it are counted from 0 again.
-
-        Args:
-            device: Identity of the device, from `device_id`; None if unknown.
-        """
+        """Record that a run finished on a device; failed runs on it are counted from 0 again."""
         self._in_a_row.pop(device or "", None)
 
     def judge(self, run: Run, fault: MachineFault, *, beside: int, devices: int) -> RetryDecision:
-        """Record a fault of a run, and decide whether the run is tried again.
-
-        Args:
-            run: The run.
-            fault: The fault.
-            beside: Number of other runs in training at the same time.
-            devices: Number of devices of the launch.
-        """
+        """Record a fault of a run, and decide whether the run is tried again."""
         counts = self._tries.setdefault(run.key, {})
         counts[fault.kind] = counts.get(fault.kind, 0) + 1
         match fault.kind:

@@ -64,11 +64,6 @@ class RunMemory:
 
         A training step is measured. On a CPU the upper bound is returned instead if all parallel
         runs fit into memory even with it, and the address space is not limited.
-
-        Args:
-            study: The study.
-            slots: Number of runs to train in parallel.
-            device: `cpu`, or `auto` for the GPU if there is one.
         """
         if study.problem.cost.peak_bytes is None:
             return None
@@ -91,14 +86,7 @@ class RunMemory:
     def _kept(
         cls, steps: Sequence[str], configs: Mapping[str, Config], device: str, root: Path | None
     ) -> Self | None:
-        """Return an earlier measurement on this machine; measure now if there is none.
-
-        Args:
-            steps: Texts that name the training steps, from `_step`.
-            configs: Configurations to measure, by the name of their arm.
-            device: `cpu` or `auto`.
-            root: Folder of the datasets, in which measurements are kept; None to keep none.
-        """
+        """Return an earlier measurement on this machine; measure now if there is none."""
         versions = (processor(), version("torch"), version("mixsweep"))
         limit = limited_bytes()
         limits = () if limit is None else (f"address space {limit}",)
@@ -151,11 +139,7 @@ class RunMemory:
         return None  # a run will report the same error
 
     def placed(self, placement: Placement) -> Placement:
-        """Return a given placement, changed so that every run gets the memory that it needs.
-
-        Raises:
-            PlacementError: If a training step runs out of memory though no other run trains.
-        """
+        """Return a given placement, changed so that every run gets the memory that it needs."""
         if self.fault:
             raise PlacementError(f"a run lacks memory even if it trains alone: {self.fault}")
         if placement.is_auto:
@@ -168,20 +152,13 @@ class RunMemory:
         """Return how many runs on the CPU fit into free memory at a time, at least 1.
 
         None for runs on a GPU, or if the memory of a run was not measured.
-
-        Args:
-            study: The study, whose data also takes memory.
         """
         if not self.is_measured or self.device != "cpu":
             return None
         return max(1, free_for_runs(study) // int(self.per_run * _MARGIN))
 
     def share(self, least: float) -> float:
-        """Return the smallest GPU share (1, 1/2, 1/4, ...) with enough memory for a run.
-
-        Args:
-            least: The smallest allowed share; also the result if nothing was measured on a GPU.
-        """
+        """Return the smallest GPU share (1, 1/2, 1/4, ...) with enough memory for a run."""
         if self.device != "cuda" or not self.total or not self.per_run:
             return least
         fit = int(self.total // (self.per_run * _MARGIN))

@@ -29,17 +29,7 @@ class RunQueue:
         by_seed: bool = False,
         claims: Claims | None = None,
     ) -> None:
-        """Create a queue that contains the first runs.
-
-        Args:
-            source: Source of the runs.
-            join: Called with new runs before any of them starts.
-            first: Runs that the source has returned already.
-            by_seed: If True, all ready runs of one seed come before those of the next seed, so that
-                the arms of an interrupted study stay paired. If False, the source's order is used,
-                the longest run first, which keeps many slots busy.
-            claims: Claims of this driver, if other drivers may train the same runs; otherwise None.
-        """
+        """Create a queue that contains the first runs."""
         self._source = source
         self._join = join
         self._by_seed = by_seed
@@ -73,12 +63,7 @@ class RunQueue:
         return None
 
     def store(self, key: str, epochs: int) -> None:
-        """Record that the first epochs of a run are stored; release runs that wait for them.
-
-        Args:
-            key: Key of the run.
-            epochs: Number of its first epochs that are stored.
-        """
+        """Record that the first epochs of a run are stored; release runs that wait for them."""
         for waiting in self._waiting.pop(key, {}):
             planned = self._underway[waiting]
             met = [n for n in planned.needs if n.run == key and n.epoch <= epochs]
@@ -96,10 +81,6 @@ class RunQueue:
 
         One of the forks then trains the epochs again. This happens if another driver trained these
         epochs and did not know that a fork would need their states (weights, optimizer, ...).
-
-        Args:
-            key: Key of the run.
-            epochs: Epochs without a stored state.
         """
         if epochs:
             self._replace_trunk(key, epochs)
@@ -136,16 +117,7 @@ class RunQueue:
             self._ready.append(planned)
 
     def _replace_trunk(self, trunk: str, lost: Collection[int] | None = None) -> None:
-        """Make one fork of a run (the trunk) the new trunk, which trains the shared epochs.
-
-        The chosen fork shares the most epochs with the old trunk, so all other forks share epochs
-        with it. Runs that wait for a teacher which ended early stop waiting, and find the reason in
-        the store.
-
-        Args:
-            trunk: Key of the run that ended early, or that passed epochs without storing a state.
-            lost: The epochs without a state; None if the run has ended.
-        """
+        """Make one fork of a run (the trunk) the new trunk, which trains the shared epochs."""
 
         def is_void(need: Need) -> bool:
             is_lost = lost is None or (need.use == "start" and need.epoch in lost)

@@ -21,11 +21,7 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
     """
 
     def __init__(self, on_error: Callable[[Any], None] = lambda _: None) -> None:
-        """Create a scheduler without trials.
-
-        Args:
-            on_error: Called with a failed trial, before Tune reports the failure to the searcher.
-        """
+        """Create a scheduler without trials."""
         super().__init__()
         self._on_error = on_error
         self._places: dict[str, int] = {}
@@ -62,15 +58,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         is_again: Callable[[str], bool] = lambda _: False,
         limit: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """Create a source of trials for a queue of runs.
-
-        Args:
-            queue: Queue of the runs.
-            parameters: Returns the Tune configuration of a run's trial.
-            is_stopped: Returns True if no more runs may start.
-            is_again: Returns True for a failed trial whose run is to be tried again.
-            limit: Returns the largest number of runs that may have a trial at the same time.
-        """
+        """Create a source of trials for a queue of runs."""
         super().__init__()
         self._queue = queue
         self._parameters = parameters
@@ -99,12 +87,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return live
 
     def resume(self, runs: Iterable[Run], failed: Run | None) -> None:
-        """Put abandoned runs back into the queue, except for the one that has failed.
-
-        Args:
-            runs: Runs that `abandon` has returned.
-            failed: The run that has failed; None if none has.
-        """
+        """Put abandoned runs back into the queue, except for the one that has failed."""
         for run in runs:
             if run is failed:
                 self._queue.end(run.key, failed=True)
@@ -133,10 +116,6 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         """Read a report of a run; release the runs that wait for a stage which it has stored.
 
         Tune calls this.
-
-        Args:
-            trial_id: Id of the trial.
-            result: A report of the run, flattened: entries of a failure are under `failure/...`.
         """
         if trial_id in self._live:
             self._queue.lose(self._live[trial_id].key, result.get("lost") or ())
@@ -150,14 +129,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Remove a trial that ended, and its run unless it is tried again; Tune calls this.
-
-        Args:
-            trial_id: Id of the trial.
-            result: The last report of the run, flattened: entries of a failure are under
-                `failure/...`.
-            error: True if the process of the trial died.
-        """
+        """Remove a trial that ended, and its run unless it is tried again; Tune calls this."""
         run = self._live.pop(trial_id, None)
         if run is not None:
             last = result or {}
@@ -175,11 +147,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         """Do nothing; Tune calls this to save its searcher, but finished work is in the store."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Raise an error; a study is resumed by launching it again, not by Tune.
-
-        Raises:
-            RuntimeError: Always.
-        """
+        """Raise an error; a study is resumed by launching it again, not by Tune."""
         raise RuntimeError(
             f"a study must be resumed by launching it again, got ({checkpoint_path=})."
         )

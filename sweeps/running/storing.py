@@ -80,10 +80,7 @@ class Storing:
     def __exit__(
         self, kind: object, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the stage that is being written; raise the error if writing fails.
-
-        After an interrupt the wait is short, and the interrupt is raised, not that error.
-        """
+        """Wait for the stage that is being written; raise the error if writing fails."""
         self._uses_thread = False
         if error is None or isinstance(error, Exception):
             self._collect()
@@ -137,11 +134,7 @@ class Storing:
         return process
 
     def _note_change(self, stage: Stage) -> None:
-        """Log and record that this process resumes a run which began in another environment.
-
-        Args:
-            stage: The stored stage from which the run continues.
-        """
+        """Log and record that this process resumes a run which began in another environment."""
         then, now = stage.environment, self._environment
         earlier = [then[BEGAN_IN]] if BEGAN_IN in then else []
         if names := differences(then, now):
@@ -165,10 +158,6 @@ class Storing:
 
         A stage is due if it is the last one, if another run needs it, or if the run has
         trained for some time since the stage stored before.
-
-        Args:
-            process: The run in progress, after the epoch.
-            seconds: Duration of the epoch.
         """
         self._collect(timeout=0.0)
         self._facts.append(EpochFacts(seconds=seconds, stored_at_ms=time.time_ns() // 1_000_000))
@@ -213,13 +202,7 @@ class Storing:
     def _store_in_passing(
         self, write: Callable[[], Stage], epoch: int, started: float
     ) -> tuple[Stage, float]:
-        """Store a stage to resume from; return the stage that is stored, and the seconds taken.
-
-        Args:
-            write: Writes the stage.
-            epoch: Number of its epochs.
-            started: Time at which storing it began, on the monotonic clock.
-        """
+        """Store a stage to resume from; return the stage that is stored, and the seconds taken."""
         stage = write()
         if stage.environment.get(OWNER) == self._run_key:
             self._own.append(epoch)
@@ -240,11 +223,7 @@ class Storing:
         )
 
     def _collect(self, *, timeout: float | None = None) -> None:
-        """Accept the stage that was written in the thread; wait for it, or raise its error.
-
-        Args:
-            timeout: Longest time in seconds to wait; None waits until the stage is written.
-        """
+        """Accept the stage that was written in the thread; wait for it, or raise its error."""
         if (stored := self._beside.take(timeout=timeout)) is not None:
             stage, self._cost = stored
             self._accept(stage)
@@ -257,20 +236,13 @@ class Storing:
             self._store.predictions.write(self._keys[-1], process.records[-1], content)
 
     def take_rows(self) -> list[dict[str, Any]]:
-        """Return one dict per epoch stored since the last call, for a report to the driver.
-
-        Raises:
-            Exception: The error of the writing thread, if a stage could not be written.
-        """
+        """Return one dict per epoch stored since the last call, for a report to the driver."""
         self._collect(timeout=0.0)
         rows, self._rows = self._rows, []
         return rows
 
     def _load(self, stage: Stage, process: Process) -> bool:
-        """Load a stage into a process; return True on success.
-
-        After a failure, neither the stage nor the process can be used again.
-        """
+        """Load a stage into a process; return True on success."""
         content = self._store.states.read(stage)
         if content is None:
             return False
@@ -315,10 +287,6 @@ class Storing:
 
 
 def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
-    """Return one epoch's metrics, duration and time of storing, from a report to the driver.
-
-    Args:
-        row: The dict of the epoch in the report's list `rows`.
-    """
+    """Return one epoch's metrics, duration and time of storing, from a report to the driver."""
     facts = EpochFacts(seconds=row["seconds"], stored_at_ms=row["stored_at_ms"])
     return EpochRecord.from_plain(row), facts

@@ -42,10 +42,6 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
     driver decides whether to try again (`Retries`). If only this run must avoid the device, the
     device is released for other runs. If no run may use it, it stays occupied until the launch
     ends.
-
-    Returns:
-        The last report. It is marked as `done`, so that Tune ends the trial and nothing of the run
-            stays in memory.
     """
     prepare_process()
     if not ray.get_gpu_ids():
@@ -80,16 +76,7 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def _require_same_store(store: str, study: str, driver: Holder) -> None:
-    """Check, once per process, that the driver sees what this node stores.
-
-    Args:
-        store: Path or URL of the store.
-        study: Name of the study.
-        driver: The driver, as recorded in its lease.
-
-    Raises:
-        UnsharedStoreError: If the driver's lease is not in the store that this node sees.
-    """
+    """Check, once per process, that the driver sees what this node stores."""
     give_up_at = time.monotonic() + _STORE_PATIENCE
     while (found := Lease.latest(Store(store), study)) != driver:
         if time.monotonic() < give_up_at:

@@ -63,11 +63,7 @@ def _version(package: str) -> str:
 
 
 def _gpu_libraries(config: Any) -> dict[str, str]:
-    """Return the versions of the GPU libraries and the options in force, by name.
-
-    Args:
-        config: Configuration of the run; `precision` and `deterministic` select GPU kernels.
-    """
+    """Return the versions of the GPU libraries and the options in force, by name."""
     import torch
 
     cudnn: Any = torch.backends.cudnn  # its functions have no types

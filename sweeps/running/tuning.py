@@ -51,23 +51,7 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
     *,
     keep_final_states: bool,
 ) -> Mapping[str, Failure]:
-    """Train the runs of a source with Ray Tune; return the failures by run key.
-
-    Args:
-        source: Gives out the runs to train.
-        first: Runs that the source has given out already.
-        store: The store for the results.
-        tracker: Writes stored results to MLflow.
-        lease: Lease of the study.
-        slots: Number of parallel runs and the resources of each.
-        folder: Temporary folder for Tune's files.
-        keep_final_states: If True, keep the last state of each run in the store.
-
-    Raises:
-        KeyboardInterrupt: On SIGINT or SIGTERM.
-        StoreError: If a node does not see the store.
-        RuntimeError: If Tune fails.
-    """
+    """Train the runs of a source with Ray Tune; return the failures by run key."""
     # Number of trials that may wait for a node to join; Tune's default is one.
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
     monitor = Monitor(source=source, store=store, tracker=tracker, lease=lease, slots=slots.count)
@@ -128,11 +112,7 @@ class Interrupts(tune.Callback):  # type: ignore[misc]
         hear()
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Raise `KeyboardInterrupt` if a signal has arrived; Tune calls this after each step.
-
-        Raises:
-            KeyboardInterrupt: If a signal has arrived.
-        """
+        """Raise `KeyboardInterrupt` if a signal has arrived; Tune calls this after each step."""
         if self._heard:
             raise KeyboardInterrupt
 
@@ -206,10 +186,7 @@ def _parameters(  # noqa: PLR0913  everything that a worker process needs
 
 
 def _named(function: Callable[[dict[str, Any]], Any], study: str) -> Any:
-    """Return a function renamed for a study; Ray shows this name for the study's processes.
-
-    Ray reads the name when a process (actor) starts, and keeps it for all runs of this process.
-    """
+    """Return a function renamed for a study; Ray shows this name for the study's processes."""
 
     def train(parameters: dict[str, Any]) -> Any:
         return function(parameters)

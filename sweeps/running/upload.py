@@ -68,11 +68,7 @@ class Upload:
         return next(name for name, own in self.files.items() if own == file.absolute())
 
     def write(self, archive: Path) -> None:
-        """Write the files of this upload to a zip archive.
-
-        Raises:
-            UploadError: If the archive is larger than Ray accepts.
-        """
+        """Write the files of this upload to a zip archive."""
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
             for name, file in self.files.items():
                 with open_regular(file) as stream:

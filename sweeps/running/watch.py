@@ -33,13 +33,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         retries: Retries | None = None,
         dead_nodes: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """Create the callbacks for a monitor.
-
-        Args:
-            monitor: Gets every event.
-            retries: Decides whether runs are tried again after a fault of their process or device.
-            dead_nodes: Returns the ids of the nodes that the cluster has lost.
-        """
+        """Create the callbacks for a monitor."""
         self._monitor = monitor
         self._retries = retries or Retries(limit=monitor.slots)
         self._decisions: dict[str, RetryDecision] = {}
@@ -75,13 +69,6 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
         Ray does not say which run it killed. The run that needs the most memory is taken as the
         cause.
-
-        Args:
-            live: The runs that were in training, in the order in which they started.
-            text: Text of Ray's error.
-
-        Returns:
-            The run that counts as failed; None if all are tried again.
         """
         for run in live:
             self._monitor.wait(run)
@@ -123,9 +110,6 @@ class Watch(tune.Callback):  # type: ignore[misc]
         """Call the monitor's `step`; Tune calls this after each step.
 
         Errors are raised here, because errors from other callbacks would not reach Tune's caller.
-
-        Raises:
-            OnlyHeldError: If the only trials left keep faulty devices occupied.
         """
         self._monitor.step()
         if self.is_all_held() and not self._monitor.num_running:
@@ -154,10 +138,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._monitor.end(run)
 
     def _has_lost_its_node(self, run: Run) -> bool:
-        """Return True if the node of a run is lost.
-
-        Waits some seconds, because Ray first reports the node as unreachable.
-        """
+        """Return True if the node of a run is lost."""
         node = self._nodes.get(run.key)
         give_up_at = time.monotonic() + _NODE_PATIENCE
         while node and time.monotonic() < give_up_at:

@@ -31,15 +31,7 @@ class LooksSource:
         *,
         keep_final_states: bool = False,
     ) -> None:
-        """Create a source that continues from the stored results.
-
-        Args:
-            study: The study with every seed that it may use.
-            store: The checkpoint store.
-            reach: Tests the claims with the stored results; returns the study with the seeds that
-                its arms need so far.
-            keep_final_states: If True, the final state of every run is stored.
-        """
+        """Create a source that continues from the stored results."""
         assert study.until is not None
         self.gpus_per_run = 0.0
         self.lacked_memory = False

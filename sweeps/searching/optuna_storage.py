@@ -33,14 +33,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 @contextmanager
 def answering(url: str) -> Iterator[None]:
-    """Raise `SearchError` with a message of one line for any storage error inside the block.
-
-    Args:
-        url: Address of Optuna's storage; the message does not show a password in it.
-
-    Raises:
-        SearchError: In place of the original error.
-    """
+    """Raise `SearchError` with a message of one line for any storage error inside the block."""
     try:
         yield
     except _STORAGE_ERRORS as error:
@@ -54,14 +47,7 @@ def answering(url: str) -> Iterator[None]:
 
 
 def open_storage(url: str) -> BaseStorage:
-    """Open an Optuna storage; create it if it does not exist.
-
-    Args:
-        url: Database URL, or the path of a journal file.
-
-    Raises:
-        ValueError: If the address is not valid; `answering` converts all other errors.
-    """
+    """Open an Optuna storage; create it if it does not exist."""
     if url.removeprefix("sqlite://") in {"", "/", "/:memory:"}:
         raise ValueError(
             "a database in memory loses the search when the program ends; "
@@ -82,12 +68,7 @@ def open_storage(url: str) -> BaseStorage:
 
 
 def _require_journal(file: Path) -> None:
-    """Check that a file, if it exists, is a complete Optuna journal.
-
-    Raises:
-        ValueError: If the file is not a journal, or its last line is incomplete. Optuna would
-            ignore an incomplete line and append the next one to it.
-    """
+    """Check that a file, if it exists, is a complete Optuna journal."""
     for tries_left in reversed(range(_LOOKS)):
         try:
             content = read_regular(file)

@@ -23,14 +23,7 @@ class Owner:
 
     @classmethod
     def of(cls, study: Study, store: Store, *, is_writing: bool) -> Self:
-        """Return the owner of a study's search: the study, its store, and the store's random id.
-
-        Args:
-            study: A study with a search.
-            store: The store of its results.
-            is_writing: If True, a store without an id gets one. If False, it stays without, and the
-                owner's id is `nobody`.
-        """
+        """Return the owner of a study's search: the study, its store, and the store's random id."""
         known = identity_of(store) if is_writing else known_identity(store)
         return cls(study=study, store=store, identity=known or "nobody")
 
@@ -38,9 +31,6 @@ class Owner:
         """Return True if the store has finished runs of all given points at every seed.
 
         False if no points are given.
-
-        Args:
-            points: Values of each point, by dotted path.
         """
         search, points = self.study.search, tuple(points)
         if search is None or not points:

@@ -57,17 +57,7 @@ class Proposals:
     """
 
     def __init__(self, study: Study, url: str, owner: Owner | None = None) -> None:
-        """Open the search in Optuna's storage; create both if they do not exist.
-
-        Args:
-            study: A study with a search.
-            url: Database URL, or the path of a journal file.
-            owner: Owner of the search, if other homes use the storage too; otherwise None.
-
-        Raises:
-            SearchError: If the sampler needs a package that is not installed, or the storage cannot
-                be opened. Every method raises this error if the storage does not answer.
-        """
+        """Open the search in Optuna's storage; create both if they do not exist."""
         assert study.search is not None
         self._search = study.search
         self._contents: dict[str, str] = {}
@@ -106,9 +96,6 @@ class Proposals:
         The point never repeats the computation of an arm or of an earlier point. For example, with
         switch epoch 0 the second law is used in all epochs, so only one value of a parameter of the
         first law is proposed. The point depends only on the search and its points so far.
-
-        Raises:
-            SearchError: If two values of the space cannot be combined.
         """
         return next(iter(self._propose(1)), None)
 
@@ -152,13 +139,7 @@ class Proposals:
             return tuple(t.user_attrs["point"] for other in others for t in own_trials(other))
 
     def tell_known(self, known: Iterable[tuple[Mapping[str, Any], tuple[float, ...]]]) -> int:
-        """Add points whose results are already in the store; return the number of added ones.
-
-        Args:
-            known: Values of each point by dotted path, and the mean over seeds of each objective.
-                Points that compute the same as an arm or another point are skipped. Nothing is
-                added once the search has all of its points or has ended.
-        """
+        """Add points whose results are already in the store; return the number of added ones."""
         with self._answering():
             trials = own_trials(self._study)
             if end_of(self._study, self._search, len(trials)) is not None:
@@ -233,10 +214,7 @@ _Candidate = tuple[dict[str, Any], Mapping[str, Any]]
 
 
 def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Candidate]:
-    """Yield candidates for the next proposal, best first.
-
-    The sampler draws them. If the space is countable, all of its points follow.
-    """
+    """Yield candidates for the next proposal, best first."""
     if search.strategy.sampler != "grid":
         # With a constant seed, a reopened search would repeat its first draws.
         seed = search.strategy.seed * 1_000_003 + len(trials) * 1_009
@@ -252,13 +230,7 @@ def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Cand
 
 
 def _drawn(search: Search, trials: Sequence[FrozenTrial], sampler: BaseSampler) -> _Candidate:
-    """Draw a candidate with an Optuna sampler, on an in-memory copy of the search.
-
-    Args:
-        search: The search.
-        trials: Optuna's trials so far.
-        sampler: The sampler.
-    """
+    """Draw a candidate with an Optuna sampler, on an in-memory copy of the search."""
     copy = optuna.create_study(
         directions=["minimize"] * len(search.strategy.objectives), sampler=sampler
     )
@@ -291,14 +263,7 @@ def _proposal(
     system_attrs: Mapping[str, Any],
     objectives: Sequence[float] = (),
 ) -> FrozenTrial:
-    """Return the Optuna trial to add for a point; running, or complete if objectives are given.
-
-    Args:
-        search: The search.
-        values: Values of the point, by dotted path.
-        system_attrs: Attributes that the sampler stored.
-        objectives: Mean of each objective over the seeds; empty for a new point.
-    """
+    """Return the Optuna trial to add for a point; running, or complete if objectives are given."""
     distributions = {p.path: _distribution(p) for p in search.space.parameters if p.path in values}
     return create_trial(
         state=TrialState.COMPLETE if objectives else TrialState.RUNNING,

@@ -51,11 +51,6 @@ def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHi
     """Return a search's points and why it ended; empty if the storage does not have the search.
 
     The importances of parameters are not read (see `read_importances`). No storage is created.
-
-    Args:
-        study: A study with a search.
-        url: Database URL, or the path of a journal file.
-        owner: Owner of the search, if several homes share the storage; otherwise None.
     """
     return _read(study, url, owner, history_of) or SearchHistory()
 
@@ -65,11 +60,6 @@ def read_importances(study: Study, url: str, owner: Owner | None = None) -> dict
 
     Only hyperparameters that every complete point has are included. The result is empty if there
     are none, or if the complete points do not have at least two different values of the objective.
-
-    Args:
-        study: A study with a search.
-        url: Database URL, or the path of a journal file.
-        owner: Owner of the search, if several homes share the storage; otherwise None.
     """
     return _read(study, url, owner, _importances) or {}
 
@@ -80,14 +70,7 @@ def _read(
     owner: Owner | None,
     what: Callable[[optuna.Study, Search], _Told],
 ) -> _Told | None:
-    """Read a part of a search from its storage; None if the storage does not have the search.
-
-    Args:
-        study: A study with a search.
-        url: Database URL, or the path of a journal file.
-        owner: Owner of the search, if several homes share the storage; otherwise None.
-        what: Returns the part, from the opened study of Optuna.
-    """
+    """Read a part of a search from its storage; None if the storage does not have the search."""
     assert study.search is not None
     file = database_file(url) if "://" in url else Path(url)
     if file is not None and not os.path.lexists(file):
@@ -111,11 +94,6 @@ def name_within(storage: BaseStorage, study: Study, owner: Owner | None) -> str:
 
     Names of older searches do not contain an owner. Such a search belongs to this owner if all of
     its results are in the owner's store.
-
-    Args:
-        storage: The storage.
-        study: A study with a search.
-        owner: Owner of the search; None if the storage belongs to one home.
     """
     name = name_of(study)
     if owner is None:
@@ -161,13 +139,7 @@ def history_of(opened: optuna.Study, search: Search) -> SearchHistory:
 
 
 def end_of(opened: optuna.Study, search: Search, num_points: int) -> str | None:
-    """Return the reason why a search has ended under its present budget; None if it continues.
-
-    Args:
-        opened: Optuna's study of the search.
-        search: The search.
-        num_points: Number of points so far.
-    """
+    """Return the reason why a search has ended under its present budget; None if it continues."""
     attrs = opened.user_attrs
     if attrs.get(EXHAUSTED):
         return f"ended after {num_points} points, because its space has no other points"

@@ -43,17 +43,7 @@ class SearchSource:
         proposals: "Proposals",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create a source that continues the points proposed so far.
-
-        Args:
-            study: A study with a search.
-            store: The store of results and checkpoints.
-            proposals: The points of the search.
-            clock: Returns the time in seconds; measures what the launch spends of the budget.
-
-        Raises:
-            SearchError: If Optuna's storage does not answer.
-        """
+        """Create a source that continues the points proposed so far."""
         assert study.search is not None
         self._bare = study
         self._search: Search = study.search
@@ -149,12 +139,7 @@ class SearchSource:
         return len(self._search.strategy.confirm_seeds) * (len(self._bare.fixed) + 1)
 
     def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
-        """Yield points whose runs at every seed are in the store already, with their objectives.
-
-        The simplest points come first. Candidates come from other launches and searches; equal keys
-        mean equal computations. Points are trained without test data, so no test result is read
-        here.
-        """
+        """Yield points whose runs at every seed are in the store already, with their objectives."""
         arms = [flat for launch in launches(self._store) for flat in launch.arms.values()]
         found = map(self._search.space.found_in, (*arms, *self._proposals.elsewhere()))
         inside = {repr(values): values for values in found if values is not None}

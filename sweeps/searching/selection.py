@@ -21,11 +21,6 @@ def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
     The confirmation is due once the search proposes no more points and every point has ended or
     has a failed run. It is left out if no point is complete. A study without a search is returned
     unchanged.
-
-    Args:
-        study: The study as in its file.
-        history: History of its search.
-        store: The store of its results.
     """
     search = study.search
     if search is None:
@@ -43,11 +38,6 @@ def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collectio
 
     Every point must have ended (complete, pruned or failed), or must stay open because one of its
     runs failed.
-
-    Args:
-        study: The study as in its file.
-        points: All points of its search.
-        failed: Keys of runs that failed.
     """
     waiting = [point for point in points if point.state == "open"]
     runs_of = study.grown(waiting).runs_of
@@ -103,12 +93,6 @@ def select_point(search: Search, points: Sequence[Point], standard_errors: Mappi
     `val-mean` selects the point with the lowest mean of the first objective, the earliest if equal.
     `val-1se` selects the simplest point (`Space.rank`) whose mean is within one standard error of
     the lowest.
-
-    Args:
-        search: The search, with its selection rule.
-        points: All points.
-        standard_errors: Standard error of each complete point's mean, by name of its arm; used by
-            `val-1se` only. A missing one counts as 0; the store has then lost the runs.
     """
     complete = [point for point in points if point.state == "complete"]
     if not complete:
@@ -149,11 +133,6 @@ def has_settled(points: Sequence[Point], variances: Mapping[str, float], after: 
     A decrease below the noise may be chance: the lowest of k noisy means falls as k grows, even
     among equally good points. This rule therefore also ends a search that still improves, if
     `after` points together improve it by less than the noise.
-
-    Args:
-        points: All points; open ones are ignored, pruned and failed ones count as no improvement.
-        variances: s^2 / n of each complete point, by name of its arm.
-        after: Number of last points to consider, at least 1.
     """
     closed = sorted(
         (point for point in points if point.state != "open"), key=lambda point: point.number
@@ -195,16 +174,6 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
 
     If each error is a fraction of `size` images, the variance of the difference at one seed is
     taken to be at least max(|d|, 1 / size) / size, where d is the mean difference.
-
-    Args:
-        errors: Objective of the point at each seed, at least two values.
-        best: Objective of the best complete point so far, at the same seeds.
-        points: Number of points of the search.
-        size: Number of images of which each error is a fraction; None if it is not a fraction.
-        looks: Numbers of seeds after which points are compared; `errors` must have one of these
-            lengths.
-        pooled: Variance of a difference, estimated from the complete points; used only with several
-            looks. None if too few points are complete.
     """
     from scipy.special import stdtrit  # slow to import; not needed to read a study
 
@@ -247,9 +216,6 @@ class PooledSpread:
         effect of each point, plus an effect of each seed. The residuals have
         (points - 1) (seeds - 1) degrees of freedom; the variance of a difference is twice their
         variance.
-
-        Args:
-            values: Objective of each point at each seed; all points have the same seeds.
         """
         if len(values) < 3:
             return None

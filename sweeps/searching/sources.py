@@ -53,28 +53,18 @@ class RunSource(Protocol):
         """Return new runs to train; empty if there are none at present.
 
         An engine (Ray or inline) calls this whenever it has room for a run and no run waits.
-
-        Args:
-            underway: Runs returned earlier that have not ended yet.
         """
 
     def end(self, run: Run, *, failed: bool) -> None:
         """Record that a run has ended.
 
         The engine (Ray or inline) calls this once the result is in the store.
-
-        Args:
-            run: The run.
-            failed: True if it failed or diverged.
         """
 
     def outlook(self, slots: int) -> Outlook:
         """Return an upper bound of the number of runs that `more` may still return.
 
         It is used to estimate when the launch ends.
-
-        Args:
-            slots: Number of runs trained in parallel; decides how fast GPU-hours are spent.
         """
 
 
@@ -125,14 +115,7 @@ class BudgetedSource:
         store: Store,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create a source that gives out the runs to train in a plan.
-
-        Args:
-            study: A study with a budget.
-            plan: The plan of the study.
-            store: The store of results, from which past spending is read.
-            clock: Returns the time in seconds; measures what the launch spends of the budget.
-        """
+        """Create a source that gives out the runs to train in a plan."""
         self.gpus_per_run = 0.0
         self.lacked_memory = False
         self.is_stopped = False

@@ -125,16 +125,7 @@ def is_archive(file: Path) -> bool:
 def write_archive(
     file: Path, launch: Launch, known: KnownData, results: Sequence[RunResult], store: Store
 ) -> int:
-    """Write a study to one new zip file; return the number of runs in it.
-
-    Args:
-        file: The zip file to write.
-        launch: The study as it was launched.
-        known: Facts of the study's image folders, such as their classes, as recorded in the store.
-        results: Results of the study's runs. The last stage of each run is written, without its
-            state (weights).
-        store: The store of the results.
-    """
+    """Write a study to one new zip file; return the number of runs in it."""
     with temporary_folder(file.parent) as content:
         copy = Store(str(content / "store"))
         digests = {v for c in launch.arms.values() for p, v in c.items() if p.endswith(".digest")}
@@ -159,12 +150,7 @@ def write_archive(
 
 
 def content_of(archive: Archive, study: Study) -> Brought:
-    """Check the content of an archive against the study that it states; write nothing.
-
-    Args:
-        archive: The archive.
-        study: The study in its launch record, as this program reads it.
-    """
+    """Check the content of an archive against the study that it states; write nothing."""
     said = archive.launch
     for what, stated, own in (
         ("name", said.study, study.name),
@@ -204,11 +190,6 @@ def add_content(brought: Brought, store: Store, by: str) -> Added:
     """Add the runs of an archive to a store, marked as added; existing content is not changed.
 
     The caller must hold the lease of the study.
-
-    Args:
-        brought: The checked content of the archive.
-        store: The store to add the runs to.
-        by: User and host that add it.
     """
     new, known, other = 0, 0, []
     now = time.time_ns() // 1_000_000
@@ -266,12 +247,7 @@ def _statements(archive: Archive, source: Store) -> Mapping[str, Statement]:
 
 
 def unpack(file: Path, folder: Path) -> Archive:
-    """Check every byte of an archive and unpack it.
-
-    Args:
-        file: The archive.
-        folder: Folder into which the files are unpacked.
-    """
+    """Check every byte of an archive and unpack it."""
     with open_regular(file) as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         try:

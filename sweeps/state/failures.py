@@ -13,10 +13,6 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
 
     A given run whose teacher diverged counts as diverged, with the teacher's message. It cannot be
     trained until the teacher's failure is deleted.
-
-    Args:
-        runs: The runs, including all teachers, and teachers of teachers.
-        store: The store of the failures.
     """
     if not (listed := store.failures.keys()):
         return {}  # the usual case; keys are slow to compute
@@ -50,11 +46,7 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
 
 
 def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
-    """Return the run keys of the diverged runs, which are not tried again.
-
-    Args:
-        failures: Failure of each run that failed, by run key.
-    """
+    """Return the run keys of the diverged runs, which are not tried again."""
     return frozenset(key for key, failure in failures.items() if failure.kind == "diverged")
 
 

@@ -81,13 +81,7 @@ class Launch:
 
     @classmethod
     def of(cls, study: Study, command: str, at_ms: int | None = None) -> Self:
-        """Return the record of a launch of a study.
-
-        Args:
-            study: The study with the arms that it has so far.
-            command: The command line.
-            at_ms: Start of the launch, Unix time in ms; None for now.
-        """
+        """Return the record of a launch of a study."""
         return cls(
             study=study.name,
             settings=study.settings,
@@ -110,12 +104,7 @@ class Launch:
         return (*options, *(f"--plugin {shlex.quote(printable(str(file)))}" for file in named))
 
     def num_finished(self, stored: Iterable[str]) -> int:
-        """Return how many of the launch's runs are completely stored.
-
-        Args:
-            stored: Keys of all stages (stored parts of runs) in the store. A run is complete if
-                they include the key of its last stage.
-        """
+        """Return how many of the launch's runs are completely stored."""
         return len(set(self.ends) & set(stored))
 
 
@@ -124,12 +113,6 @@ def enter(study: Study, store: Store, command: str, at_ms: int | None = None) ->
 
     The caller must hold the lease of the study. A failure to write, such as a full disk, is
     ignored, because later writes will report it.
-
-    Args:
-        study: The study with the arms that it has so far.
-        store: The store of its results.
-        command: The command line.
-        at_ms: Start of the launch, if it was recorded before, in ms; None for now.
     """
     launch = Launch.of(study, command, at_ms)
     facts: dict[str, Mapping[str, Any]] = {}
@@ -145,11 +128,6 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
     """Write a given record of a launch, and facts of its datasets; ignore failures to write.
 
     What an archive brings replaces nothing.
-
-    Args:
-        launch: The record, of a launch that starts (from `enter`) or one read from an archive.
-        facts: Facts of each dataset, such as the names of its classes, by the digest of its files.
-        store: The store.
     """
     notes = {f"{_TOP}/{launch.study}/{launch.settings}.json": dataclasses.asdict(launch)} | {
         _data_name(digest): dict(of_digest)
@@ -182,12 +160,7 @@ def known_data(store: Store, study: str) -> KnownData:
 
 
 def stored_launch(store: Store, reference: str) -> Launch | None:
-    """Return the newest launch of a study in a store; None if there is none.
-
-    Args:
-        store: The store to search.
-        reference: Name of a study, or `NAME@SETTINGS` with the first digits of its settings' hash.
-    """
+    """Return the newest launch of a study in a store; None if there is none."""
     name, _, settings = reference.partition("@")
     if not re.fullmatch(r"[a-z0-9-]{1,100}", name):
         return None
@@ -215,10 +188,6 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
 
     Launches that archives brought come before all others, so that the last one is never one of
     these if the study was launched here.
-
-    Args:
-        store: The store.
-        study: Name of a study whose launches to return; None for all studies.
     """
     top = _TOP if study is None else f"{_TOP}/{study}"
     names = sorted(name for name in store.files.names(top) if _NAME.fullmatch(name))
@@ -246,21 +215,12 @@ def settings_of(study: Study) -> dict[str, dict[str, Any]]:
 
 
 def plugin_settings(digests: Mapping[str, str]) -> dict[str, str]:
-    """Return the entries of an arm's settings that name its plugins.
-
-    Args:
-        digests: Hash of the source of each plugin, by name; its first digits are used.
-    """
+    """Return the entries of an arm's settings that name its plugins."""
     return {f"{_PLUGIN}{name}": digest[:_DIGITS] for name, digest in digests.items()}
 
 
 def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
-    """Return True if a launch and a study have the same code of each plugin that both use.
-
-    Args:
-        stored: Arms of the launch, in the format of `settings_of`.
-        study: The study as read now.
-    """
+    """Return True if a launch and a study have the same code of each plugin that both use."""
     before, now = (
         {(path, of) for arm in arms.values() for path, of in arm.items() if path[:7] == _PLUGIN}
         for arms in (stored, settings_of(study))
@@ -276,11 +236,6 @@ def spell_differences(
 
     For example `base.epochs=50; you asked for 2`. Empty if both have the same arms with the same
     values. The folder of the data is not compared, only its digest.
-
-    Args:
-        stored: Configuration of each arm of the stored study, by dotted path.
-        study: The requested study.
-        seeds: The stored seeds; empty to leave seeds out of the comparison.
     """
     asked = json.loads(json.dumps(settings_of(study)))
     shared = [arm for arm in asked if arm in stored]

@@ -16,14 +16,6 @@ def let_results_stay(finished: Iterable[Run], store: Store) -> bool:
     For example, a run of 20 epochs has its first 10 in common with a finished run of 10. The longer
     run may have stored the stage after 10 epochs only to resume from, and would then delete it
     after storing newer ones.
-
-    Args:
-        finished: Runs whose last stage is stored.
-        store: The store.
-
-    Returns:
-        True if a longer run had stored one of these stages. The caller should then read the store
-            again, because that run may have deleted one in the meantime.
     """
     with_state = store.states.keys()
     ends = (stage_keys(run.config)[-1] for run in finished)

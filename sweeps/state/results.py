@@ -59,12 +59,7 @@ class Addition:
 
 
 def spell_added(runs: int, archives: Iterable[str]) -> str:
-    """Return, as text, how many runs came from archives, such as `1 of 6 runs added from ...`.
-
-    Args:
-        runs: Number of all runs.
-        archives: sha256 of the archive of each run that was added.
-    """
+    """Return, as text, how many runs came from archives, such as `1 of 6 runs added from ...`."""
     added = list(archives)
     if not added:
         return ""
@@ -74,13 +69,7 @@ def spell_added(runs: int, archives: Iterable[str]) -> str:
 
 
 def last_attempt(stage: Stage, run_key: str | None = None) -> int:
-    """Return the number of the attempt that trained a stage, counted from 1; 1 if not recorded.
-
-    Args:
-        stage: A stage of a run.
-        run_key: Key of a run; the result is 0 if another run trained the stage. None accepts any
-            run.
-    """
+    """Return the number of the attempt that trained a stage, counted from 1; 1 if not recorded."""
     key, number = trained_by(stage)
     return number if run_key in {None, key} else 0
 
@@ -167,10 +156,6 @@ def spent(study: Study, results: Iterable[RunResult]) -> str | None:
 
     Started seeds may still be unfinished (see `ended_on_budget` for the end of a study). The text
     is, for example, `used up its budget of 2 runs, after 2 of 3 runs`.
-
-    Args:
-        study: The study with its budget.
-        results: Results of all its runs.
     """
     results = tuple(results)
     spending = spending_of(results)
@@ -196,10 +181,6 @@ def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
 
     A reached limit has ended the study if some seeds were not started, and every run at the started
     seeds is complete or diverged.
-
-    Args:
-        study: The study with its budget.
-        results: Results of all its runs.
     """
     results = tuple(results)
     begun = begun_seeds(results)

@@ -93,15 +93,7 @@ def plan_study(
     sound: Collection[str] = (),
     keep_final_states: bool = False,
 ) -> Plan:
-    """Return the plan of a launch: the runs of a study that are neither finished nor diverged.
-
-    Args:
-        study: The study with the arms that it has so far.
-        store: The store of its results.
-        sound: Stage keys that the caller has just read; they are not read again.
-        keep_final_states: If True, runs that are finished but have no final state are trained
-            again.
-    """
+    """Return the plan of a launch: the runs of a study that are neither finished nor diverged."""
     hopeless = diverged(failures_of(study.runs(), store))
     runs = [run for run in study.runs() if not (hopeless and run.key in hopeless)]
     kept = (
@@ -120,11 +112,6 @@ def proven_stages(
     The stages that a plan of these runs relies on are read and checked. Otherwise a damaged stage
     would be found too late: a finished run is read again only for the report, and a teacher only
     when a run that learns from it starts.
-
-    Args:
-        runs: The runs to plan.
-        store: The store of the results.
-        sound: Stage keys that the caller has just read; they are not read again.
     """
     runs = tuple(runs)
     ends = (stage_keys(run.config)[-1] for run in runs)
@@ -144,15 +131,6 @@ def plan_runs(
 
     A finished run whose state is needed but was lost is trained again from its last remaining
     state; its records stay the same.
-
-    Args:
-        runs: Runs with distinct keys.
-        stored: Keys of the stored stages, with True for those that have a state (`Store.keys()`).
-            Runs start only from stages with a state. A run whose final stage is stored without a
-            state counts as finished, unless that stage is in `kept`.
-        underway: Runs planned earlier that have not ended; the stages that they keep are shared
-            too.
-        kept: Final stage keys whose states must be stored at the end, such as those of teachers.
     """
     finished, unfinished = [], []
     for run in runs:
@@ -259,8 +237,5 @@ def spare_bytes(runs: int) -> int:
     """Return the size in bytes up to which a final state is kept although no run needs it yet.
 
     The result is 1 MB, or less if the states of all runs together would exceed 1 GB.
-
-    Args:
-        runs: Number of runs of the study.
     """
     return min(10**6, 10**9 // max(1, runs))

@@ -72,10 +72,7 @@ class Statement:
     """sha256 of the archive that brought this record; empty if the claim was launched here."""
 
     def __str__(self) -> str:
-        """Return when the claim was stated, as text.
-
-        One of `before the runs`, `after 3 of 10 runs`, and `changed after 3 of 10 runs: ...`.
-        """
+        """Return when the claim was stated, as text."""
         text = "before the runs"
         if self.finished:
             text = f"after {self.finished} of {self.runs} runs"
@@ -215,13 +212,6 @@ def look(
     last counted report (`Statement.seen`). `Statement.extended` grows by 1 if the report or planned
     look uses other seeds or another plan than all before. Claims without a record or finished runs
     are left out.
-
-    Args:
-        study: The study with its claims.
-        store: The store of its results.
-        results: The results that are used.
-        is_report: False for a planned look during a launch. It uses a claim once each arm of the
-            claim has the finished runs of the first planned look.
     """
     known = dict(_read(study, store))
     finished = Counter(result.run.arm for result in results if result.outcome == "complete")
@@ -280,12 +270,7 @@ def _spell_change(plan: str) -> str:
 
 
 def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
-    """Return the records of all claims that a study ever had, by `statement_key` of the claim.
-
-    Args:
-        study: Name of the study.
-        store: The store of its results.
-    """
+    """Return the records of all claims that a study ever had, by `statement_key` of the claim."""
     with suppress(StoreError, OSError, ValueError):
         for _, content in store.files.read_present([_name(study)]):
             return dict(_statements_in(_name(study), parse_note(content) or {}))

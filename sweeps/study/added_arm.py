@@ -40,9 +40,6 @@ def added_among(names: Collection[str]) -> frozenset[str]:
     """Return the names of the arms that a search added, recognised by the form of their names.
 
     Use it for stored files, which contain names only; a `Study` has them in `Study.added`.
-
-    Args:
-        names: Names of all arms of a study.
     """
     points = {name for name in names if re.fullmatch(_POINT, name)}
     return frozenset(points | (set(map(name_of_confirmation, names)) & set(names)))

@@ -47,12 +47,7 @@ _LARGEST_Z = 37.0
 
 
 def crossing(looks: Sequence[int], levels: Sequence[float]) -> float:
-    """Return the probability that a paired t test is significant by chance at one or more looks.
-
-    Args:
-        looks: Number of paired differences at each look, increasing; the first at least 2.
-        levels: Two-sided level of the test at each single look.
-    """
+    """Return the probability that a paired t test is significant by chance at one or more looks."""
     sizes = list(looks)
     limits = [_limit(n, level) for n, level in zip(sizes, levels, strict=True)]
     later: Callable[[Any], Any] = np.zeros_like
@@ -64,15 +59,7 @@ def crossing(looks: Sequence[int], levels: Sequence[float]) -> float:
 
 
 def overall_level(looks: tuple[int, ...], spending: float, look: int, level: float) -> float:
-    """Return the overall error level of all looks, given the level of the test at one look.
-
-    Args:
-        looks: Number of paired differences at each look, increasing; the first at least 2.
-        spending: Wang and Tsiatis' exponent: at 1/2 all looks have the same level (Pocock), at 0
-            the first looks have almost none (O'Brien and Fleming).
-        look: Index of the look, from 0.
-        level: Two-sided level of the test at that look, such as its p value.
-    """
+    """Return the overall error level of all looks, given the level of the test at one look."""
     if not 0 < level < 1:
         return min(1.0, max(0.0, level))
     return _overall(looks, spending, _z(level) * (looks[look] / looks[-1]) ** (0.5 - spending))
@@ -80,14 +67,7 @@ def overall_level(looks: tuple[int, ...], spending: float, look: int, level: flo
 
 @cache
 def nominal_levels(looks: tuple[int, ...], spending: float, level: float) -> tuple[float, ...]:
-    """Return the two-sided level of the test at each look, for a given overall level.
-
-    Args:
-        looks: Number of paired differences at each look, increasing; the first at least 2.
-        spending: Wang and Tsiatis' exponent: at 1/2 all looks have the same level (Pocock), at 0
-            the first looks have almost none (O'Brien and Fleming).
-        level: Overall level of all looks, in (0, 1).
-    """
+    """Return the two-sided level of the test at each look, for a given overall level."""
 
     def excess(strength: float) -> float:
         return math.log(_overall(looks, spending, strength) / level)
@@ -108,10 +88,7 @@ def _overall(looks: tuple[int, ...], spending: float, strength: float) -> float:
 
 @cache
 def _curve(looks: tuple[int, ...], spending: float) -> chebyshev.Chebyshev:
-    """Return the normal quantile of the overall level as a polynomial of the bound's strength.
-
-    The function is nearly linear.
-    """
+    """Return the normal quantile of the overall level as a polynomial of the bound's strength."""
 
     def quantiles(strengths: Floats) -> Floats:
         levels = (_levels(looks, spending, float(strength)) for strength in strengths)

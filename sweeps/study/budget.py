@@ -40,13 +40,7 @@ class Budget(Checked):
         return {name: limit for name in UNITS if (limit := getattr(self, name)) is not None}
 
     def exceeded(self, hours: float, gpu_hours: float, runs: int = 0) -> str | None:
-        """Return a phrase such as `used up its budget of 2 hours`; None if nothing is used up.
-
-        Args:
-            hours: Hours spent so far.
-            gpu_hours: GPU-hours spent so far.
-            runs: Number of runs started so far.
-        """
+        """Return a phrase such as `used up its budget of 2 hours`; None if nothing is used up."""
         spent = {"hours": hours, "gpu_hours": gpu_hours, "runs": runs}
         for name, limit in self.limits.items():
             if spent[name] >= limit:
@@ -57,11 +51,6 @@ class Budget(Checked):
         """Return the hours until a limit of hours or GPU-hours is reached; None if neither applies.
 
         A limit of GPU-hours does not apply if no GPU is in use.
-
-        Args:
-            hours: Hours spent so far.
-            gpu_hours: GPU-hours spent so far.
-            gpus: Number of GPUs in use from now on.
         """
         left = [] if self.hours is None else [self.hours - hours]
         if self.gpu_hours is not None and gpus:
@@ -84,11 +73,7 @@ class Spending:
         self._epochs: set[EpochFacts] = set()
 
     def add(self, stages: Iterable[Stage | None]) -> None:
-        """Add the training time of stages to the sum, without epochs that were added before.
-
-        Args:
-            stages: The stages (stored first epochs of runs); None is skipped.
-        """
+        """Add the training time of stages to the sum, without epochs that were added before."""
         for stage in stages:
             if stage is None:
                 continue

@@ -78,12 +78,6 @@ class StatedComparison(Checked):
     """Number of networks in an ensemble, each trained at another seed; None without `together`."""
 
     def check(self) -> None:
-        """Check that a claim's comparison is complete and its keys fit together.
-
-        Raises:
-            RuleError: If not exactly one relation (`less`, `within`, ...) is given, its two sides
-                or its margin do not fit it, or both sides are the same.
-        """
         every = get_args(Relation)
         names = self._relations()
         if len(names) != 1:
@@ -182,10 +176,6 @@ class StatedComparison(Checked):
 
         The difference is left minus right side; if the right side is a number, it is the left side
         alone.
-
-        Args:
-            low: Lower end of the interval.
-            high: Upper end of the interval.
         """
         least, most = self.allowed
         if self.margin is None:
@@ -216,12 +206,6 @@ class StatedComparison(Checked):
 
         For example, an error in [0, 1] is always less than 2. `undecided`: of the differences that
         the claim allows, only a single one is possible, so no confidence interval can support it.
-
-        Args:
-            least: Smallest possible value of the metric.
-            most: Largest possible value of the metric.
-            terms: Factor of each arm in the difference, after arms with equal results were merged
-                (`merged`); None if there are no such arms.
         """
         factors = (self.terms if terms is None else terms).values()
         ends = [sorted((factor * least, factor * most)) for factor in factors]

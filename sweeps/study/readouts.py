@@ -24,12 +24,7 @@ class Last:
         return records[-1].metrics.get(metric)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range.
-
-        Args:
-            least: Smallest possible value of the metric.
-            most: Largest possible value of the metric.
-        """
+        """Return the lowest and highest value that this read-out can have, for a metric's range."""
         return least, most
 
     def __str__(self) -> str:
@@ -53,12 +48,7 @@ class MeanOfLast(Checked):
         return fmean(last) if len(last) == self.evaluations else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range.
-
-        Args:
-            least: Smallest possible value of the metric.
-            most: Largest possible value of the metric.
-        """
+        """Return the lowest and highest value that this read-out can have, for a metric's range."""
         return least, most
 
     def __str__(self) -> str:
@@ -78,12 +68,7 @@ class Averaged:
         return records[-1].metrics.get(f"{metric}_averaged")
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range.
-
-        Args:
-            least: Smallest possible value of the metric.
-            most: Largest possible value of the metric.
-        """
+        """Return the lowest and highest value that this read-out can have, for a metric's range."""
         return least, most
 
     def __str__(self) -> str:
@@ -114,12 +99,7 @@ class BestValidation:
         return _read_at_best(records, metric, len(records))
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range.
-
-        Args:
-            least: Smallest possible value of the metric.
-            most: Largest possible value of the metric.
-        """
+        """Return the lowest and highest value that this read-out can have, for a metric's range."""
         return least, most
 
     def __str__(self) -> str:
@@ -152,12 +132,7 @@ class EarlyStopping(Checked):
         return _read_at_best(records, metric, self.patience)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range.
-
-        Args:
-            least: Smallest possible value of the metric.
-            most: Largest possible value of the metric.
-        """
+        """Return the lowest and highest value that this read-out can have, for a metric's range."""
         return least, most
 
     def __str__(self) -> str:
@@ -201,12 +176,7 @@ class Rise:
         return measured[-1] - min(measured) if metric in records[-1].metrics else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range.
-
-        Args:
-            least: Smallest possible value of the metric.
-            most: Largest possible value of the metric.
-        """
+        """Return the lowest and highest value that this read-out can have, for a metric's range."""
         return 0.0, most - least
 
     def __str__(self) -> str:
@@ -240,12 +210,7 @@ class Peak:
         return max(value - max(first, last) for value, first, last in lows)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range.
-
-        Args:
-            least: Smallest possible value of the metric.
-            most: Largest possible value of the metric.
-        """
+        """Return the lowest and highest value that this read-out can have, for a metric's range."""
         return 0.0, most - least
 
     def __str__(self) -> str:

@@ -124,11 +124,6 @@ class SearchStrategy(Checked):
     """
 
     def check(self) -> None:
-        """Check that the settings of a search fit together.
-
-        Raises:
-            RuleError: If settings contradict each other.
-        """
         points, is_grid = self.points, self.sampler == "grid"
         several = len(self.objectives) > 1
         require(not (several and self.prune), "prune needs a single objective", self, "prune")
@@ -171,11 +166,7 @@ class SearchStrategy(Checked):
         return None if self.prune is None else self.prune.after
 
     def prune_looks(self, seeds: int) -> tuple[int, ...]:
-        """Return the numbers of seeds after which a point may be pruned; empty if it never is.
-
-        Args:
-            seeds: Number of seeds of a complete point.
-        """
+        """Return the numbers of seeds after which a point may be pruned; empty if it never is."""
         if self.prune is None:
             return ()
         every = self.prune.every or seeds
@@ -219,9 +210,6 @@ class Search:
         """Return the dotted paths of those parameters of a point that do not affect its results.
 
         For example, a second law has no effect if the switch epoch equals the number of epochs.
-
-        Args:
-            values: Values of a point.
         """
 
         def content(of: Mapping[str, Any]) -> str:
@@ -240,9 +228,6 @@ class Search:
 
         Each is the number of first epochs that the point shares with a point which differs from it
         in one parameter. The result is empty if the space has a continuous parameter.
-
-        Args:
-            values: Values of the point.
         """
         if not self.space.is_countable:
             return frozenset()
@@ -263,9 +248,6 @@ class Search:
         It depends on the space, the objectives, the base configuration, the seeds, the sampler, the
         pruning and the plugins. More points, a budget, `stop`, `warm_start` or a confirmation only
         extend a search, so they do not change the hash.
-
-        Args:
-            seeds: Seeds of the study.
         """
         decisive = ", ".join(
             [

@@ -36,11 +36,6 @@ class Real(Checked):
     """Number of evenly spaced values in a grid, both bounds included; None outside grids."""
 
     def check(self) -> None:
-        """Check the lower and upper end of the values that a search may try.
-
-        Raises:
-            RuleError: If the ends are out of order, or are not positive on a logarithmic scale.
-        """
         require(
             not self.is_log or self.low > 0,
             "low must be above 0 on a logarithmic scale",
@@ -85,12 +80,6 @@ class Integer(Checked):
     step: Count = 1
 
     def check(self) -> None:
-        """Check lower end, upper end and step of the integers that a search may try.
-
-        Raises:
-            RuleError: If the ends are out of order or too large, or their difference is not a
-                multiple of the step.
-        """
         fits = max(abs(self.low), abs(self.high)) <= MAX_INTEGER
         require(fits, "-2^53 <= low and high <= 2^53", self, "low", "high")
         require(self.low < self.high, "low < high", self, "low", "high")
@@ -120,11 +109,6 @@ class Categorical(Checked):
     """Distinct values, at least one."""
 
     def check(self) -> None:
-        """Check the choices among which a search may select.
-
-        Raises:
-            RuleError: If there is no choice, or one appears twice.
-        """
         fits = 0 < len(self.choices) == len(set(map(repr, self.choices)))
         require(fits, "choices must have at least one value, and none twice", self, "choices")
 
@@ -179,12 +163,7 @@ class Space:
     parameters: tuple[Parameter, ...]
 
     def draw(self, draw: Draw) -> dict[str, Any]:
-        """Return a point; the value of each parameter is drawn after those on which it depends.
-
-        Args:
-            draw: Function that returns a value for a parameter, for example at random; called for
-                each parameter that exists at the point.
-        """
+        """Return a point; the value of each parameter is drawn after those on which it depends."""
         values: dict[str, Any] = {}
         for parameter in self.parameters:
             if parameter.exists(values):
@@ -195,9 +174,6 @@ class Space:
         """Return the values that a configuration gives to the search parameters, by dotted path.
 
         The result is None if a value is missing or is not one that the search may try.
-
-        Args:
-            flat: The configuration, by dotted path; may include other settings.
         """
         values: dict[str, Any] = {}
         for parameter in self.parameters:
@@ -255,10 +231,7 @@ class Space:
                 yield self.draw(_Among(allowed))
 
     def _leading_to(self, target: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-        """Return values of earlier parameters for which the target exists.
-
-        If a path has no value, the target cannot exist.
-        """
+        """Return values of earlier parameters for which the target exists."""
         allowed = {path: (value,) for path, value in target.items()}
         for parameter in reversed(self.parameters):  # each comes after those it depends on
             if parameter.path in allowed:

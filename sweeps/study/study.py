@@ -283,12 +283,7 @@ class Study:
         )
 
     def grown(self, points: Iterable[Point], winner: Point | None = None) -> "Study":
-        """Return the study with points of its search, and with its confirmation, as arms.
-
-        Args:
-            points: Points to add. Each becomes an arm with all seeds, or with `Point.num_seeds`.
-            winner: The point to confirm together with the arms; None adds no confirmation.
-        """
+        """Return the study with points of its search, and with its confirmation, as arms."""
         search = self.search
         assert search is not None, "points belong to a search"
         arms = dict(self.arms)

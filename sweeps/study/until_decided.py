@@ -43,11 +43,6 @@ class UntilDecided(Checked):
     the claim gets no more seeds. 0 turns this rule off."""
 
     def check(self) -> None:
-        """Check that the numbers of seeds at the looks increase from `at_least` to `at_most`.
-
-        Raises:
-            RuleError: If they do not, or if there are too many looks.
-        """
         require(self.at_least <= self.at_most, "at_least <= at_most", self, "at_least", "at_most")
         if isinstance(self.looks, tuple):
             fits = list(self.looks) == sorted(self.looks)

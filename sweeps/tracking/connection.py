@@ -32,9 +32,6 @@ def load() -> None:
     """Import MLflow, and check the environment variables that it reads.
 
     Call this while no other thread imports MLflow, because simultaneous imports can fail.
-
-    Raises:
-        DatabaseError: If MLflow rejects an environment variable.
     """
     if reason := refused_setting():
         raise DatabaseError(
@@ -105,9 +102,6 @@ def require_name(found: str, wanted: str) -> None:
     """Check that a server is MLflow: its answer must contain the expected name or id.
 
     Other web servers may answer any request with status 200.
-
-    Raises:
-        NotMlflowError: If the two differ.
     """
     if found != wanted:
         raise NotMlflowError(
@@ -118,14 +112,7 @@ def require_name(found: str, wanted: str) -> None:
 
 
 def require_artifacts(location: str | None) -> None:
-    """Check that MLflow can write to its artifact folder, if that folder is on this machine.
-
-    Args:
-        location: URL of the folder; None if an MLflow server chooses the folder.
-
-    Raises:
-        DatabaseError: If the path is not a folder, or this user cannot write to it.
-    """
+    """Check that MLflow can write to its artifact folder, if that folder is on this machine."""
     if location is None or not location.startswith("file:"):
         return
     place = Path(url2pathname(urlsplit(location).path))

@@ -82,17 +82,6 @@ class Experiment:
         """Return an MLflow experiment for writing; create it and its database if they are missing.
 
         No other process may train the study: its runs that MLflow shows as RUNNING are ended.
-
-        Args:
-            uri: The tracking address.
-            name: Name of the experiment.
-            artifact_location: URL for artifacts if the address is a database, because MLflow's
-                default depends on the working directory; None if a server chooses it.
-            owner: Store whose runs are written: its id, or `HOME` if MLflow's database belongs to a
-                single home.
-
-        Raises:
-            ForeignExperimentError: If the experiment has only runs of another program.
         """
         client = connect(uri)
         found = client.get_experiment_by_name(name)
@@ -159,16 +148,7 @@ class Experiment:
         params: Mapping[str, str],
         started_at_ms: int | None = None,
     ) -> Entry:
-        """Return a run in MLflow with these tags and params; create it if it is missing.
-
-        Args:
-            level: Level of the run.
-            name: Its name within the level.
-            tags: Tags to set if they differ.
-            first_tags: Tags to set only if the run is created.
-            params: Params to add if they are missing; MLflow cannot change existing ones.
-            started_at_ms: Start of the run, Unix time in ms; None means now.
-        """
+        """Return a run in MLflow with these tags and params; create it if it is missing."""
         named = dict(zip(NAMED_BY[level], name, strict=True))
         tags = {**tags, **named, "level": level, OWNER_TAG: self.owner}
         entry = self.entries.get((level, name))

@@ -42,12 +42,7 @@ class Links:
 def study_links(
     experiments: Mapping[str, tuple[str, Mapping[str, str]]], address: str
 ) -> dict[str, Links]:
-    """Return the links to the MLflow pages of each study, by the study's name.
-
-    Args:
-        experiments: Id and tags of each experiment, by name. Those of other programs are left out.
-        address: Address of MLflow's pages.
-    """
+    """Return the links to the MLflow pages of each study, by the study's name."""
     found = {}
     for name, (experiment_id, tags) in experiments.items():
         if VIEW_TAG in tags:

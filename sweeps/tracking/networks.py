@@ -14,12 +14,6 @@ def upload_network(experiment: Experiment, entry: Entry, network: Any, example: 
     """Upload a network as a traced graph, as the model of a run; return its address in MLflow.
 
     Loading the network runs no code of mixsweep and unpickles nothing (format `pt2`).
-
-    Args:
-        experiment: The experiment of the run.
-        entry: The run.
-        network: A torch module in evaluation mode.
-        example: An input batch of at least two images, so that the batch size stays variable.
     """
     from mlflow.entities import LoggedModelOutput
 

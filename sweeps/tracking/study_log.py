@@ -81,19 +81,7 @@ class StudyLog:
         data_checksums: Mapping[str, Mapping[str, str]] | None = None,
         owner: str = HOME,
     ) -> None:
-        """Create the log; the first write connects to MLflow.
-
-        Args:
-            study: The study.
-            uri: The tracking address.
-            summariser: Function of a study and the name of an arm. It returns the function that
-                computes the metrics of the arm from those of its runs (`Summarise`).
-            artifact_location: URL for artifacts if the address is a database; None if a server
-                chooses it.
-            tags: Tags of each run that are set when it is created: commit, dirty, submission_id.
-            data_checksums: Checksum of each data file, by dataset and file name.
-            owner: Id of the store if several stores can write to the server (see `OWNER_TAG`).
-        """
+        """Create the log; the first write connects to MLflow."""
         self.study, self.uri = study, uri
         self._summariser = summariser
         self._artifact_location = artifact_location
@@ -144,10 +132,6 @@ class StudyLog:
 
         Mean, sd and interval are written once all seeds are complete. Until then tags show the
         results so far.
-
-        Args:
-            arm: Name of the arm.
-            seeds: Latest known epochs and outcome of each run of this arm in the study.
         """
         experiment, study = self._experiment(), self.study
         expected = len(study.runs_of(arm))
@@ -180,10 +164,6 @@ class StudyLog:
         """Upload the trained network of a run, if the run is in MLflow without a network.
 
         A network that cannot be exported is skipped with a warning.
-
-        Args:
-            run: A finished run of a problem that trains networks.
-            state: The stored training state after the last epoch of the run.
         """
         experiment = self._experiment()
         entry = experiment.entries.get(("seed", (run.key,)))
@@ -201,12 +181,7 @@ class StudyLog:
         experiment.write(entry, tags={MODEL_TAG: address})
 
     def write_report(self, folder: Path, note: str) -> None:
-        """Upload a study's report to MLflow, as artifacts of the MLflow run of the whole study.
-
-        Args:
-            folder: Folder with the report; all its files are uploaded.
-            note: Markdown text for the page of that run.
-        """
+        """Upload a study's report to MLflow, as artifacts of the MLflow run of the whole study."""
         experiment, study = self._experiment(), self.study
         flats = [params_of(study.arms[arm]) for arm in study.fixed]
         shared = dict(set.intersection(*(set(flat.items()) for flat in flats)))

@@ -31,12 +31,6 @@ def curves(
     shows the last step, which is the result. The time of a row is the latest time at which one of
     the runs stored the epoch, plus one ms for each run. It depends on the store alone, so a rebuilt
     MLflow has equal rows. If several rows have the same step, MLflow shows that of the most runs.
-
-    Args:
-        seeds: The epochs of each run, for at least one run.
-        problem: The problem of the study, which defines the main metrics of its reports.
-        summarise: Function that computes mean, sd and interval over several runs.
-        lead: The headline metric named in the study; None means the problem's default.
     """
     values: dict[str, dict[int, list[float]]] = {}
     times: dict[int, int] = {}
@@ -77,11 +71,6 @@ def headline_name(metric: str, readout: Readout) -> str:
 
     If the read-out is the last epoch, this is the curve of means, `METRIC_mean`, because MLflow
     shows its last value. Any other read-out has a metric of its own.
-
-    Args:
-        metric: The metric by which arms are compared.
-        readout: The read-out of a run: the rule by which one number stands for it, such as the last
-            epoch.
     """
     if readout == Last():
         return f"{metric}_mean"
@@ -94,16 +83,6 @@ def headline_row(
     """Return an arm's mean of the compared metric, as a row (metric value) at the last step.
 
     A read-out at the last epoch needs no such row, because the curve of means ends with its value.
-
-    Args:
-        seeds: The epochs of each complete run, for at least one run.
-        metric: The metric by which arms are compared.
-        readout: The read-out of a run: the rule by which one number stands for it, such as the last
-            epoch.
-        summarise: Function that computes the mean over several runs.
-
-    Returns:
-        The row; None if the read-out is the last epoch, or a run has no finite value.
     """
     read = [readout.of([record for record, _ in epochs], metric) for epochs in seeds]
     values = [value for value in read if value is not None and math.isfinite(value)]
@@ -123,18 +102,7 @@ def texts(  # noqa: PLR0913  six independent inputs
     summarise: Summarise,
     lead: str | None = None,
 ) -> Mapping[str, str]:
-    """Return the results of an arm as text by metric, such as `19.68 ± 0.42 %` for `test/error`.
-
-    Args:
-        seeds: The epochs of each complete run.
-        expected: Number of seeds that the arm should have; with fewer, the texts include both
-            numbers: `19.71 % (1/5)`.
-        problem: The problem of the study, which defines the main metrics and their units.
-        readout: The read-out of a run: the rule by which one number stands for it, such as the last
-            epoch.
-        summarise: Function that computes mean and interval over several runs.
-        lead: The headline metric named in the study; None means the problem's default.
-    """
+    """Return the results of an arm as text by metric, such as `19.68 ± 0.42 %` for `test/error`."""
     records = [[record for record, _ in epochs] for epochs in seeds]
     measured = {name for of_run in records for name in of_run[-1].metrics}
     said = {}
@@ -156,13 +124,7 @@ def texts(  # noqa: PLR0913  six independent inputs
 def main_metrics(
     problem: Problem, measured: Mapping[str, object] | set[str], lead: str | None = None
 ) -> tuple[str, ...]:
-    """Return the measured metrics that a report shows: headline, other columns, curves.
-
-    Args:
-        problem: The problem of the study, which names these metrics.
-        measured: Names of the metrics that were measured.
-        lead: The headline metric named in the study; None means the problem's default.
-    """
+    """Return the measured metrics that a report shows: headline, other columns, curves."""
     leads = problem.headline if lead is None else (lead,)
     heads = [name for name in leads if name in measured][:1]
     beside = [

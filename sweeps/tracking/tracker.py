@@ -53,14 +53,7 @@ class Tracker:
     def __init__(
         self, log: StudyLog | None, *, may_write: Callable[[], bool] = lambda: True
     ) -> None:
-        """Create a tracker that is not started yet.
-
-        Args:
-            log: Object that writes to MLflow. From now on, only the tracker may call it. None if
-                MLflow is not installed: the tracker then writes nothing.
-            may_write: Function called before each write; if it returns False, the write is tried
-                again later.
-        """
+        """Create a tracker that is not started yet."""
         self._log, self._may_write = log, may_write
         self.trouble = None if log is not None else "MLflow is not installed"
         """Reason why MLflow lacks results once the tracker is closed; None if it has all."""
@@ -85,12 +78,7 @@ class Tracker:
         return {}  # Tune pickles its callbacks, and a thread cannot be pickled.
 
     def start(self, results: Iterable[RunResult], *, anew: bool = False) -> None:
-        """Queue the stored results of a study, and start the thread that writes to MLflow.
-
-        Args:
-            results: Stored results of every run of the study.
-            anew: If True, the runs that are in MLflow are deleted first.
-        """
+        """Queue the stored results of a study, and start the thread that writes to MLflow."""
         if anew:
             self._post(("anew", ""))
         for result in results:
@@ -119,12 +107,7 @@ class Tracker:
             self._show(RunProgress.stored(result))
 
     def log_report(self, folder: Path, note: str) -> None:
-        """Queue the upload of a report.
-
-        Args:
-            folder: Folder with the report. Its files are read at the upload, not now.
-            note: Markdown text for the page of the MLflow run that gets the report.
-        """
+        """Queue the upload of a report."""
         self._report = folder, note
         self._post(("report", ""))
 
@@ -155,15 +138,6 @@ class Tracker:
         """Write all queued results to MLflow, end every RUNNING run, and stop the tracker.
 
         Afterwards `trouble` says whether MLflow has everything.
-
-        Args:
-            results: Stored results of every run of the study.
-            timeout: Seconds after which queued writes are dropped, except those that end runs that
-                are RUNNING in MLflow.
-            patience: Seconds after which a write that keeps failing is not repeated.
-
-        Raises:
-            Exception: The error that ended the writes, if a bug in mixsweep caused one.
         """
         self.reconcile(results)
         if not self._finish(timeout, patience):
@@ -178,10 +152,6 @@ class Tracker:
         """Stop writing to MLflow within seconds after an interrupt; leave no run RUNNING there.
 
         The interrupt may have come at any time, also during `start` and `close`.
-
-        Args:
-            store: Store of the study, from which the results of the runs in training are read.
-            timeout: Seconds after which the remaining writes are dropped.
         """
         with suppress(StoreError):  # a failing store may have ended the launch
             stored = map(RunProgress.stored, read_results(self._open_ones(), store))

@@ -32,10 +32,6 @@ class Crop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw each image's random values for one epoch: (*shape, 3); `shape` is (2, images).
-
-        The values are first row and first column of the crop, and 1 to mirror it or 0.
-        """
         del size
         return draw_moves(shape, rng, mirrors=self.mirrors)
 

@@ -56,12 +56,6 @@ class Erasing(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw crop, mirroring and erased window of each image: (*shape, 7).
-
-        The seven values of an image are first row and first column of the crop, 1 to mirror it or
-        0, and first row, end row, first column and end column of the window, which is empty if
-        nothing is erased.
-        """
         moves = draw_moves(shape, rng, mirrors=self.before == "crop-flip")
         area = self.least_area, self.greatest_area
         windows, found = draw_windows(shape, size, area, (1 / self.ratio, self.ratio), rng)

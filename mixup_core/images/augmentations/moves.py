@@ -19,11 +19,6 @@ def draw_moves(
 
     The values are first row and first column of the crop, and 1 to mirror it or 0; the function
     `moved` applies them.
-
-    Args:
-        shape: Shape of the images to draw for: (2, images) for images and their partners.
-        rng: Random generator. The crops drawn from it do not depend on `mirrors`.
-        mirrors: True: mirror with probability 1/2.
     """
     corner = rng.integers(2 * PADDING + 1, size=(*shape, 2))
     mirrored = rng.integers(2, size=(*shape, 1)) * mirrors
@@ -31,15 +26,7 @@ def draw_moves(
 
 
 def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
-    """Return images after padding, cropping and mirroring; same shape.
-
-    Args:
-        pixels: (batch, channels, height, width).
-        moves: Values of `draw_moves`, (batch, 3), int64: first row and first column of the crop,
-            each in [0, 2 PADDING]; at PADDING, the width of the border, the image stays in place.
-            Then 1 to mirror the image, or 0.
-        border: Kind of padding: black, or the image reflected without repeating its edge.
-    """
+    """Return images after padding, cropping and mirroring; same shape."""
     height, width = pixels.shape[2:]
     first_row, first_column, is_mirrored = moves.unbind(1)
     rows = first_row[:, None] + torch.arange(height, device=moves.device)

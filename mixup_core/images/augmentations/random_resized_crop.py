@@ -49,11 +49,6 @@ class RandomResizedCrop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw a window of each image, and whether to mirror it: `(*shape, 5)`.
-
-        The values are first row, end row, first column and end column of the window, and 1 to
-        mirror it or 0.
-        """
         area = self.least_area, self.greatest_area
         windows, _ = draw_windows(shape, size, area, (1 / self.ratio, self.ratio), rng)
         mirrored = rng.integers(2, size=(*shape, 1)) * self.flip

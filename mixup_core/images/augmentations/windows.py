@@ -23,17 +23,6 @@ def draw_windows(
     Area, logarithm of the aspect ratio and position are uniform; sides are rounded. Ten
     rectangles are drawn for each image, and the first that fits into it is used, as in torchvision;
     if none fits, the window is the whole image.
-
-    Args:
-        shape: Shape of the images to draw for: (2, images) for images and their partners.
-        size: Height and width of the image.
-        area: Smallest and largest area, relative to the image.
-        ratio: Smallest and largest ratio of width to height.
-        rng: Random generator.
-
-    Returns:
-        First row, end row, first column and end column of each window, `(*shape, 4)`; and an array
-        of shape `shape`, True where at least one of the ten rectangles fits.
     """
     tries = (*shape, _ATTEMPTS)
     pixels = rng.uniform(*area, tries) * size[0] * size[1]

@@ -26,12 +26,6 @@ V = TypeVar("V")
 
 class _Datasets(Register[Dataset]):
     def check(self, entry: Dataset) -> None:
-        """Check that a plugin's dataset can be registered.
-
-        Raises:
-            CatalogueError: If the dataset's name is taken, `mean` or `std` has another length than
-                the number of channels, or a file has no checksum.
-        """
         super().check(entry)
         info = entry.info
         if not len(info.mean) == len(info.std) == info.channels:
@@ -76,12 +70,7 @@ class View(Mapping[str, V]):
     """
 
     def __init__(self, of: Callable[[Dataset], V | None], own: Mapping[str, V]) -> None:
-        """Create the mapping.
-
-        Args:
-            of: Returns the property of a dataset; None leaves the dataset out.
-            own: Additional values by name, which override those of `of`.
-        """
+        """Create the mapping."""
         self._of = of
         self.own = dict(own)
 
@@ -96,11 +85,7 @@ class View(Mapping[str, V]):
         return PUBLISHED.origins
 
     def __getitem__(self, name: str) -> V:
-        """Return the value for a dataset.
-
-        Raises:
-            KeyError: If the dataset is unknown or has no value.
-        """
+        """Return the value for a dataset."""
         value = self.own[name] if name in self.own else self._of(PUBLISHED[name])
         if value is None:
             raise KeyError(name)

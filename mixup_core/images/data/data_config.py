@@ -126,11 +126,6 @@ class DataConfig(Checked):
     """
 
     def check(self) -> None:
-        """Check the rules that involve several fields, such as that `fold` is below `folds`.
-
-        Raises:
-            RuleError: If a value contradicts another or does not apply to the dataset.
-        """
         require(
             self.test or not self.oracle,
             "an oracle needs test images (data.test: true)",
@@ -239,9 +234,6 @@ class DataConfig(Checked):
         """Return the number of training images held out for validation (metrics `val/*`).
 
         With folds, it is the size of the fold `fold`, or of the largest fold if `fold` is None.
-
-        Args:
-            available: Number of training images, including those held out.
         """
         if self.folds is None:
             return self.val_size

@@ -47,11 +47,7 @@ class Splits:
     """Test images under each corruption of `data.corruptions`, by name of the corruption."""
 
     def held_out(self, data: DataConfig) -> dict[str, Images]:
-        """Return validation, test, corrupted images by metric prefix: `val`, `test`, `test_fog`.
-
-        Args:
-            data: Decides whether the labels of validation and test images are noisy.
-        """
+        """Return validation, test, corrupted images by metric prefix: `val`, `test`, `test_fog`."""
         splits = {
             name: replace(images, labels=self._noisy(name, images.labels, data))
             for name, images in (("val", self.val), ("test", self.test))
@@ -103,10 +99,7 @@ class Splits:
 
 
 def _measured(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and standard deviation of each channel of pooled pixels, in [0, 1].
-
-    The standard deviation of a constant channel is set to one grey level.
-    """
+    """Return mean and standard deviation of each channel of pooled pixels, in [0, 1]."""
     scale = 255 * images.pool**2
     count = images.pixels[:, 0].numel()
     means, stds = [], []
@@ -127,18 +120,6 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
 
     If `data.test` is false, test images are not decoded, so that no number can depend on them. Only
     the digest of an image-folder, which shows changes of its files, reads the bytes under `test/`.
-
-    Args:
-        data: The dataset, its validation images and pooling. Fields that apply after loading, such
-            as the augmentation, are ignored (`DataConfig.as_loaded`).
-        root: Folder of downloaded datasets; None means `data_root()`.
-
-    Returns:
-        Images and labels by split: training, validation, test and corrupted test images.
-
-    Raises:
-        DataError: If files are missing or damaged, or sizes or classes differ from the known ones.
-        ValueError: If validation would use every training image.
     """
     root = data_root() if root is None else root
     info = describe(data)
@@ -161,11 +142,7 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def _published(dataset: Dataset, data: DataConfig, root: Path, split: SplitName) -> Images:
-    """Return the images of a split of a published dataset, in the configured size.
-
-    Raises:
-        DataError: If a plugin's dataset draws from a global random generator.
-    """
+    """Return the images of a split of a published dataset, in the configured size."""
     if dataset.name in FILES:
         verify(dataset.name, root, split)
     size = data.image_size or dataset.info.image_size
@@ -182,12 +159,7 @@ def _published(dataset: Dataset, data: DataConfig, root: Path, split: SplitName)
 
 
 def _image_folder(data: DataConfig, root: Path, split: SplitName) -> Images:
-    """Decode a user's images to RGB: shorter side resized to `data.image_size`, centre-cropped.
-
-    Raises:
-        DataError: If the folder has changed since `data.digest`.
-        FileFaultsError: If files cannot be decoded.
-    """
+    """Decode a user's images to RGB: shorter side resized to `data.image_size`, centre-cropped."""
     folder, size = folder_and_size(data)
     layout = Layout.of(data)
     is_named = split == "train" and data.digest is not None
@@ -247,11 +219,7 @@ def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> No
 
 
 def _hold_out(train: Images, data: DataConfig) -> tuple[Images, Images]:
-    """Split training images into those that stay and those that are held out.
-
-    Raises:
-        ValueError: If no image would be left to train on.
-    """
+    """Split training images into those that stay and those that are held out."""
     kept, held_out = map(torch.from_numpy, split_off(len(train), data))
     return (
         Images(pixels=train.pixels[kept], labels=train.labels[kept]),

@@ -16,11 +16,7 @@ from mixup_core.store.local_files import open_regular, read_regular
 
 
 def file_digest(file: Path, algorithm: str = "sha256") -> str:
-    """Return the hexadecimal digest of a file's content, sha256 by default.
-
-    Raises:
-        DataError: If the file cannot be read.
-    """
+    """Return the hexadecimal digest of a file's content, sha256 by default."""
     try:
         with open_regular(file) as stream:
             return hashlib.file_digest(stream, algorithm).hexdigest()
@@ -40,11 +36,7 @@ class KnownDigests:
     """
 
     def __init__(self, kept: Path) -> None:
-        """Load the cache.
-
-        Args:
-            kept: File of the cache; it need not exist.
-        """
+        """Load the cache."""
         self._kept = kept
         self._known: dict[str, list[Any]] = {}
         self._asked: dict[str, list[Any]] = {}
@@ -53,11 +45,7 @@ class KnownDigests:
             self._known = known if isinstance(known, dict) else {}
 
     def of(self, entry: os.DirEntry[str] | Path) -> str:
-        """Return the sha256 of a file, from the cache if the file is unchanged.
-
-        Raises:
-            DataError: If the file cannot be read.
-        """
+        """Return the sha256 of a file, from the cache if the file is unchanged."""
         path = os.fspath(entry)
         try:
             found = entry.stat()
@@ -74,11 +62,7 @@ class KnownDigests:
         return digest
 
     def keep(self, others: Iterable[Path] = ()) -> None:
-        """Save the cache with the digests requested since it was loaded; drop all others.
-
-        Args:
-            others: Files whose cached digests are kept although they were not requested.
-        """
+        """Save the cache with the digests requested since it was loaded; drop all others."""
         known = {path: self._known[path] for path in map(str, others) if path in self._known}
         known |= self._asked
         if known == self._known:

@@ -17,9 +17,6 @@ def split_off(num_images: int, data: DataConfig) -> tuple[Indices, Indices]:
     Without folds, every seed holds out the same images, and a larger `data.val_size` holds out
     those of a smaller one and more. Fold f (0-based) of k consists of every k-th image of a fixed
     random order, so that the sizes of folds differ by at most 1.
-
-    Raises:
-        ValueError: If no image would stay for training, or `data.folds` is set without `data.fold`.
     """
     if data.num_held_out(num_images) >= num_images:
         raise ValueError(
@@ -40,20 +37,7 @@ def split_off(num_images: int, data: DataConfig) -> tuple[Indices, Indices]:
 def draw_subset(
     labels: Indices, num_classes: int, data: DataConfig, seed: int | Seeds
 ) -> Indices | None:
-    """Draw the training subset of a seed; a smaller subset is part of a larger one.
-
-    Args:
-        labels: Labels of the available images.
-        num_classes: Number of classes of the dataset, including classes without images.
-        data: Size of the subset, and whether it is balanced.
-        seed: Seed of the run.
-
-    Returns:
-        Indices of the images; None means all of them.
-
-    Raises:
-        ValueError: If there are too few images, or too few of a class.
-    """
+    """Draw the training subset of a seed; a smaller subset is part of a larger one."""
     if data.num_train is None and data.train_fraction is None:
         return None
     num_train = data.size_of_subset(len(labels))
@@ -76,14 +60,7 @@ def draw_subset(
 
 
 def draw_noise(labels: Indices, num_classes: int, data: DataConfig, seed: int | Seeds) -> Indices:
-    """Return labels, each replaced by another class with the probability `data.label_noise`.
-
-    Args:
-        labels: Labels of the images.
-        num_classes: At least 2 if there is noise.
-        data: Probability of noise, and rule for the class that replaces a label.
-        seed: Seed of the run.
-    """
+    """Return labels, each replaced by another class with the probability `data.label_noise`."""
     if data.label_noise == 0:
         return labels
     rng = stream(seed, "label noise")
@@ -100,12 +77,6 @@ def draw_held_out_noise(labels: Indices, num_classes: int, data: DataConfig, spl
     """Return the labels of validation or test images, with label noise if `data` asks for it.
 
     The noise is the same at every seed.
-
-    Args:
-        labels: Labels without noise.
-        num_classes: Number of classes of the dataset.
-        data: Probability of noise, and whether validation or test labels have any.
-        split: `val` or `test`.
     """
     is_noisy = data.noise_in_val if split == "val" else data.noise_in_test
     seed = {"val": 0, "test": 1}[split]
@@ -113,12 +84,7 @@ def draw_held_out_noise(labels: Indices, num_classes: int, data: DataConfig, spl
 
 
 def _dealt(labels: Indices, order: Indices) -> Indices:
-    """Return image indices in rounds: the first image of each class, then the second, and so on.
-
-    Args:
-        labels: Labels of the images, in the order of `order`.
-        order: Indices of the images.
-    """
+    """Return image indices in rounds: the first image of each class, then the second, and so on."""
     rank = np.empty(len(labels), dtype=np.int64)
     for label in np.unique(labels):
         is_own = labels == label

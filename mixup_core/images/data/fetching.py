@@ -76,10 +76,6 @@ def is_present(name: str, root: Path) -> bool:
 
     An `image-folder` always counts as present, because the user provides it (`describe` checks it).
     So does a plugin's dataset without files.
-
-    Args:
-        name: Value of `data.name`, or a corrupted set such as `cifar10-c`.
-        root: Folder of datasets, see `data_root`; not used for datasets that come with a package.
     """
     if name in _BUNDLES:
         return _BUNDLES[name].file() is not None
@@ -90,11 +86,7 @@ def is_present(name: str, root: Path) -> bool:
 
 
 def verify(name: str, root: Path, split: SplitName) -> None:
-    """Check the files of one split of a downloaded dataset; the other split is not opened.
-
-    Raises:
-        DataError: If a file is missing, empty, unreadable or not the published one.
-    """
+    """Check the files of one split of a downloaded dataset; the other split is not opened."""
     again = f"`mixsweep data fetch {name}` replaces it"
     for file, published in FILES[name][split].items():
         path = root / file
@@ -113,19 +105,7 @@ def verify(name: str, root: Path, split: SplitName) -> None:
 
 
 def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
-    """Return the sha256 of each file that a run loads, for provenance.
-
-    Args:
-        data: The dataset; without `data.test`, test files are left out.
-        root: Folder of datasets; None means `data_root()`.
-
-    Returns:
-        sha256 by path below the root. For an image-folder: its name and `folder_digest`. For a
-        plugin's dataset: also the plugin's name and digest.
-
-    Raises:
-        DataError: If a file cannot be read.
-    """
+    """Return the sha256 of each file that a run loads, for provenance."""
     root = data_root() if root is None else root
     if data.name == "image-folder":
         folder, _ = folder_and_size(data)
@@ -160,17 +140,6 @@ def fetch(name: str, root: Path) -> str:
     The sources are tried in turn, each once. Files appear below the root only when the whole
     dataset is complete and all digests are right. Only one process downloads at a time; others wait
     for it.
-
-    Args:
-        name: Name of a dataset, such as `cifar10`, or of a corrupted set, such as `cifar10-c`.
-        root: Folder of datasets, see `data_root`; created if it is missing.
-
-    Returns:
-        URL or package of the dataset; `already in FOLDER` if nothing was downloaded.
-
-    Raises:
-        DataError: If every source failed (the message gives each reason, and what to do by hand),
-            or `name` is no dataset that can be downloaded.
     """
     if name in _BUNDLES:
         _bundled(name)
@@ -212,11 +181,7 @@ def locked(name: str, root: Path) -> Iterator[None]:
 
 
 def _bundled(name: str) -> Path:
-    """Return the file of a package that contains a dataset.
-
-    Raises:
-        DataError: If the package is not installed.
-    """
+    """Return the file of a package that contains a dataset."""
     package, file = _BUNDLES[name].package, _BUNDLES[name].file()
     if file is None:
         way_out = f"install it with `pip install {package}`"

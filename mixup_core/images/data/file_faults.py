@@ -32,22 +32,12 @@ class FileFault:
 
     @classmethod
     def of(cls, error: Exception, file: Path, folder: Path) -> Self:
-        """Return the fault of a file, given the error that checking or reading the file raised.
-
-        Args:
-            error: The error; its message begins with the path of the file.
-            file: The file.
-            folder: The image-folder that contains it.
-        """
+        """Return the fault of a file, given the error that checking or reading the file raised."""
         text = str(error).removeprefix(f"{printable(str(file))}: ")
         return cls(name=file.relative_to(folder).as_posix(), text=text)
 
     def line(self, folder: Path) -> str:
-        """Return one line that names the file with its path, and says why it cannot be used.
-
-        Args:
-            folder: The image-folder.
-        """
+        """Return one line that names the file with its path, and says why it cannot be used."""
         return printable(f"{folder / self.name}: {self.text}")
 
 
@@ -60,12 +50,7 @@ class FileFaultsError(DataError):
 
 
 def all_lines(folder: Path, faults: Iterable[FileFault]) -> list[str]:
-    """Return one line for each file of an image-folder that cannot be used.
-
-    Args:
-        folder: The image-folder.
-        faults: Files of the folder that cannot be used.
-    """
+    """Return one line for each file of an image-folder that cannot be used."""
     return [fault.line(folder) for fault in faults]
 
 
@@ -74,10 +59,6 @@ def grouped_lines(folder: Path, faults: Sequence[FileFault]) -> list[str]:
 
     Faults whose texts differ only in numbers and quoted names count as the same. There are at most
     20 lines; if they do not name every file, one more line gives the command that does.
-
-    Args:
-        folder: The image-folder.
-        faults: Files of the folder that cannot be used.
     """
     groups: dict[str, list[FileFault]] = {}
     for fault in faults:

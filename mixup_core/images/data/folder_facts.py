@@ -74,9 +74,6 @@ class FolderFacts:
         """Return pairs (image, an earlier image of another class with the same bytes).
 
         Images are named CLASS/FILE.
-
-        Args:
-            split: `train` for the images in `train/`, `test` for those in the test folder.
         """
         first: dict[str, str] = {}
         pairs = []
@@ -87,12 +84,7 @@ class FolderFacts:
         return pairs
 
     def shared_by(self, held_out: Sequence[str], trained: Sequence[str]) -> list[str]:
-        """Return the held-out images whose bytes equal those of a training image.
-
-        Args:
-            held_out: Images in `train/` that are held out, as CLASS/FILE.
-            trained: Images in `train/` that are used for training, as CLASS/FILE.
-        """
+        """Return the held-out images whose bytes equal those of a training image."""
         seen = {self.copies[name] for name in trained if name in self.copies}
         return [name for name in held_out if self.copies.get(name) in seen]
 
@@ -101,14 +93,6 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
     """Return facts about an image-folder, such as its classes; cached until its files change.
 
     The header of each image is read, and the pixels of those that can be transparent.
-
-    Args:
-        folder: The folder.
-        root: Folder of datasets, in which the facts are cached.
-        layout: Decides which files are images to use; None: all in `train/` and `test/`.
-
-    Raises:
-        DataError: If the folder is not made of class folders with images (`class_files`).
     """
     layout = layout or Layout()
     digests = file_digests(folder, root, layout)
@@ -150,11 +134,7 @@ class Examined:
         return any(fault.text != EMPTY_CLASS for fault in self.faults)
 
     def lines(self, *, names_all: bool) -> list[str]:
-        """Return lines of text that describe the faults of the image-folder.
-
-        Args:
-            names_all: True: one line per file. False: many files with the same fault share a line.
-        """
+        """Return lines of text that describe the faults of the image-folder."""
         spell = all_lines if names_all else grouped_lines
         return [*spell(self.folder, self.faults), *self.of_layout]
 
@@ -163,11 +143,6 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
     """Decode every image of an image-folder; return its faults and near copies.
 
     A near copy is a test image that looks like a training image.
-
-    Args:
-        folder: The image-folder.
-        size: Side to which images will be resized, in pixels.
-        layout: Decides which files are images to use.
     """
     found = Examined(folder=folder)
     seen: dict[SplitName, dict[str, Any]] = {"train": {}, "test": {}}
@@ -207,11 +182,6 @@ def file_faults(folder: Path, layout: Layout, splits: Sequence[SplitName]) -> li
     """Return a fault for each file of an image-folder that cannot be used.
 
     Only names and file headers are read; no image is decoded.
-
-    Args:
-        folder: The image-folder.
-        layout: Decides which files are images to use.
-        splits: Splits to check. A split whose folder cannot be listed gives no faults.
     """
     found: list[FileFault] = []
     for split in splits:

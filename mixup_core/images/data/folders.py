@@ -67,10 +67,6 @@ def describe(data: DataConfig) -> DatasetInfo:
 
     For an image-folder, the classes are the folders below `train/` and the title is the folder's
     name. If `data.test` is false, `test/` is not read and `num_test` is 0.
-
-    Raises:
-        DataError: If an image-folder is not made of class folders (`class_files`), or the classes
-            below `train/` and `test/` differ.
     """
     if data.name != "image-folder":
         info = CATALOG[data.name]
@@ -90,16 +86,7 @@ def describe(data: DataConfig) -> DatasetInfo:
 def folder_info(
     data: DataConfig, train: Mapping[str, Sequence[Any]], test: Mapping[str, Sequence[Any]]
 ) -> DatasetInfo:
-    """Return sizes, classes and other facts about an image-folder, given its files by class.
-
-    Args:
-        data: The folder and the size of its images; the folder need not exist.
-        train: Images in `train/` by class, before `data.test_fraction` turns some into test images.
-        test: Images in the test folder by class; not used without `data.test`, or with a fraction.
-
-    Raises:
-        DataError: If classes differ, or `data.test_fraction` would split a class of one image.
-    """
+    """Return sizes, classes and other facts about an image-folder, given its files by class."""
     folder, image_size = folder_and_size(data)
     if data.test_fraction is not None and min(map(len, train.values())) < 2:
         lacking = [name for name, files in train.items() if len(files) < 2]
@@ -153,11 +140,6 @@ def split_classes(
     With `data.test_fraction`, this share of each class in `train/` becomes test images: those whose
     names have the lowest sha256. An image that is added thus moves at most one other image between
     the splits. If `data.test` is false, there are no test images.
-
-    Args:
-        data: The folder.
-        train: Images in `train/` by class: files or names.
-        test: Images in the test folder by class.
     """
     if data.test_fraction is None:
         return train, test if data.test else {}
@@ -176,11 +158,7 @@ def _drawn(name: str) -> bytes:
 
 
 def folder_and_size(data: DataConfig) -> tuple[Path, int]:
-    """Return the path of an image-folder and the side of its images, in pixels.
-
-    Raises:
-        ValueError: If the dataset is not an image-folder.
-    """
+    """Return the path of an image-folder and the side of its images, in pixels."""
     if data.folder is None or data.image_size is None:
         raise ValueError(f"data.name must be image-folder, got (data.name={data.name!r}).")
     return Path(data.folder), data.image_size
@@ -194,11 +172,6 @@ def class_files(
     Hidden files (names with a leading dot) and files that Windows and macOS create (`Thumbs.db`)
     are ignored at every level. Images are recognised by their suffix; the loader checks that they
     can be decoded.
-
-    Raises:
-        DataError: If a folder is missing, unreadable or empty.
-        FileFaultsError: If a file is where a class folder should be, or a class is empty or
-            contains anything but files with a suffix of `FORMATS`. The message lists them.
     """
     classes, faults = class_files_and_faults(folder, split, layout)
     if faults:
@@ -212,9 +185,6 @@ def class_files_and_faults(
     """Return one split's image files by class, and a `FileFault` for each file that is no image.
 
     Other files, folders and broken links in a class are faults, and so is an empty class.
-
-    Raises:
-        DataError: If a folder is missing, unreadable or has no class folders.
     """
     classes: dict[str, tuple[Path, ...]] = {}
     faults = []
@@ -296,32 +266,12 @@ def folder_digest(folder: Path, root: Path, layout: Layout = _USUAL) -> str:
     It is the sha256 of the output of `sha256sum -z` for these files, with relative names in byte
     order, and therefore does not depend on the folder's location. Hidden files and a missing
     `test/` are ignored. Unchanged files are not read again.
-
-    Args:
-        folder: The folder.
-        root: Folder of datasets, where digests of files are cached.
-        layout: Decides which files count.
-
-    Returns:
-        64 hexadecimal digits.
-
-    Raises:
-        DataError: If `train/` or a file in it is missing or unreadable.
     """
     return content_digest(file_digests(folder, root, layout))
 
 
 def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[bytes, str]:
-    """Return the sha256 of each file below `train/` and `test/`, by relative name.
-
-    Args:
-        folder: The folder.
-        root: Folder of datasets, where digests of files are cached.
-        layout: Decides which files count.
-
-    Raises:
-        DataError: If `train/` or a file in it is missing or unreadable.
-    """
+    """Return the sha256 of each file below `train/` and `test/`, by relative name."""
     test = layout.test_folder
     splits = ["train", *([test] if (folder / test).exists() else [])]
     place = folder.absolute()
@@ -339,11 +289,7 @@ def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[byte
 
 
 def content_digest(files: Mapping[bytes, str]) -> str:
-    """Return one sha256 for many files: that of the output of `sha256sum -z`, sorted by name.
-
-    Args:
-        files: sha256 of each file, by relative name.
-    """
+    """Return one sha256 for many files: that of the output of `sha256sum -z`, sorted by name."""
     digest = hashlib.sha256()
     for name, of_file in sorted(files.items()):
         digest.update(f"{of_file}  ".encode() + name + b"\0")
@@ -375,11 +321,7 @@ def _entries(folder: Path) -> list[Path]:
 
 @contextmanager
 def _refusing(folder: Path | str) -> Iterator[None]:
-    """Convert errors of listing a folder into a `DataError` with a message for the user.
-
-    Raises:
-        DataError: Instead of any `OSError`.
-    """
+    """Convert errors of listing a folder into a `DataError` with a message for the user."""
     try:
         yield
     except FileNotFoundError as error:

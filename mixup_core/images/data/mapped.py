@@ -47,15 +47,6 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
     The first process decodes the files; the others wait for it. A process that writes to the
     tensors changes only its own copy. If the folder `root` cannot be written, each process
     decodes for itself.
-
-    Args:
-        data: The dataset. Fields that apply after loading, such as the augmentation, are ignored
-            (`DataConfig.as_loaded`).
-        root: Folder of downloaded datasets; None means `data_root()`.
-
-    Raises:
-        DataError: If files are missing or damaged, or sizes or classes differ from the known ones.
-        ValueError: If validation would use every training image.
     """
     root = data_root() if root is None else root
     try:
@@ -82,11 +73,6 @@ def load_once(data: DataConfig, root: Path | None = None) -> Splits:
 
     A process keeps the two datasets that it loaded last, for its next runs, and does not load them
     again. If several processes of a machine need the download, one makes it and the others wait.
-
-    Args:
-        data: The dataset. Fields that apply after loading, such as the augmentation, are ignored
-            (`DataConfig.as_loaded`).
-        root: Folder of downloaded datasets; None means `data_root()`.
     """
     return _kept(data.as_loaded(), root, PUBLISHED.origins.get(data.name))
 
@@ -160,11 +146,7 @@ def _read(data: DataConfig, key: str, root: Path, secret: bytes) -> Splits | Non
 
 
 def _write(splits: Splits, key: str, root: Path, secret: bytes) -> None:
-    """Write the decoded splits to their file, atomically. The caller holds the lock.
-
-    Raises:
-        OSError: If the disk is full or fails.
-    """
+    """Write the decoded splits to their file, atomically. The caller holds the lock."""
     images = {"train": splits.train, "val": splits.val, "test": splits.test, **splits.corrupted}
     parts = {
         name: {"pixels": part.pixels, "labels": part.labels}

@@ -24,10 +24,6 @@ def near_copies(held_out: Sequence[Any], trained: Sequence[Any]) -> Iterator[tup
     """Yield (index of a test image, index of the training image that it nearly equals).
 
     Copies saved with another quality or size are found; cropped, rotated or mirrored ones are not.
-
-    Args:
-        held_out: Grey thumbnails of the test images.
-        trained: Grey thumbnails of the training images.
     """
     import numpy as np
 

@@ -42,18 +42,7 @@ def picture_reader() -> str:
 
 @contextmanager
 def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
-    """Context manager: open an image file. Its pixels are decoded when they are first used.
-
-    Args:
-        file: The file.
-        size: Side to which the image will be resized, in pixels, to predict the memory that this
-            takes; None: it is not resized.
-
-    Raises:
-        DataError: If the image cannot be decoded, has grey levels or a transparent colour of more
-            than 8 bits, contains several images, or would take too much memory; the message names
-            the file.
-    """
+    """Context manager: open an image file. Its pixels are decoded when they are first used."""
     from PIL import Image  # studies of other datasets need no Pillow
 
     try:
@@ -107,17 +96,6 @@ def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
 
     EXIF orientation is applied. Grey images get three equal channels, CMYK is converted, and of
     16-bit RGB the upper 8 bits are kept; `opened_picture` refuses 16-bit grey.
-
-    Args:
-        file: The image file.
-        size: Side to which the image will be resized, in pixels; an image that is too large to
-            decode is refused.
-        background: Colour behind transparent pixels, a name in `BACKGROUNDS`; None refuses
-            transparent images.
-
-    Raises:
-        DataError: If `opened_picture` refuses the file, for example because it is damaged, or if
-            the image is transparent and there is no background.
     """
     from PIL import Image, ImageOps
 
@@ -141,10 +119,7 @@ def _bits_of_png(file: Path) -> int:
 
 
 def _scale_transparent_grey(file: Path, opened: Any) -> None:
-    """Scale the grey that a PNG names as transparent to 8 bits.
-
-    Pillow scales pixels of 2 and 4 bits to 8 bits, but not this grey.
-    """
+    """Scale the grey that a PNG names as transparent to 8 bits."""
     named = opened.info.get("transparency")
     if opened.format == "PNG" and opened.mode == "L" and isinstance(named, int):
         most = 2 ** _bits_of_png(file) - 1
@@ -152,12 +127,7 @@ def _scale_transparent_grey(file: Path, opened: Any) -> None:
 
 
 def _check_head(file: Path, opened: Any, size: int | None) -> None:
-    """Check an image by its file header, before its pixels are decoded.
-
-    Raises:
-        DataError: If the image has grey levels or a transparent colour of more than 8 bits,
-            contains several images, or would take too much memory.
-    """
+    """Check an image by its file header, before its pixels are decoded."""
     named = printable(str(file))
     if opened.mode.startswith(("I", "F")):
         raise DataError(

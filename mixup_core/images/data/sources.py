@@ -28,17 +28,7 @@ def download(url: str, to: Path) -> None:
 
 
 def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
-    """Return a mapping from URLs to a function that downloads a dataset's files, and advice.
-
-    Args:
-        urls: URLs of the files, which need no unpacking, by path below the root.
-        root: Folder in which a user can put the files by hand.
-
-    Returns:
-        A mapping with one item, whose key is all URLs, joined by commas, and whose value is the
-        function; it takes the folder to download into. And advice for the user: what to do by hand
-        if the download fails.
-    """
+    """Return a mapping from URLs to a function that downloads a dataset's files, and advice."""
 
     def fill(staging: Path) -> None:
         for path, url in urls.items():
@@ -49,19 +39,7 @@ def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
 
 
 def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
-    """Return functions that unpack a dataset's tar archive into a folder, by source, and advice.
-
-    Args:
-        url: URL of the archive.
-        filename: Name of the archive in `root`.
-        md5: Digest of the archive.
-        root: Folder in which a user can put the archive.
-
-    Returns:
-        A mapping from each source of the archive (the user's copy in `root`, if there is one, then
-        the URL) to a function that takes the folder to unpack into. And advice for the user: what
-        to do by hand if all of them fail.
-    """
+    """Return functions that unpack a dataset's tar archive into a folder, by source, and advice."""
     by_hand = root / filename
 
     def unpack(archive: Path, staging: Path) -> None:
@@ -82,11 +60,7 @@ def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
 
 @contextmanager
 def unpacked(archive: Path) -> Iterator[Path]:
-    """Context manager: unpack a tar or zip archive into a temporary folder.
-
-    Yields:
-        The folder. Members that would lie outside of it are refused (tar) or kept inside (zip).
-    """
+    """Context manager: unpack a tar or zip archive into a temporary folder."""
     with temporary_folder(Path(tempfile.gettempdir()), "mixsweep-archive-") as own:
         folder = own / "archive"
         extract(archive, folder)

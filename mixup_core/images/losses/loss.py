@@ -18,14 +18,7 @@ class Loss(Protocol):
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
     ) -> "Tensor":
-        """Return the loss of each image, (batch,).
-
-        Args:
-            logits: (batch, classes), float.
-            labels: (batch,), int64.
-            partner_labels: Labels of the partners, (batch,), int64.
-            lam: Weight of `labels`, in [0, 1], () or (batch,).
-        """
+        """Return the loss of each image, (batch,)."""
 
     @property
     def lacks_floor(self) -> str | None:
@@ -38,14 +31,7 @@ class Loss(Protocol):
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> float:
-        """Return the infimum of the mean loss over all classifiers; `lacks_floor` must be None.
-
-        Args:
-            law: Law of the mixing weight.
-            labels: Labels of all training images, (images,), int64.
-            partner: How partners are drawn: from the dataset, or as a permutation of the batch.
-            batch_size: Images per batch.
-        """
+        """Return the infimum of the mean loss over all classifiers; `lacks_floor` must be None."""
 
 
 LossChoice = CrossEntropy | SquaredError

@@ -101,13 +101,7 @@ def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
 
 
 def _uncovered(pixels: "Tensor", corners: "Tensor") -> "Tensor":
-    """Return a mask that is 0 in a square of half the side of each image and 1 elsewhere.
-
-    Args:
-        pixels: (images, channels, height, width).
-        corners: Relative position of the upper left corner, (2, images), in [0, 1): 0 is the first
-            possible row or column.
-    """
+    """Return a mask that is 0 in a square of half the side of each image and 1 elsewhere."""
     covered = []
     for side, corner in zip(pixels.shape[2:], corners, strict=True):
         half = side // 2

@@ -91,13 +91,7 @@ class FilterScores(Probe):
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
     def _measured(self, scores: "Tensor", distances: "Tensor", lam: "Tensor") -> dict[str, float]:
-        """Return the metrics, NaN if one is not defined. Values are copied from the device once.
-
-        Args:
-            scores: r of each mixed image, (images,).
-            distances: EL2N of each mixed image, (images,).
-            lam: Weight of each mixed image, (images,).
-        """
+        """Return the metrics, NaN if one is not defined. Values are copied from the device once."""
         size = scores.abs()
         is_middle = ((lam - 0.5).abs() < _REACH).double()
         middle = (size * is_middle).sum() / is_middle.sum()

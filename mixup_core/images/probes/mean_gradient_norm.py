@@ -73,12 +73,7 @@ class MeanGradientNorm(Probe):
 
 
 def norm_and_error(products: list[list[float]], counts: list[int]) -> tuple[float, float]:
-    """Return the norm of an expected gradient and its jackknife error, from groups of draws.
-
-    Args:
-        products: Inner products of the groups' gradient sums, (groups, groups).
-        counts: Number of draws in each group.
-    """
+    """Return the norm of an expected gradient and its jackknife error, from groups of draws."""
 
     def norm_of(groups: list[int]) -> float:
         pairs = [(k, other) for k in groups for other in groups if k != other]

@@ -85,12 +85,7 @@ class OutsideImages(Probe):
 
 
 def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
-    """Make images that belong to no class, as many as there are test images, in the same shape.
-
-    Args:
-        pixels: Normalised test images, (images, channels, height, width).
-        kind: One of the kinds in `OUTSIDE`.
-    """
+    """Make images that belong to no class, as many as there are test images, in the same shape."""
     drawn = stream(0, "probe images")
     if kind == "noise":
         noise = drawn.normal(size=pixels.shape).astype("float32")

@@ -39,22 +39,11 @@ class Subject(Planned):
     """Cache of results of `outputs`, by gamma, because several probes use them."""
 
     def logits(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
-        """Return the network's logits of some images, (images, classes), float32.
-
-        Args:
-            images: (images, channels, height, width), float32.
-            hidden: Mixing at a hidden layer; None: the network mixes nothing.
-        """
+        """Return the network's logits of some images, (images, classes), float32."""
         return forward(self.network, images, hidden, precision=self.config.precision)
 
     def outputs(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
-        """Return logits, (images, classes), and labels of all training images, unmixed; cached.
-
-        Args:
-            gamma: Factor of the pixels of the first view, in [0, 1], if the network gets two views
-                of an image (`data.views`); the second has the factor 1 - gamma. None: drawn for
-                each image as in training.
-        """
+        """Return logits, (images, classes), and labels of all training images, unmixed; cached."""
         if gamma not in self._known:
             self._known[gamma] = self.asked(gamma)
         return self._known[gamma]
@@ -64,23 +53,12 @@ class Subject(Planned):
         """Return logits, (images, classes), and labels of all training images, unmixed.
 
         Unlike `outputs`, it always runs the network, for probes that record values of its layers.
-
-        Args:
-            gamma: Factor of the pixels of the first view, in [0, 1], if the network gets two views
-                of an image (`data.views`); the second has the factor 1 - gamma. None: drawn for
-                each image as in training.
         """
         parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
         return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
 
     def unmixed(self, gamma: float | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield all training images with their labels, in batches, unmixed.
-
-        Args:
-            gamma: Factor of the pixels of the first view, in [0, 1], if the network gets two views
-                of an image (`data.views`); the second has the factor 1 - gamma. None: drawn for
-                each image as in training.
-        """
+        """Yield all training images with their labels, in batches, unmixed."""
         scaling = Draws.for_probing(self.config, self.epoch, self.how, self.images).scaling[0]
         if gamma is not None:
             scaling = torch.full_like(scaling, gamma)

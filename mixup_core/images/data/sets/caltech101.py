@@ -15,11 +15,7 @@ _NUM_TRAIN_PER_CLASS = 30
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the images of a split with torchvision; 30 images of each class are for training.
-
-    The training images are drawn once for all seeds. The dataset has no split of its own; 30 images
-    are usual.
-    """
+    """Read the images of a split with torchvision; 30 images of each class are for training."""
     from torchvision.datasets import Caltech101
 
     from mixup_core.images.data.pixels import Images

@@ -91,18 +91,7 @@ CORRUPTED: Mapping[str, CorruptedSet] = {
 def read_corrupted(
     root: Path, of: CorruptedSet, corruption: str, severity: int | None, num_test: int
 ) -> "Images":
-    """Return the test images of CIFAR under one corruption, such as `fog`.
-
-    Args:
-        root: Folder of datasets (see `data_root`).
-        of: CIFAR-10-C or CIFAR-100-C, unpacked below `root`.
-        corruption: One of `CORRUPTIONS`.
-        severity: 1 to 5; None: all five.
-        num_test: Number of test images of the clean dataset.
-
-    Raises:
-        DataError: If a file is missing or has anything but 5 x `num_test` images or labels.
-    """
+    """Return the test images of CIFAR under one corruption, such as `fog`."""
     import numpy as np
 
     from mixup_core.images.data.pixels import Images

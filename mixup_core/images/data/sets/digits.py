@@ -27,13 +27,7 @@ def _file() -> Path | None:
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the digits of a split, with pixels 0..16 multiplied by 15.
-
-    Training and test images are separated once, by a fixed permutation.
-
-    Raises:
-        DataError: If scikit-learn is not installed.
-    """
+    """Read the digits of a split, with pixels 0..16 multiplied by 15."""
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
@@ -50,11 +44,7 @@ def _read(root: Path, split: SplitName, size: int) -> "Images":
 
 
 def _read_labels(root: Path, split: SplitName) -> "NDArray[np.int64]":
-    """Read the labels of a split from the file of scikit-learn, without importing it.
-
-    Raises:
-        DataError: If scikit-learn is not installed.
-    """
+    """Read the labels of a split from the file of scikit-learn, without importing it."""
     import numpy as np
 
     del root

@@ -30,12 +30,6 @@ def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
     """Read images and labels of a split from idx files, whose checksums the caller has verified.
 
     torchvision's dataset classes are not used, because they do not verify files.
-
-    Args:
-        folder: Folder of the files, relative to `root`.
-        root: Folder of datasets.
-        split: `train` or `test`.
-        size: Not used: the images keep their size.
     """
     from torchvision.datasets import mnist
 
@@ -49,13 +43,7 @@ def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
 
 
 def read_labels(folder: Path, root: Path, split: SplitName) -> "NDArray[np.int64]":
-    """Read the labels of a split, (images,), from a verified idx file, without torch.
-
-    Args:
-        folder: Folder of the files, relative to `root`.
-        root: Folder of datasets.
-        split: `train` or `test`.
-    """
+    """Read the labels of a split, (images,), from a verified idx file, without torch."""
     import numpy as np
 
     content = (root / folder / f"{PREFIXES[split]}-labels-idx1-ubyte").read_bytes()
@@ -66,25 +54,12 @@ def of_mirrors(folder: Path, mirrors: list[str]) -> dict[str, Callable[[Path], N
     """Return functions that download a dataset of four idx files and unpack them, by mirror URL.
 
     Each function gets a staging folder, in which the dataset is prepared.
-
-    Args:
-        folder: Folder of the unpacked files, relative to the staging folder.
-        mirrors: URLs of the mirrors.
     """
     return {mirror: partial(_unpack_mirror, mirror, folder) for mirror in mirrors}
 
 
 def unpack(compressed: Path, folder: Path, staging: Path) -> None:
-    """Unpack four gzip archives, the images and labels of both splits.
-
-    Args:
-        compressed: Folder with the archives.
-        folder: Folder of the unpacked files, relative to `staging`.
-        staging: Folder in which the dataset is prepared.
-
-    Raises:
-        DataError: If an archive unpacks to more than `MAX_UNPACKED` bytes.
-    """
+    """Unpack four gzip archives, the images and labels of both splits."""
     raw = staging / folder
     raw.mkdir(parents=True, exist_ok=True)
     for file in NAMES:

@@ -17,11 +17,7 @@ _INSIDE = "tiny-imagenet-200"
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the images of a split from the archive; classes are numbered as in `wnids.txt`.
-
-    The dataset's validation images serve as test images, since the labels of its test images are
-    not published. torchvision has no reader for it.
-    """
+    """Read the images of a split from the archive; classes are numbered as in `wnids.txt`."""
     from PIL import Image
 
     from mixup_core.images.data.pixels import Images
