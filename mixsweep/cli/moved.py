@@ -15,6 +15,7 @@ MOVED = {
     "export": "report STUDY --epochs FILE, or --predictions FILE",
     "cite": "report STUDY --cite",
     "doctor": "plan",
+    "bench": "plan, which says how long a study takes here",
 }
 """The command line that replaces a command, by the name of the command. For one release."""
 

@@ -194,8 +194,7 @@ def test_no_text_promises_that_epochs_are_never_trained_again() -> None:
 @pytest.mark.parametrize("name", bundled_names())
 def test_a_bundled_study_names_its_schema_for_editors_in_a_comment(name: str) -> None:
     first, second, *_ = (ROOT / "sweeps" / "studies" / f"{name}.yaml").read_text().splitlines()
-    template = (ROOT / "mixsweep" / "templates" / "study.yaml").read_text().splitlines()
-    assert first == template[0]
+    assert first == "# yaml-language-server: $schema=study.schema.json"
     assert f"```text\n{first}\n```" in (DOCS / "install.md").read_text()
     assert second == f"study: {name}"
 

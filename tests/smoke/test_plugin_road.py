@@ -94,6 +94,8 @@ def test_an_edited_plugin_retrains_only_the_runs_that_use_the_plugin(
     mixsweep("run", *small, "--engine", "inline")
     plugin = folder / "plugin.py"
     plugin.write_text(plugin.read_text() + "\n# a remark\n")
+    assert mixsweep.json("plan", *small)["to_run"] == 0, "a remark changes no number"
+    plugin.write_text(plugin.read_text().replace("rows / height", "1 - rows / height"))
     refused = mixsweep("plan", "small.yaml", code=2).stderr
     assert "if a plugin defines this operation, add --plugin FILE\n" in refused
     planned = mixsweep("plan", *small)
