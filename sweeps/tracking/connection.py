@@ -61,6 +61,7 @@ def _create(database: Path) -> None:
     with TemporaryDirectory(prefix=".mlflow-", dir=database.parent) as folder:
         scratch = Path(folder) / database.name
         MlflowClient(tracking_uri=sqlite_url(scratch)).delete_experiment("0")  # an empty one
+        scratch.chmod(0o600)
         scratch.replace(database)
 
 

@@ -241,7 +241,8 @@ def test_a_machine_without_ray_mlflow_and_optuna_trains_reports_and_resumes(
     assert said.stderr.splitlines()[-1].endswith("--engine inline"), "Ray is not here"
     said = mixsweep("run", *with_less)
     assert said.stdout.count("2/2") >= 3
-    assert "when MLflow is installed, run: mixsweep sync digits" in said.stderr
+    assert "tracking is incomplete: MLflow is not installed" in said.stderr
+    assert "when the cause is fixed, run: mixsweep sync digits" in said.stderr
     before = mixsweep.report("digits", "runs.csv")
     again = mixsweep("run", *with_less)
     assert "nothing to train" in again.stderr
