@@ -78,6 +78,7 @@ def view_tags(
         "orderByAsc": is_lower_better,
         "selectedColumns": columns,
         "columnOrder": columns,
+        "columnWidths": dict.fromkeys(columns[:2], 200),
     }
     seeds = {
         "searchFilter": "tags.level = 'seed'",
