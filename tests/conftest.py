@@ -17,6 +17,7 @@ from hypothesis import settings
 from tests.command_server import CommandServer
 from tests.object_stores import NAMES, forget_clients, object_stores
 from tests.plugin_files import plugin as plugin
+from tests.plugin_files import unregistered as unregistered
 
 pytest_plugins = ["tests.cpu_seconds"]
 

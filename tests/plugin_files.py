@@ -109,16 +109,22 @@ Write = Callable[..., Path]
 
 
 @pytest.fixture
-def plugin(tmp_path: Path) -> Iterator[Write]:
-    """Write a plugin file from some parts; plugins that a test loads are unregistered after it."""
+def plugin(tmp_path: Path) -> Write:
+    """Write a plugin file from some parts."""
 
     def write(*parts: str, name: str = "tiny.py") -> Path:
         file = tmp_path / name
         file.write_text("".join((HEAD, *parts)))
         return file
 
+    return write
+
+
+@pytest.fixture(autouse=True)
+def unregistered() -> Iterator[None]:
+    """Unregister after each test the plugins that it loaded."""
     before = dict(loading._loaded)
-    yield write
+    yield
     for place, left in list(loading._loaded.items()):
         if left is not before.get(place):
             loading._take_out(left)

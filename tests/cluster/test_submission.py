@@ -95,7 +95,8 @@ def test_invalid_jobs_are_refused_before_any_cluster_is_contacted(
     mixsweep = command_line()
     nobody = ("--address", "http://127.0.0.1:1")
     photos = tmp_path / "photos.yaml"
-    photos.write_text(MINE.replace("name: digits", "name: image-folder, folder: cats"))
+    cats = "name: image-folder, folder: cats, image_size: 8"
+    photos.write_text(MINE.replace("name: digits", cats))
     secret = "http://me:swordfish@tracking:5000"
     refused = {
         "cats": ("submit", str(photos), *nobody),

@@ -94,7 +94,7 @@ def test_a_study_is_trained_inline_outside_the_main_thread(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_a_refusal_in_the_process_of_the_launch_is_raised_to_the_caller(tmp_path: Path) -> None:
-    photos = {**STUDY, "base": {"data": {"name": "fashion-mnist"}, "epochs": 1}}
+    photos = {**STUDY, "base": {"data": {"name": "fashion-mnist"}, "epochs": 1, "batch_size": 50}}
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
         with pytest.raises(RefusedError, match="mixsweep data fetch fashion-mnist"):

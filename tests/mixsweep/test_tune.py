@@ -1,5 +1,6 @@
 """`mixsweep.tune.trainable`: reports, checkpoints, and a user's own `Tuner` on real Ray."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,7 @@ def test_the_example_runs_asha_on_a_cluster_of_its_own(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), "--samples", "2", "--epochs", "2"],
         cwd=tmp_path, capture_output=True, text=True, timeout=250,
+        env={k: v for k, v in os.environ.items() if not k.startswith(("TUNE_", "RAY_"))},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "best alpha" in done.stdout

@@ -60,7 +60,7 @@ MODULES: Mapping[str, Sequence[str]] = {
         "tests/reports/numbers/test_comparison.py",
         "tests/reports/numbers/test_shares.py",
         "tests/reports/numbers/test_effects.py",
-        "tests/reports/numbers/test_equivalence.py",
+        "tests/reports/tables/test_equivalence_table.py",
     ],
     "reports/numbers/effects.py": ["tests/reports/numbers/test_effects.py"],
     "reports/numbers/calibration.py": ["tests/reports/numbers/test_calibration.py"],

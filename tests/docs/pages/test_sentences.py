@@ -93,7 +93,8 @@ def unnamed_arms(study: Study, claim: Claim) -> Iterator[str]:
     for words, names in METHODS.items():
         if re.search(words, claim.says) and not names & known and not is_about_metric:
             yield f"the sentence names {words!r}, the arms are {arms}"
-    plain = re.search(r"\b[Mm]ixup\b", re.sub(r"\w+ mixup|RegMixup|MixupE", "", claim.says))
+    others = r"\b(?![Uu]nder )\w+ mixup|RegMixup|MixupE"
+    plain = re.search(r"\b[Mm]ixup\b", re.sub(others, "", claim.says))
     if plain and not MIXES & named:
         yield f"the sentence names mixup, the arms are {arms}"
     for arm in arms:

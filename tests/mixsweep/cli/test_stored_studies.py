@@ -216,6 +216,6 @@ def test_a_stored_study_that_needs_a_plugin_is_refused_with_the_option(tmp_path:
     enter(replace(study, source=unknown), store, command)
     with pytest.raises(StudyError) as caught:
         load_study("digits@" + study.settings, (), store.url)
-    *others, last = caught.value.faults
-    assert any("corners" in fault for fault in others)
-    assert "launched with --plugin 'my methods/plugin.py' --plugin=more.py; add this option" in last
+    first, *others = caught.value.faults
+    assert "launched with --plugin 'my methods/plugin.py' --plugin=more.py; add this" in first
+    assert any("base.data.name" in fault for fault in others)

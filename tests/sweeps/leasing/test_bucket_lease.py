@@ -30,14 +30,14 @@ from tests.races import drive, race
 from tests.sweeps.leasing.latest_drivers import assert_the_latest_driver_is_known
 
 DRIVER = """
-import os, signal, sys, time
+import os, sys, time
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing import bucket_lease
 from sweeps.leasing.holders import RunningRun, StudyLostError
 from sweeps.leasing.lease import Lease
+from sweeps.machine.signals import hear
 bucket_lease._BEAT_EVERY, bucket_lease._BELIEF = 0.2, 1.0
-# As a launch does: a process that a script began in the background ignores SIGINT.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+hear()  # as the command line does
 try:
     with Lease.acquire(Store(sys.argv[1]), "table1", "mixsweep run table1") as lease:
         lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])

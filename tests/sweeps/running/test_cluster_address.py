@@ -163,7 +163,7 @@ def test_a_single_signal_ends_the_wait_for_an_address() -> None:
     reached = threading.Event()
     patient = (
         "import runpy; from sweeps.running import cluster_address;"
-        "cluster_address._PATIENCE = 60; runpy.run_module('sweeps', run_name='__main__')"
+        "cluster_address._PATIENCE = 60; runpy.run_module('mixsweep', run_name='__main__')"
     )
     with listening(None, reached=reached) as address:
         command = [sys.executable, "-c", patient, "run", "digits", "--address", address]

@@ -208,7 +208,9 @@ def test_an_interrupt_while_ray_waits_ends_the_process_with_the_exit_code(
 STARTING = """
 import signal, subprocess, sys, time
 from sweeps.machine.forced_end import cleaned_by_force
+from sweeps.machine.signals import hear
 from sweeps.running import head
+hear()
 program, is_deaf, comes_before = sys.argv[1], sys.argv[2] == "deaf", sys.argv[3] == "before"
 if is_deaf:
     signal.signal(signal.SIGINT, lambda number, frame: None)

@@ -191,6 +191,7 @@ def test_a_launch_with_a_stop_request_starts_no_more_runs(
         return begin(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(inline, "attempt", asked)
+    monkeypatch.setattr(inline, "owns_process", lambda: True)
     if how == "now":
         with pytest.raises(KeyboardInterrupt):
             _train(SCHOOL, store)

@@ -120,8 +120,9 @@ def test_a_store_error_at_the_end_of_a_run_does_not_stop_other_runs(
 
 
 def test_a_node_with_another_store_ends_the_launch_at_the_next_step(
-    watch: Watch, monitor: Monitor
+    watch: Watch, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(monitor, "lease", SimpleNamespace(require_held=lambda: None))
     watch.on_trial_start(1, [], trial())
     watch.on_trial_result(1, [], trial(), report("unshared", "`every node must see the store`"))
     with pytest.raises(StoreError, match="every node must see the store"):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from mixsweep.cli.main import BAD_INPUT
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
+from tests.conftest import CommandLine
 from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put, saved
 
 FILES = list(hostile_images())
@@ -120,22 +122,14 @@ def test_loading_all_hostile_images_adds_less_than_500_mb_of_peak_memory(tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["square bomb", "half of jpg", "gif of two", "16 bits"])
 def test_the_run_command_refuses_a_hostile_image_before_training(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, command_line: Callable[..., CommandLine]
 ) -> None:
-    from mixsweep.cli.main import main
-
     (hostile,) = (hostile for hostile in FILES if hostile.name == name)
     file = put(tmp_path / "photos", hostile)
     (tmp_path / "study.yaml").write_text(STUDY)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
-    arguments = ["mixsweep", "run", "study.yaml", "--home", str(tmp_path / "runs")]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit) as left:
-        main()
-    said = capsys.readouterr().err.strip().splitlines()
-    assert left.value.code == BAD_INPUT
+    mixsweep = command_line()
+    said = mixsweep("run", str(tmp_path / "study.yaml"), code=BAD_INPUT).stderr.splitlines()
     assert f"dog/{file.name}: " in said[-2]
     assert said[-1] == "convert or remove these files, or leave them out with data.skip"
     assert not any("Traceback" in line for line in said)
-    assert not list((tmp_path / "runs").rglob("stages/*/*.json"))
+    assert not list(mixsweep.home.rglob("stages/*/*.json"))
