@@ -14,8 +14,8 @@ MOVED = {
     "compare": "report STUDY OTHER, or report STUDY --arms A B",
     "export": "report STUDY --epochs FILE, or --predictions FILE",
     "cite": "report STUDY --cite",
-    "doctor": "plan",
-    "bench": "plan, which says how long a study takes here",
+    "doctor": "plan STUDY",
+    "bench": "plan STUDY, which says how long a study takes here",
 }
 """The command line that replaces a command, by the name of the command. For one release."""
 

@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.reports.tables.test_verdicts import claim
 
 from reports.numbers.claim_looks import ends_if_measured, reached, verdicts_of_looks
 from reports.numbers.judging import judge, spell_variants
@@ -12,6 +11,7 @@ from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 from sweeps.study.until_decided import UntilDecided
 from tests.reports.synthetic import make_study
+from tests.reports.tables.test_claim_tables import claim
 
 SEEDS = 12
 ERRORS = {"erm": 0.3, "midpoint": 0.302, "uniform": 0.2}
