@@ -93,12 +93,12 @@ def test_bad_input_exits_2_in_every_state_of_the_streams(tmp_path: Path, state: 
 MISTAKEN = """
 import sys
 from mixsweep.cli import main as cli
-from mixsweep.cli import run
+from mixsweep.launching import launch, preconditions
 
 def plan_study(*_, **__):
     raise ZeroDivisionError("of ours")
 
-run.plan_study = plan_study
+launch.plan_study = preconditions.plan_study = plan_study
 sys.argv = ["mixsweep", "run", *sys.argv[1:]]
 cli.main()
 """

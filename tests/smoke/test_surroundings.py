@@ -29,7 +29,7 @@ WORST = Surrounding(
         **dict.fromkeys(_PROXIES, "http://127.0.0.1:9"),
     },
     prefix=("sh", "-c", 'umask 077 && exec "$@"', "sh"),
-    commands=(*FEW[:3], "export {study} --out {out}"),
+    commands=(*FEW[:3], "report {study} --epochs {out}"),
 )
 
 
