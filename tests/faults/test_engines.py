@@ -38,7 +38,7 @@ def test_a_killed_inline_launch_without_ray_mlflow_and_optuna_gives_the_results_
         assert "interrupted" in launch.end(130).stderr
     acknowledged = {**acknowledged, **TWO_LAWS.acknowledged(launch.store)}
     with Launch(bare, TWO_LAWS, *options, slots=None) as launch:
-        assert "when MLflow is installed" in launch.end(0).stderr
+        assert "tracking is incomplete: MLflow is not installed" in launch.end(0).stderr
     mixsweep("sync", *TWO_LAWS.arguments)
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
 
