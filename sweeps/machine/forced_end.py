@@ -20,7 +20,7 @@ from sweeps.machine.signals import (
     is_self_interrupted,
 )
 
-_LOOK_EVERY = 0.5
+_LOOK_EVERY = 0.1
 _PATIENCE = 15.0
 """Seconds; longer than an interrupted launch needs to clean up, also if Ray does not answer."""
 _TO_CLEAN_UP, _TO_PRINT = 5.0, 1.0

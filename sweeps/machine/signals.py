@@ -75,7 +75,8 @@ def given_ending() -> tuple[str, int] | None:
 _open_arrivals: list[Callable[[], bool]] = []
 """The function that the open `arrivals` block of this process has yielded; empty without one."""
 _arrived_at: list[float] = []
-"""Times, on the monotonic clock, at which signals were seen in the open `arrivals` block."""
+"""Latest time at which the first signal of the open `arrivals` block can have come, and earliest
+times of the later ones, on the monotonic clock; a busy machine looks late."""
 _APART = 0.4
 """Seconds between two signals that count as two: a terminal that closes sends SIGHUP twice."""
 
@@ -96,7 +97,7 @@ def arrivals() -> Iterator[Callable[[], bool]]:
     if _open_arrivals:
         yield _open_arrivals[0]
         return
-    have_come = False
+    have_come, looked_at = False, time.monotonic()
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.setblocking(False)
@@ -104,11 +105,12 @@ def arrivals() -> Iterator[Callable[[], bool]]:
         before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
 
         def look() -> bool:
-            nonlocal have_come
+            nonlocal have_come, looked_at
+            earliest, looked_at = looked_at, time.monotonic()
             with suppress(OSError):  # no signal has come, or the context is closed
                 if not set(ending_signals()).isdisjoint(reader.recv(4096)):
                     have_come = True
-                    _arrived_at.append(time.monotonic())
+                    _arrived_at.append(earliest if _arrived_at else time.monotonic())
             return have_come
 
         _open_arrivals.append(look)
