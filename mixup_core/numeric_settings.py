@@ -8,6 +8,8 @@ with every stage: they can be needed to reproduce exact bits on another processo
 
 import re
 from collections.abc import Iterable, Mapping, MutableMapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 FIXED = {
@@ -143,3 +145,12 @@ def _values(name: str, environments: Iterable[Mapping[str, str]]) -> set[str]:
         for environment in environments
         if name in environment or name in _ONLY_IF_SET
     }
+
+
+@cache
+def installed_version(package: str) -> str | None:
+    """Return the version of a package without importing it; None if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,6 +1,5 @@
 """Machine: what this machine has for training and tracking, and what is missing."""
 
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -8,6 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
+from mixup_core.numeric_settings import installed_version
 from mixup_core.problem import all_data_needs
 from sweeps.machine.free_memory import memory_of_machine
 from sweeps.machine.home import Home
@@ -24,7 +24,9 @@ def findings(home: Home) -> Iterator[str]:
         home: The home, on whose disk free space is checked.
     """
     yield f"python       {platform.python_version()} on {platform.platform()}"
-    yield "packages     " + ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    yield "packages     " + ", ".join(
+        f"{name} {installed_version(name) or 'missing'}" for name in _PACKAGES
+    )
     total, used = memory_of_machine()
     yield (
         f"machine      {usable_cpus()} of {os.cpu_count()} CPUs, "
@@ -47,13 +49,6 @@ def findings(home: Home) -> Iterator[str]:
             size = found.num_bytes
             held = "" if size is None else f"; {size / 1e6:,.1f} MB in memory"
             yield f"data         {found.name}: {here}{held}"
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "missing"
 
 
 def _gpus() -> str:

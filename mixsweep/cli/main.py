@@ -207,12 +207,12 @@ def _mistake(error: Exception) -> str:
 
 
 def _say_version(context: click.Context) -> NoReturn:
+    from mixup_core.numeric_settings import installed_version
     from reports.numbers.code_origin import describe_code, spell_code
-    from reports.numbers.provenance import installed_versions
 
     code = describe_code()
     commit = "" if code is None else f", {spell_code(code)}"
-    click.echo(f"mixsweep {installed_versions()['mixsweep']}{commit}")
+    click.echo(f"mixsweep {installed_version('mixsweep') or 'of a source tree'}{commit}")
     context.exit()
 
 

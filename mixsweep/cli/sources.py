@@ -4,12 +4,12 @@ import dataclasses
 import re
 import sys
 from collections.abc import Iterator
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
 import click
 
+from mixup_core.numeric_settings import installed_version
 from sweeps.study.study import Study
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
@@ -26,7 +26,7 @@ def tell_sources(study: Study) -> None:
         "@software{mixsweep,\n"
         "  title = {mixsweep: paired, resumable studies of mixup training},\n"
         "  author = {{The mixsweep authors}},\n"
-        f"  version = {{{version('mixsweep')}}},\n}}"
+        f"  version = {{{installed_version('mixsweep') or 'unknown'}}},\n}}"
     )
     for number in works_of(study):
         click.echo(f"\n{entries.get(number) or _bare(number)}")

@@ -8,14 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from mixup_core.addresses import without_secrets
 from mixup_core.config.written_forms import flatten, origins_in
 from mixup_core.keys import NUMERICS_VERSION
-from mixup_core.numeric_settings import BEGAN_IN, differences
+from mixup_core.numeric_settings import BEGAN_IN, differences, installed_version
 from mixup_core.store.manifests import ADDED
 from reports.numbers.code_origin import JOB_VARIABLE, SOURCE, describe_code, spell_code
 from reports.numbers.machine_paths import command_elsewhere, path_elsewhere, text_elsewhere
@@ -278,14 +277,7 @@ def installed_versions() -> dict[str, str | None]:
 
     The version is None if the package is not installed.
     """
-    return {package: _version(package) for package in PACKAGES}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return {package: installed_version(package) for package in PACKAGES}
 
 
 def _constraints_sha256() -> str | None:

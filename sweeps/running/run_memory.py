@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from mixup_core.config.written_forms import flatten
 from mixup_core.faults import fault_of
+from mixup_core.numeric_settings import installed_version
 from mixup_core.problem import Config, problem_of
 from sweeps.machine.address_space import limited_bytes
 from sweeps.machine.free_memory import free_bytes, held_bytes
@@ -87,7 +87,7 @@ class RunMemory:
         cls, steps: Sequence[str], configs: Mapping[str, Config], device: str, root: Path | None
     ) -> Self | None:
         """Return an earlier measurement on this machine; measure now if there is none."""
-        versions = (processor(), version("torch"), version("mixsweep"))
+        versions = [processor(), *(str(installed_version(each)) for each in ("torch", "mixsweep"))]
         limit = limited_bytes()
         limits = () if limit is None else (f"address space {limit}",)
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")

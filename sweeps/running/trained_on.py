@@ -3,14 +3,12 @@
 import os
 import platform
 import re
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mixup_core.numeric_settings import recorded_settings
+from mixup_core.numeric_settings import installed_version, recorded_settings
 from sweeps.machine.processor import processor
 
 _ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
@@ -39,7 +37,7 @@ def environment_of(device: str, config: Any) -> dict[str, str]:
         **(_gpu_libraries(config) if is_gpu else _instructions()),
         "torch": torch.__version__,
         "numpy": np.__version__,
-        **{package: _version(package) for package in _packages(config)},
+        **{package: installed_version(package) or "" for package in _packages(config)},
         "threads": str(torch.get_num_threads()),
         **({"settings": settings} if (settings := recorded_settings(os.environ)) else {}),
     }
@@ -51,15 +49,6 @@ def _packages(config: Any) -> tuple[str, ...]:
         return ("scipy",)
     is_timm = getattr(config.model, "name", None) == "timm"
     return ("scipy", "torchvision", "pillow", *(("timm",) if is_timm else ()))
-
-
-@cache
-def _version(package: str) -> str:
-    """Return the version of an installed package, which is not imported for it."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
 
 
 def _gpu_libraries(config: Any) -> dict[str, str]:

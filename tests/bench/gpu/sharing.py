@@ -36,7 +36,7 @@ def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
             found[f"{network} network, {count}"] = rate
             alone.setdefault(network, rate)
     try:
-        with _mps(device) as variables:
+        with mps(device) as variables:
             for count in size.processes:
                 for network, rate in together(count, size.window, variables).items():
                     name = f"{network} network, {count}, MPS"
@@ -132,7 +132,7 @@ def main(arguments: list[str]) -> None:
 
 
 @contextmanager
-def _mps(device: torch.device) -> Iterator[dict[str, str]]:
+def mps(device: torch.device) -> Iterator[dict[str, str]]:
     """Run NVIDIA's MPS daemon during a block; yield the environment variables for its clients.
 
     Raises:
