@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import settings
@@ -174,3 +174,18 @@ def handlers_of_before() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(autouse=True)
+def process_kept() -> Iterator[None]:
+    """Fail a test that calls `os._exit` in the process of pytest; its forks may still end so."""
+    pid, leave = os.getpid(), os._exit
+
+    def refuse(code: int) -> NoReturn:
+        if os.getpid() != pid:
+            leave(code)
+        pytest.fail(f"os._exit({code}) would end pytest; run this command with `command_line`")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "_exit", refuse)
+        yield
