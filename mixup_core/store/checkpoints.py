@@ -187,17 +187,21 @@ class Store:
             self._manifests.replace(dataclasses.replace(stage, state=None))
         self.states.remove(key)
 
+    def discard(self, *stages: Stage) -> None:
+        """Remove stages with the states they name; unlike `delete`, no folder is listed."""
+        for stage in stages:
+            self._clear(manifest_name(stage.key))
+            if (state := name_of_state(stage)) is not None:
+                self.states.clear(state)
+
     def delete(self, *keys: str) -> None:
         """Remove the stages of the given keys, with their states and temporary files.
 
         Predictions are kept, and so are files that a process is still writing. A stage that
         another process stores at the same moment may remain.
         """
-        for top in ("stages", "states"):
-            for shard in sorted({checked(key)[:2] for key in keys}):
-                for name in list(self.files.names(f"{top}/{shard}")):
-                    if key_in(name) in keys:
-                        self._clear(name)
+        for name in self._names_of(keys):
+            self._clear(name)
 
     def clear_torn(self, *keys: str) -> None:
         """Remove files left by processes that ended while they wrote or removed a stage.
@@ -205,12 +209,21 @@ class Store:
         These are temporary files, and states of stages without a manifest (JSON file). Before a
         process removes a state, it renames the file to `.torn`; such files are removed too.
         """
-        for shard in sorted({checked(key)[:2] for key in keys}):
-            for top in ("stages", "states"):
-                for name in list(self.files.names(f"{top}/{shard}")):
-                    is_torn = is_temporary(name) or top == "states"
-                    if is_torn and (key := key_in(name)) in keys and self.read(key) is None:
-                        self._clear(name)
+        for name in self._names_of(keys):
+            is_torn = name.startswith("states/") or is_temporary(name)
+            if is_torn and self.read(key_in(name)) is None:
+                self._clear(name)
+
+    def _names_of(self, keys: Collection[str]) -> list[str]:
+        """Return the names of all files of stages; their folders are listed."""
+        wanted, shards = set(keys), sorted({checked(key)[:2] for key in keys})
+        return [
+            name
+            for top in ("stages", "states")
+            for shard in shards
+            for name in self.files.names(f"{top}/{shard}")
+            if key_in(name) in wanted
+        ]
 
     def stages(self) -> Iterator[Stage]:
         """Yield every undamaged stage of this store, sorted by stage key."""

@@ -1,7 +1,6 @@
 """File names in a store, built from stage keys and run keys."""
 
 import re
-from pathlib import Path
 
 _SHARDED = r"(?P<shard>[0-9a-f]{2})/(?P<key>(?P=shard)[0-9a-f]{2,62})"
 MANIFEST_NAME = re.compile(rf"stages/{_SHARDED}\.json")
@@ -31,7 +30,7 @@ def manifest_name(key: str) -> str:
 
 def key_in(name: str) -> str:
     """Return the stage key with which the name of a manifest, state or temporary file begins."""
-    return re.split(r"[-.]", Path(name).name)[0]
+    return name.rpartition("/")[2].partition(".")[0].partition("-")[0]
 
 
 def is_temporary(name: str) -> bool:

@@ -67,6 +67,7 @@ class Storing:
         self.lost: list[int] = []
         """Epochs in `Assignment.keep` that another driver trained without storing the state."""
         self._num_stored = 0
+        self._attempts = 1
         self._trained_since = 0.0
         self._beside = Beside[tuple[Stage, float]]()
         self._uses_thread = False
@@ -95,8 +96,10 @@ class Storing:
             start: Function that creates the `Process` as it is before the first epoch.
         """
         stored = self._store.read_all(self._keys)
-        attempts = max((last_attempt(stage, self._run_key) for stage in stored.values()), default=0)
-        self._environment[TRIED] = f"{self._run_key} {attempts + 1}"
+        self._attempts += max(
+            (last_attempt(stage, self._run_key) for stage in stored.values()), default=0
+        )
+        self._environment[TRIED] = f"{self._run_key} {self._attempts}"
         process = self._resumed(stored, start)
         kept = {epoch: stored.get(self._keys[epoch - 1]) for epoch in self._assignment.keep}
         self.lost = [
@@ -276,14 +279,17 @@ class Storing:
     def _drop_all_own(self) -> None:
         """Delete the resume states of this run, and files that killed attempts have left."""
         self._delete(self._own)
-        self._store.clear_torn(*self._keys)
+        # Listing folders takes time that grows with the store. An attempt that stored nothing died
+        # at its first write; `Store.verify` finds what this left.
+        if self._attempts > 1:
+            self._store.clear_torn(*self._keys)
 
     def _delete(self, epochs: Iterable[int]) -> None:
         keys = [self._keys[epoch - 1] for epoch in epochs if epoch not in self._assignment.keep]
-        stored = self._store.read_all(keys)
+        stored = self._store.read_all(keys).values()
         # Another run may have stored the same stage permanently.
-        left = {k for k, stage in stored.items() if stage.environment.get(OWNER) != self._run_key}
-        self._store.delete(*(key for key in keys if key not in left))
+        own = (stage for stage in stored if stage.environment.get(OWNER) == self._run_key)
+        self._store.discard(*own)
 
 
 def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:

@@ -16,6 +16,7 @@ from mixup_core.images.training import start
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.folder import Folder
 from mixup_core.store.manifests import Stage
 from sweeps.machine.processor import processor
 from sweeps.reading.study_file import load_study
@@ -199,6 +200,19 @@ def test_a_run_reads_only_its_own_stages_without_listing_the_store(
         storing.add(state, 1.0)
     monkeypatch.undo()
     assert _outcome(Store(str(tmp_path)), BASE) == "complete"
+
+
+def test_a_run_without_an_earlier_attempt_lists_no_folder_of_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+    names = Folder.names
+    monkeypatch.setattr(Folder, "names", lambda self, of: listed.append(of) or names(self, of))
+    _train(Store(str(tmp_path)), BASE)
+    assert {*listed} <= {"states", "stages"}, "the planning of `_train` lists these"
+    _train(Store(str(tmp_path / "b")), BASE, until=2)
+    _train(Store(str(tmp_path / "b")), BASE)
+    assert {*listed} > {"states", "stages"}, "files of the first attempt are looked for"
 
 
 def test_stages_stored_by_another_run_are_not_deleted(tmp_path: Path) -> None:
