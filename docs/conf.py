@@ -9,6 +9,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 from reference_pages import write_pages  # noqa: E402  found by the line above
 
 from docs.pages.tables import all_tables  # noqa: E402
+from docs.pictures import write_pictures  # noqa: E402
 
 project = "mixsweep"
 author = "the mixsweep authors"
@@ -17,7 +18,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx_click",
     "sphinx_copybutton",
 ]
 exclude_patterns = ["_build", "pages", "reference/_generated/[bcls]*.md"]
@@ -44,4 +44,5 @@ copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 
 write_pages(HERE / "reference" / "_generated")
+write_pictures(HERE / "_pictures")
 (HERE / "reference" / "_generated" / "study-tables.md").write_text(all_tables(), encoding="utf-8")

@@ -1,5 +1,6 @@
 """Reference pages that are computed from the code: study files, problems, keys, bundled studies."""
 
+import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -8,15 +9,21 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
+import click
+
+from mixsweep.cli.main import commands
+from mixsweep.cli.options import RARE
+from mixsweep.cli.studies import catalogue
 from mixup_core.config.catalogue import kind_name
 from mixup_core.config.parts import REQUIRED, Part, members, parts, unmarked
 from mixup_core.config.written_forms import spelled
 from mixup_core.keys import paths_left_out
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, problem_named
 from sweeps.reading.schema import study_schema
-from sweeps.reading.study_file import bundled_names, load_study
+from sweeps.reading.study_file import load_study
 from sweeps.reading.study_keys import EntryKeys, SearchKeys, StudyKeys
 from sweeps.reading.tree_paths import config_paths
+from sweeps.running.console import spell_duration
 from sweeps.study.claims import Claim
 
 Schema = Mapping[str, Any]
@@ -35,6 +42,7 @@ def write_pages(folder: Path) -> None:
         "study-keys.md": "\n".join(_study_keys(schema)),
         "section-keys.md": "\n".join(_section_keys(schema)),
         "bundled-studies.md": "\n".join(_bundled_studies()),
+        "commands.md": "\n".join(_commands(commands, "mixsweep")),
         "left-out.md": "\n".join(_left_out()),
         "claims.md": _claims(folder.parents[2] / "reports" / "published" / "claims.md"),
     }
@@ -211,13 +219,36 @@ def _default(value: Any) -> str:
 
 
 def _bundled_studies() -> Iterator[str]:
-    """Yield the lines of the table of bundled studies."""
-    yield from ("| study | problem | runs | what it asks |", "|---|---|---|---|")
-    for name in bundled_names():
-        study = load_study(name)
-        runs = "search" if study.search is not None else str(len(study.runs()))
-        text = _cell(" ".join(study.description.split()))
-        yield f"| `{name}` | `{study.problem.name}` | {runs} | {text} |"
+    """Yield the lines of the tables of bundled studies, one table per question."""
+    for question, names in groupby(listed := catalogue(), lambda name: listed[name].question):
+        yield from ("", f"## {question}", "", "| study | runs | training | what it asks |")
+        yield "|---|---|---|---|"
+        for name in names:
+            study, seconds = load_study(name), listed[name].seconds
+            runs = "search" if study.search is not None else str(len(study.runs()))
+            time = "not measured" if seconds is None else spell_duration(seconds)
+            text = _cell(" ".join(study.description.split()))
+            yield f"| `{name}` | {runs} | {time} | {text} |"
+
+
+def _commands(command: click.Command, words: str) -> Iterator[str]:
+    """Yield the lines of the reference of a command and of the commands below it."""
+    if isinstance(command, click.Group):
+        for name, below in sorted(command.commands.items()):
+            yield from _commands(below, f"{words} {name}")
+        return
+    context = click.Context(command, info_name=words)
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield from ("", f"## {words}", "", f"`{words} {usage}`", "")
+    yield from inspect.cleandoc(command.help or "").splitlines()
+    yield from ("", "| option | meaning |", "|---|---|")
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    for option in sorted(options, key=lambda option: not RARE.isdisjoint(option.opts)):
+        record = option.get_help_record(context)
+        if record is not None:
+            kind = " (rarely needed)" if not RARE.isdisjoint(option.opts) else ""
+            yield f"| `{_cell(record[0])}` | {_cell(record[1])}{kind} |"
+    yield "| `--help` | Show the help of this command. |"
 
 
 def _left_out() -> Iterator[str]:

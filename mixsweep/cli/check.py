@@ -10,7 +10,7 @@ from mixsweep.request import DONE, SOME_FAILED
 @click.command()
 @click.argument("plugin")
 def check(plugin: str) -> int:
-    """Test a plugin on generated images; takes less than a minute.
+    """Test a plugin on generated images.
 
     PLUGIN is a Python file, or the name of an installed distribution.
 

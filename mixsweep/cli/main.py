@@ -38,6 +38,7 @@ from mixsweep.request import (
     DONE,
     SOME_FAILED,
     RefusedError,
+    program,
 )
 from mixup_core.outputs import OutputError
 from mixup_core.plugins.source import PluginError
@@ -97,9 +98,7 @@ def run_to_end(action: Callable[[Ending], int]) -> NoReturn:
     except click.exceptions.Exit as exited:
         code = exited.exit_code
     except click.ClickException as error:
-        error.show(file=(said := io.StringIO()))
-        _say(said.getvalue().rstrip(), error.exit_code)
-        code = error.exit_code
+        code = _say(_spell_usage(error), error.exit_code)
     except (StudyBusyError, StudyLostError) as error:
         is_cut, code = isinstance(error, StudyLostError), _say(error, BUSY)
     except StoreFullError as error:
@@ -118,6 +117,17 @@ def run_to_end(action: Callable[[Ending], int]) -> NoReturn:
         else:
             is_cut, code = True, _say(told, SOME_FAILED)
     _end(ending, code or DONE, is_cut=is_cut)
+
+
+def _spell_usage(error: click.ClickException) -> str:
+    """Return the message of a wrong command line: the mistake first, in one line."""
+    if isinstance(error, click.UsageError) and not isinstance(
+        error, click.exceptions.NoArgsIsHelpError
+    ):
+        path = error.ctx.command_path if error.ctx else program()
+        return f"{error.format_message().rstrip('.')}; see `{path} --help`"
+    error.show(file=(said := io.StringIO()))
+    return said.getvalue().rstrip()
 
 
 def _unforeseen(error: Exception) -> int:

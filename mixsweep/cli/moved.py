@@ -1,5 +1,6 @@
 """Moved: commands of earlier versions, and the commands that do their work now."""
 
+import re
 from functools import partial
 from typing import NoReturn
 
@@ -20,8 +21,29 @@ MOVED = {
 """The command line that replaces a command, by the name of the command. For one release."""
 
 
+SECTIONS = {
+    "Choose or write a study": ("studies", "new", "check", "data", "schema"),
+    "Train and read": ("plan", "run", "status", "report", "ui", "stop"),
+    "Share, clusters and clean-up": ("share", "add", "publish", "submit", "sync", "store"),
+}
+"""Commands by heading, in the order in which `mixsweep --help` lists them."""
+
+
 class Commands(click.Group):
     """Group of commands that answers a moved command with one line and exit code 2."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each command with its first sentence, below a heading."""
+        del ctx
+        for heading, names in SECTIONS.items():
+            texts = {name: (self.commands[name].help or "").strip() for name in names}
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (name, " ".join(re.split(r"[.;]\s", text)[0].split()).rstrip("."))
+                        for name, text in texts.items()
+                    ]
+                )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command with a name; one that has moved only says where it is now."""

@@ -16,6 +16,30 @@ from mixup_core.addresses import Address, local_path, store_address
 from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_address
 from sweeps.machine.home import Home
+from sweeps.reading.study_file import StudyError
+
+RARE = {
+    "--again", "--engine", "--keep-final-states", "--metric", "--on-finish", "--optuna", "--price",
+    "--store", "--tracking-uri", "--until",
+}  # fmt: skip
+"""Options that the help of a command lists last, under a heading of their own."""
+
+
+class StudyCommand(click.Command):
+    """Command whose help lists its rare options after the others."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in two sections, the common ones first."""
+        found: dict[str, list[tuple[str, str]]] = {"Options": [], "Rarely needed": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if isinstance(parameter, click.Option) and record is not None:
+                is_rare = not RARE.isdisjoint(parameter.opts)
+                found["Rarely needed" if is_rare else "Options"].append(record)
+        for heading, records in found.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
 class LocalPath(click.Path):
@@ -284,15 +308,19 @@ def _with_requests(
         plugins: tuple[str, ...],
         tracking: str | None = None,
         optuna: str | None = None,
+        show_all: bool = False,
         **options: Any,
     ) -> int:
         place = home_of(home, store_url, tracking, optuna)
         references = (study,) if isinstance(study, str) else study or ()
         line = command_line()
-        requests = [
-            Request.read(each, overrides, home=place, plugins=plugins, command=line)
-            for each in references
-        ]
+        try:
+            requests = [
+                Request.read(each, overrides, home=place, plugins=plugins, command=line)
+                for each in references
+            ]
+        except StudyError as error:
+            raise StudyError(error.whole if show_all else error.faults) from None
         return command(requests, place, **options)
 
     wrapped: Any = functools.wraps(command)(with_requests)

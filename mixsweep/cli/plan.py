@@ -1,12 +1,13 @@
 """plan: show what `mixsweep run` would train, what it costs, and what this machine lacks."""
 
 import json
+import math
 from dataclasses import asdict
 from typing import Literal
 
 import click
 
-from mixsweep.cli.options import AtLeastZero, json_option, on_optional_study
+from mixsweep.cli.options import AtLeastZero, StudyCommand, json_option, on_optional_study
 from mixsweep.cli.plan_summary import plan_summary, spell_plan
 from mixsweep.launching.preconditions import missing_data
 from mixsweep.request import DONE, Request
@@ -14,8 +15,11 @@ from sweeps.machine.home import Home
 from sweeps.machine.processor import sign_of_gpus, usable_cpus
 from sweeps.machine.terminal_text import fitted_text, screen
 
+_ROUGH = 2_000_000_000
+"""Upper bound of a run's memory, in bytes, above which `plan` measures it, for some seconds."""
 
-@click.command()
+
+@click.command(cls=StudyCommand)
 @on_optional_study
 @click.option(
     "--slots",
@@ -31,6 +35,12 @@ from sweeps.machine.terminal_text import fitted_text, screen
     "--price",
     type=AtLeastZero(),
     help="Price of a GPU-hour; if runs use no GPU, price of one hour of one slot.",
+)
+@click.option(
+    "--all",
+    "show_all",
+    is_flag=True,
+    help="In errors, list all accepted values of a key, not only some.",
 )
 @json_option
 def plan(  # noqa: PLR0913  its options
@@ -72,7 +82,8 @@ def _plan(
 
     study, cpus = request.grown, usable_cpus()
     device: Literal["cpu", "auto"] = "auto" if gpus_per_run != 0 and sign_of_gpus() else "cpu"
-    memory = RunMemory.of(study, slots or cpus, device)
+    rough = math.inf if missing_data(study) else _ROUGH
+    memory = RunMemory.of(study, slots or cpus, device, rough=rough)
     fit = None if memory is None else memory.side_by_side(study)
     summary = plan_summary(
         study,

@@ -226,15 +226,7 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
             f"time      {time}",
             *_spell_money(summary),
             f"disk      {', '.join(disk)}",
-            *(
-                f"memory    {size / 1e6:.1f} MB of {name} on each machine"
-                for name, size in summary["memory_bytes"].items()
-            ),
-            *(
-                [f"memory    {run_memory['says']}"]
-                if (run_memory := summary.get("run_memory"))
-                else []
-            ),
+            *_spell_memory(summary),
             *(
                 f"diverged  {run['arm']} seed {run['seed']}: {run['message']}"
                 for run in summary["diverged"]
@@ -253,6 +245,16 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
             *(f"claim     {line}" for line in summary["claims_decide"]),
         ]
     )
+
+
+def _spell_memory(summary: dict[str, Any]) -> list[str]:
+    run = summary.get("run_memory")
+    told = [] if run is None else [run["says"]]
+    told += [
+        f"{size / 1e6:.1f} MB of {name} once per machine"
+        for name, size in summary["memory_bytes"].items()
+    ]
+    return [f"memory    {'; '.join(told)}"] if told else []
 
 
 def _spell_budget(budget: dict[str, Any]) -> str:

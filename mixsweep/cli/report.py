@@ -10,6 +10,7 @@ from mixsweep.cli.ending import Ending
 from mixsweep.cli.epochs_file import write_rows
 from mixsweep.cli.options import (
     LocalPath,
+    StudyCommand,
     force_option,
     json_option,
     plugin_option,
@@ -24,7 +25,7 @@ from mixup_core.addresses import store_address
 from sweeps.machine.arguments import STORE
 
 
-@click.command()
+@click.command(cls=StudyCommand)
 @click.argument("studies", nargs=-1, required=True, metavar="STUDY [OTHER...]")
 @click.option(
     "--home",

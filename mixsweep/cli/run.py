@@ -5,14 +5,20 @@ from typing import Any
 import click
 
 from mixsweep.cli.ending import Ending
-from mixsweep.cli.options import AtLeastZero, on_studies, placement_options, without_secret
+from mixsweep.cli.options import (
+    AtLeastZero,
+    StudyCommand,
+    on_studies,
+    placement_options,
+    without_secret,
+)
 from mixsweep.launching.launch import LaunchOptions, launch
 from mixsweep.launching.report_folder import conclude
 from mixsweep.request import SOME_FAILED, Request
 from mixup_core.addresses import web_address
 
 
-@click.command()
+@click.command(cls=StudyCommand)
 @on_studies
 @placement_options
 @click.option(

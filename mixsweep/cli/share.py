@@ -11,6 +11,7 @@ import click
 
 from mixsweep.cli.options import (
     LocalPath,
+    StudyCommand,
     force_option,
     home_option,
     on_study,
@@ -37,7 +38,7 @@ from sweeps.state.archives import (
 from sweeps.state.ledger import Launch, known_data, launches, note
 
 
-@click.command()
+@click.command(cls=StudyCommand)
 @on_study
 @click.option(
     "--out",
@@ -77,7 +78,7 @@ def share(request: Request, out: Path | None, force: bool) -> int:
     return DONE if runs == len(results) else SOME_FAILED
 
 
-@click.command()
+@click.command(cls=StudyCommand)
 @click.argument("file", type=LocalPath(dir_okay=False, exists=True))
 @home_option
 @store_option

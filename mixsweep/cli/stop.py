@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from mixsweep.cli.options import home_option, store_option
+from mixsweep.cli.options import StudyCommand, home_option, store_option
 from mixsweep.request import DONE, program
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease, read_progress
@@ -13,7 +13,7 @@ from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 
 
-@click.command()
+@click.command(cls=StudyCommand)
 @click.argument("study")
 @home_option
 @store_option

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from mixsweep.cli.options import (
+    StudyCommand,
     home_of,
     home_option,
     loading_option,
@@ -94,7 +95,7 @@ def _launched(place: Home) -> tuple[tuple[Study, ...], tuple[str, ...]]:
     return tuple(studies), tuple(unread)
 
 
-@store_commands.command("list")
+@store_commands.command("list", cls=StudyCommand)
 @_on_store
 def list_store(place: Home, studies: Sequence[Study]) -> int:
     """Show the size of the stored files of STUDIES and of all others, and how much can be freed.
@@ -138,7 +139,7 @@ def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
             click.echo(f"{study.name}: {sentence}; counted in (others)", err=True)
 
 
-@store_commands.command("verify")
+@store_commands.command("verify", cls=StudyCommand)
 @home_option
 @store_option
 def verify_store(home: Path, store_url: str | None) -> int:
@@ -155,7 +156,7 @@ def verify_store(home: Path, store_url: str | None) -> int:
     return SOME_FAILED if faults else DONE
 
 
-@store_commands.command("prune")
+@store_commands.command("prune", cls=StudyCommand)
 @_on_store
 @click.option("--yes", is_flag=True, help="Delete the states; without --yes they are only listed.")
 @click.option(

@@ -1,36 +1,158 @@
-"""studies: list the studies that come with mixsweep."""
+"""studies: list the studies that come with mixsweep, by question."""
 
 import json
-import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from itertools import groupby
+from pathlib import Path
 
 import click
+import yaml
 
-from mixsweep.cli.options import loading_option
-from mixsweep.request import DONE, RefusedError
+from mixsweep.cli.options import StudyCommand, home_of, home_option, loading_option, store_option
+from mixsweep.launching.costs import seconds_of_all
+from mixsweep.request import DONE, RefusedError, program
+from mixup_core.store.checkpoints import Store
+from sweeps.machine.home import Home
+from sweeps.machine.processor import usable_cpus
 from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.schema import study_schema
-from sweeps.reading.study_file import bundled_studies
+from sweeps.reading.study_file import load_study
+from sweeps.running.console import spell_duration
+from sweeps.state.ledger import launches
+from sweeps.state.results import read_results
+from sweeps.study.budget import SECONDS_PER_HOUR
+
+COLUMNS = 100
+"""Longest line of the list."""
 
 
-@click.command("studies")
-@click.argument("word", required=False, default="")
-def list_studies(word: str) -> int:
-    """List the studies that come with mixsweep; with WORD, those that have it in name or text."""
-    studies = {
-        name: description
-        for name, description in bundled_studies().items()
-        if word.lower() in f"{name} {description}".lower()
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """A line of the list of bundled studies."""
+
+    question: str
+    """The question that its group of studies is about."""
+    line: str
+    """The topic of the study, in at most 55 characters."""
+    seconds: float | None
+    """Training time of its published runs, added up; None if they were never run on CPUs."""
+
+
+def catalogue() -> Mapping[str, Listed]:
+    """Return the line of every bundled study, by name, in the order of the list."""
+    text = resources.files("mixsweep.cli").joinpath("studies.yaml").read_text(encoding="utf-8")
+    return {
+        name: Listed(question=question, line=line, seconds=seconds)
+        for question, group in yaml.safe_load(text).items()
+        for name, (seconds, line) in group.items()
     }
-    if not studies:
-        raise RefusedError(f"no bundled study has {word!r} in its name or description")
-    width = max(map(len, studies)) + 1
-    for name, description in studies.items():
-        summary = re.split(r"(?<!et al)\. ", description, maxsplit=1)[0]
-        click.echo(fitted_text(f"{name:<{width}} {summary}"))
+
+
+def description_of(name: str) -> str:
+    """Return the description of a bundled study, without checking the rest of its file."""
+    text = resources.files("sweeps.studies").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return str(yaml.safe_load(text.partition("\nbase:")[0])["description"])
+
+
+@click.command("studies", cls=StudyCommand)
+@click.argument("word", required=False, default="")
+@store_option
+@home_option
+def list_studies(word: str, home: Path, store_url: str | None) -> int:
+    """List the studies that come with mixsweep, by question, with how long they take.
+
+    With the name of a study as WORD: its whole description. With any other WORD: the studies that
+    have it in their name, question or description.
+    """
+    listed, place = catalogue(), home_of(home, store_url)
+    if word in listed:
+        _describe(word, listed[word], place)
+        return DONE
+    found = {name: each for name, each in listed.items() if not word or _has(word, name, each)}
+    if not found:
+        raise RefusedError(
+            f"no bundled study has {word!r} in its name, question or description; "
+            f"`{program()} studies` lists all of them"
+        )
+    measured, width = _measured(found, place), max(map(len, found))
+    rows: list[str] = []
+    for question, group in groupby(found, lambda name: found[name].question):
+        names = list(group)
+        short = [name for name in names if not word and _is_unknown(name, found, measured)]
+        rows += ["", question]
+        rows += [
+            f"  {name:<{width}} {_time(name, found[name], measured):>8}  {found[name].line}"
+            for name in names
+            if name not in short
+        ]
+        rows += _spell_names(short)
+    click.echo("\n".join(map(fitted_text, [*rows[1:], *_notes(bool(measured))])))
     return DONE
 
 
-@click.command()
+def _is_unknown(name: str, found: Mapping[str, Listed], measured: Mapping[str, float]) -> bool:
+    """Return True if no time is known; False for `digits`, the first study of a new user."""
+    return found[name].seconds is None and name not in measured and name != "digits"
+
+
+def _has(word: str, name: str, each: Listed) -> bool:
+    text = f"{name} {each.question} {each.line}"
+    return word.lower() in text.lower() or word.lower() in description_of(name).lower()
+
+
+def _measured(names: Mapping[str, Listed], home: Home) -> dict[str, float]:
+    """Return the training time of all runs of a study, by name, from runs stored in this home."""
+    store, found = Store(home.store), {}
+    for name in {each.study for each in launches(store) if not each.archive} & names.keys():
+        study = load_study(name)
+        seconds = None if study.search else seconds_of_all(read_results(study.runs(), store))
+        if seconds is not None:
+            found[name] = seconds
+    return found
+
+
+def _time(name: str, each: Listed, measured: Mapping[str, float]) -> str:
+    """Return the time that a study takes on the CPUs here, such as `12 min`; with * if measured."""
+    if (seconds := measured.get(name, each.seconds)) is None:
+        return "-"
+    seconds = max(1.0, seconds / usable_cpus())
+    hours = seconds / SECONDS_PER_HOUR
+    said = spell_duration(seconds) if hours < 1 else f"{hours:.1f} h"
+    return f"{said}*" if name in measured else f"{said} "
+
+
+def _spell_names(names: Sequence[str]) -> list[str]:
+    text = f"  no measured time: {', '.join(names)}"
+    lines = textwrap.wrap(text, COLUMNS, subsequent_indent="    ", break_on_hyphens=False)
+    return lines if names else []
+
+
+def _notes(has_measured: bool) -> list[str]:
+    """Return the lines below the list: what the times mean, and what to type next."""
+    there = "the published runs of another machine"
+    here = "*: measured by runs stored here; others" if has_measured else "computed"
+    return [
+        "",
+        f"Times: all runs on {usable_cpus()} CPUs here; {here} from {there}.",
+        f"`{program()} studies NAME` describes a study; `{program()} plan NAME` plans it.",
+    ]
+
+
+def _describe(name: str, listed: Listed, home: Home) -> None:
+    click.echo(f"{name}: {listed.line}\n")
+    click.echo(textwrap.fill(description_of(name), COLUMNS, break_on_hyphens=False))
+    time = _time(name, listed, _measured({name: listed}, home)).rstrip()
+    click.echo(f"\nquestion  {listed.question}")
+    if time != "-":
+        source = "measured by runs stored here" if time.endswith("*") else "from its published runs"
+        click.echo(f"time      {time.rstrip('*')} on {usable_cpus()} CPUs, {source}")
+    click.echo(f"next      {program()} plan {name}")
+
+
+@click.command(cls=StudyCommand)
 @loading_option
 def schema() -> int:
     """Print the JSON Schema of study files, with which editors complete and check them."""

@@ -14,7 +14,12 @@ from typing import Any, Literal
 import click
 import yaml
 
-from mixsweep.cli.options import on_study_and_databases, placement_options, without_secret
+from mixsweep.cli.options import (
+    StudyCommand,
+    on_study_and_databases,
+    placement_options,
+    without_secret,
+)
 from mixsweep.request import DONE, RefusedError, Request
 from mixup_core.addresses import local_path, web_address
 from mixup_core.config.written_forms import flatten
@@ -29,7 +34,7 @@ from sweeps.running.jobs import Cluster, ClusterError
 from sweeps.running.upload import Upload, UploadError, checkout
 
 
-@click.command()
+@click.command(cls=StudyCommand)
 @on_study_and_databases
 @placement_options
 @click.option(

@@ -96,7 +96,7 @@ def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> s
 
 
 def _parts(request: Request, results: Sequence[RunResult], folder: Path) -> Iterator[bytes]:
-    """Yield the bytes that the sha256 covers: of code, study, results, claims and report."""
+    """Yield everything after whose change a finished study is checked again."""
     source = Path(mixup_core.__file__).parents[1]
     versions = [platform.python_version(), installed_versions(), describe_code()]
     yield json.dumps(versions, sort_keys=True).encode()

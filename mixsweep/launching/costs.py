@@ -14,14 +14,33 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
     The estimate uses the measured epochs of the same study. For an arm without a measured epoch it
     uses the median of the other arms. Start-up time is not included.
     """
-    by_arm: dict[str, list[float]] = {}
-    for result in results:
-        by_arm.setdefault(result.run.arm, []).extend(facts.seconds for facts in result.facts)
-    typical = {arm: median(seconds) for arm, seconds in by_arm.items() if seconds}
+    typical = _seconds_per_epoch(results)
     if not typical:
         return None
     anywhere = median(typical.values())
     return tuple(p.epochs_to_train * typical.get(p.run.arm, anywhere) for p in plan.pending)
+
+
+def _seconds_per_epoch(results: Sequence[RunResult]) -> dict[str, float]:
+    """Return the median of the measured seconds of an epoch, by arm that has any."""
+    by_arm: dict[str, list[float]] = {}
+    for result in results:
+        by_arm.setdefault(result.run.arm, []).extend(facts.seconds for facts in result.facts)
+    return {arm: median(seconds) for arm, seconds in by_arm.items() if seconds}
+
+
+def seconds_of_all(results: Sequence[RunResult]) -> float | None:
+    """Estimate the seconds that training all runs of a study takes, one after another.
+
+    None before a first measured epoch. Arms without one count as the median of the others.
+    """
+    typical = _seconds_per_epoch(results)
+    if not typical:
+        return None
+    anywhere = median(typical.values())
+    return sum(
+        result.run.config.epochs * typical.get(result.run.arm, anywhere) for result in results
+    )
 
 
 def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:

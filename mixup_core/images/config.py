@@ -149,7 +149,7 @@ class TrainConfig(Checked):
     def check(self) -> None:
         require(
             self.epochs % self.eval_every == 0,
-            "eval_every must divide epochs",
+            "eval_every must divide epochs, so that the last epoch is evaluated",
             self,
             "eval_every",
             "epochs",
@@ -233,7 +233,10 @@ class TrainConfig(Checked):
                 raise RuleError(rule, {f"probes.{index}.every": probe.every})
             if probe.every is not None and self.epochs % probe.every:
                 every = {f"probes.{index}.every": probe.every, "epochs": self.epochs}
-                raise RuleError("`every` of a probe must divide epochs", every)
+                raise RuleError(
+                    "`every` of a probe must divide epochs, so that it is measured at the last one",
+                    every,
+                )
 
     def law_at(self, epoch: int) -> Law:
         """Return the law of the mixing weight that `mix` sets for a 0-based epoch.

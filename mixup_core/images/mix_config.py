@@ -59,14 +59,14 @@ class MixConfig(Checked):
         )
         require(
             epoch is not None or fraction is not None or not self.law_after.mixes,
-            "law_after needs switch_epoch or switch_fraction",
+            "law_after needs switch_epoch or switch_fraction, which say when it begins",
             self,
             "switch_epoch",
             "law_after",
         )
         require(
             self.schedule is None or not self.law.mixes,
-            "mix.law must be left out if mix.schedule is given",
+            "mix.law must be left out if mix.schedule is given, which sets the law of each epoch",
             self,
             "schedule",
             "law",

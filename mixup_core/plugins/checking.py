@@ -55,7 +55,7 @@ def _loaded_again(plugin: Plugin) -> None:
 
 
 def _result(entry: Any) -> object:
-    """Return an entry's results, to compare two loads of it: pixels, or the end of a run."""
+    """Return what a part of a plugin computes, to compare two imports: pixels, or a last record."""
     if isinstance(entry, Dataset):
         is_here = is_present(entry.name, data_root())
         return load(DataConfig(name=entry.name)).train.pixels.tolist() if is_here else None

@@ -179,7 +179,9 @@ def _mixing(operation: Operation, sizes: Sequence[int] = (1, 6, 41, 128)) -> Non
         if not (torch.equal(own, kept[0]) and torch.equal(beside, kept[1])):
             raise BrokenError("`mix` modifies the images that it is given")
         if not mixed.isfinite().all():
-            raise BrokenError(f"`mix` returned images that are not finite, of {batch} images")
+            raise BrokenError(
+                f"`mix` returned NaN or infinite pixels for a batch of {batch} images"
+            )
         if found := first_outside([weight]):
             raise BrokenError(
                 f"`mix` returned the label weight {found[1]:g} for a batch of {batch} images; "

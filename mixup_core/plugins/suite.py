@@ -187,7 +187,10 @@ def _require_keyed(trial: Trial) -> str:
         shared = [(one, other, _num_shared(one, other)) for one, other in pairs]
         is_part = trial.of is not trial.config
         if is_part and all(epochs == one.epochs for one, _, epochs in shared):
-            raise BrokenError(f"changing `{field}` does not change the last stage key")
+            raise BrokenError(
+                f"runs that differ in `{field}` have the same last stage key, so one run would "
+                "continue from the state of the other"
+            )
         for one, other, epochs in [each for each in shared if each[2]][:_MOST_TRAINED]:
             with suppress(RuleError):  # a rule about the teacher
                 if trial.trained(other)[epochs - 1] == trial.trained(one)[epochs - 1]:

@@ -86,7 +86,9 @@ class MoonsConfig(Checked):
     """Seed of points, weights, partners and lam."""
 
     def check(self) -> None:
-        require(self.points % 2 == 0, "points must be even", self, "points")
+        require(
+            self.points % 2 == 0, "points must be even: each class has half of them", self, "points"
+        )
 
     @property
     def network(self) -> ReluNetwork:

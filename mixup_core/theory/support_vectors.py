@@ -68,7 +68,9 @@ class SupportVectorsConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        require(self.points % 2 == 0, "points must be even", self, "points")
+        require(
+            self.points % 2 == 0, "points must be even: each class has half of them", self, "points"
+        )
         self.law.require_nodes(self)
 
 

@@ -40,9 +40,15 @@ class Mistake:
     """Dotted path inside the file; empty for a fault of the whole file."""
     text: str
     """Text of the message: the broken rule and the value."""
+    whole: str = ""
+    """The text with all accepted values, if `text` names only some of them."""
 
     def __str__(self) -> str:
-        parts = (str(self.place), self.path, self.text)
+        return self.spelled(self.text)
+
+    def spelled(self, text: str) -> str:
+        """Return a text after the place and the path of this fault."""
+        parts = (str(self.place), self.path, text)
         return ": ".join(printable(part) for part in parts if part)
 
 
@@ -83,16 +89,17 @@ class Document:
     """
     faults: list[Mistake]
 
-    def report(self, at: At, text: str) -> None:
+    def report(self, at: At, text: str, whole: str = "") -> None:
         """Add a fault to those of this document.
 
         The line of the fault is that of the faulty value, or else of the nearest parent that has a
-        line.
+        line. `whole` is the text with all accepted values, if `text` names only some of them.
         """
         written = at
         while written not in self.places:
             written = written[:-1]
-        self.faults.append(Mistake(place=self.places[written], path=dotted(at), text=text))
+        place = self.places[written]
+        self.faults.append(Mistake(place=place, path=dotted(at), text=text, whole=whole))
 
 
 def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> Document:

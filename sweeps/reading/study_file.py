@@ -24,8 +24,10 @@ from sweeps.study.study import Study
 class StudyError(Exception):
     """A study cannot be read; the message lists all faults, one per line."""
 
-    def __init__(self, faults: Sequence[str]) -> None:
+    def __init__(self, faults: Sequence[str], whole: Sequence[str] = ()) -> None:
         self.faults = tuple(faults)
+        self.whole = tuple(whole) or self.faults
+        """The faults with all accepted values; `faults` may name only some of them."""
         super().__init__("\n".join(self.faults))
 
 
@@ -99,7 +101,8 @@ def _study(  # noqa: PLR0913  what a study is read from
     study = StudyReader(document, folder, known, only_known=only_known).study()
     if study is None:
         faults = sorted(document.faults, key=lambda fault: fault.place.line or math.inf)
-        raise StudyError(tuple(dict.fromkeys(map(str, faults))))
+        whole = (fault.spelled(fault.whole or fault.text) for fault in faults)
+        raise StudyError(tuple(dict.fromkeys(map(str, faults))), tuple(dict.fromkeys(whole)))
     return study
 
 
@@ -125,11 +128,6 @@ def _is_file(reference: str) -> bool:
         return reference in bundled_names() or local_path(reference).is_file()
     except OSError:
         return True
-
-
-def bundled_studies() -> Mapping[str, str]:
-    """Return the description of each study shipped with mixsweep, by name in alphabetical order."""
-    return {name: load_study(name).description for name in bundled_names()}
 
 
 def bundled_names() -> list[str]:
@@ -173,8 +171,5 @@ def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
         text = f"{what}; expected a study file{told}"
     else:
         hint = did_you_mean(path.stem, [*(launch.study for launch in launched), *bundled])
-        text = (
-            f"no such file or bundled study{hint}{told}; bundled are {named(path.stem, bundled)} "
-            "(`mixsweep studies` lists all)"
-        )
+        text = f"no such file or bundled study{hint}; `mixsweep studies` lists these{told}"
     raise StudyError((str(Mistake(place=Place(source=reference), path="", text=text)),))

@@ -22,6 +22,12 @@ _MOST_NAMED = 8
 MAX_HINTS = 20
 """Number of faults after which messages suggest no similar names, because finding them is slow."""
 
+_LONGEST_LIST = 80
+"""Longest list of accepted names, in characters, that a message has without `--all`."""
+_LONGEST_FORMS = 200
+"""Longest description of accepted values that have no names."""
+ALL = "`mixsweep plan --all`"
+"""Command that lists accepted values in full."""
 PLUGIN = "--plugin"
 """Option that loads a plugin; messages about unknown names suggest it."""
 
@@ -48,10 +54,21 @@ class TreeReader:
 
         If a plugin may define the wrong word, the message also says how to load a plugin.
         """
-        plugin = (
-            f"; if a plugin defines this {noun}, add {PLUGIN} FILE" if noun in REGISTERS else ""
-        )
-        self.document.report(at, f"{text}{self._hint(word, known)}{plugin}")
+        self.document.report(at, f"{text}{self._hint(word, known)}{_spell_plugin(noun)}")
+
+    def report_spelling(self, at: At, error: SpellingError, word: str, noun: str) -> None:
+        """Add a fault for a value of the wrong type or name; long lists of values are shortened."""
+        end = _spell_plugin(error.noun or (noun if word else ""))
+        hint = self._hint(word, error.names)
+        whole = f"{error}{range_hint(at, word)}{hint}{end}"
+        longest = _LONGEST_LIST if error.names else _LONGEST_FORMS
+        if len(error.expected) <= longest:
+            self.document.report(at, whole)
+            return
+        path = f"{error.path}: " if error.path else ""
+        brief = named(word, error.names) or f"{error.expected[:longest]} ..."
+        known = f"expected {brief} ({ALL} shows how to write each)"
+        self.document.report(at, f"{path}got {shown(error.value)}{hint}; {known}{end}", whole)
 
     def _hint(self, word: str, known: Iterable[str]) -> str:
         return did_you_mean(word, known) if word and len(self.faults) < MAX_HINTS else ""
@@ -96,13 +113,11 @@ class TreeReader:
         try:
             return REFUSED if holds_refused(value) else parsed(hint, value)
         except SpellingError as error:
-            is_scalar = isinstance(error.value, bool | int | float)
-            quote = "; quote it" if is_scalar and "expected text" in str(error) else ""
-            word = error.value if isinstance(error.value, str) else ""
-            quote = quote or range_hint(at, word)
-            self.report(
-                at, f"{error}{quote}", word, error.names, error.noun or (noun if word else "")
-            )
+            if isinstance(error.value, bool | int | float) and "expected text" in str(error):
+                self.report(at, f"{error}; quote it")
+            else:
+                word = error.value if isinstance(error.value, str) else ""
+                self.report_spelling(at, error, word, noun)
         except RuleError as error:
             self.report(at, str(error))
         return REFUSED
@@ -203,8 +218,10 @@ class TreeReader:
         if path in self.paths.reserved:
             self.report(at, self.paths.reserved[path])
         elif path in self.paths.groups:
-            inside = ", ".join(known for known in self.paths.leaves if known.startswith(f"{path}."))
-            self.report(at, f"{path} is a group of values; write one of {inside}")
+            inside = [known for known in self.paths.leaves if known.startswith(f"{path}.")]
+            text = f"{path} is a group of values; write one of"
+            whole = f"{text} {', '.join(inside)}"
+            self.document.report(at, f"{text} {named(path, inside)}", whole)
         else:
             hint = self._other_name(path) or self._hint(path, self.paths.leaves)
             self.report(at, f"unknown path{hint}")
@@ -224,6 +241,10 @@ class TreeReader:
         name = path.rpartition(".")[2]
         meant = self.paths.other_names.get(name) or self._elsewhere().get(path)
         return f" (did you mean {meant}?)" if meant else ""
+
+
+def _spell_plugin(noun: str) -> str:
+    return f"; if a plugin defines this {noun}, add {PLUGIN} FILE" if noun in REGISTERS else ""
 
 
 def _has_fields_of(kind: Any, value: Any, kinds: Sequence[Any]) -> bool:

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import math
 import os
 import pickle
 import subprocess
@@ -59,11 +60,19 @@ class RunMemory:
     """Error message if a single training step ran out of memory; otherwise empty."""
 
     @classmethod
-    def of(cls, study: Study, slots: int, device: Literal["cpu", "auto"]) -> Self | None:
+    def of(
+        cls,
+        study: Study,
+        slots: int,
+        device: Literal["cpu", "auto"],
+        *,
+        rough: float = math.inf,
+    ) -> Self | None:
         """Return the memory of a study's most demanding run, or an upper bound; None if unknown.
 
         A training step is measured. On a CPU the upper bound is returned instead if all parallel
-        runs fit into memory even with it, and the address space is not limited.
+        runs fit into memory even with it, and the address space is not limited. A bound above
+        `rough` bytes is measured in any case.
         """
         if study.problem.cost.peak_bytes is None:
             return None
@@ -72,7 +81,8 @@ class RunMemory:
             configs += [study.search.config_of(v) for v in study.search.space.corners()]
         bounds = {config: study.problem.cost.most_bytes(config) for config in configs}
         most = max(bounds.values())
-        if device == "cpu" and limited_bytes() is None and most * slots <= free_for_runs(study):
+        fits = most * slots <= free_for_runs(study)
+        if device == "cpu" and limited_bytes() is None and fits and most <= rough:
             return cls(per_run=most, is_measured=False)
         of_step = {_step(config): config for config in sorted(configs, key=bounds.__getitem__)}
         chosen = list(of_step.items())[-_MOST_MEASURED:]
@@ -170,22 +180,24 @@ class RunMemory:
             return f"a run lacks memory even if it trains alone: {self.fault}"
         size = f"{self.per_run / 1e9:.1f} GB"
         if not self.is_measured:
-            return f"a run takes less than {size} of memory"
+            return f"at most {size} per run, computed from its network and batch size"
         if self.device == "cuda" and self.total:
             share = self.share(LEAST_SHARE)
             total = f"{self.total / 1e9:.1f} GB"
-            return f"a run takes {size} of the {total} of a GPU; --gpus-per-run {share:g} fits"
+            return f"{size} per run, measured, of {total} on a GPU; --gpus-per-run {share:g} fits"
         free = f"{free_for_runs(study) / 1e9:.1f} GB"
         fit = self.side_by_side(study)
-        how = "measured in a training step"
+        how, least = "measured in a training step", ""
         if self.is_least:
-            size, how = f"at least {size}", f"held by a training step after {_PATIENCE:.0f} s"
+            how, least = f"held by a training step after {_PATIENCE:.0f} s", "at least "
         if self.lacks(study):
             return (
-                f"WARNING, a run takes {size}, {how}, and only {free} are free; free memory, or "
-                "reduce batch_size, the size of the images or the network"
+                f"WARNING, a run takes {least}{size}, {how}, and only {free} are free; free "
+                "memory, or reduce batch_size, the size of the images or the network"
             )
-        return f"a run takes {size}, {how}; {free} are free, enough for {fit} at a time"
+        return (
+            f"{least or 'about '}{size} per run, {how}; {free} are free, enough for {fit} at a time"
+        )
 
     def lacks(self, study: Study) -> bool:
         """Return True if a run on the CPU was measured and takes more memory than is free."""

@@ -98,7 +98,13 @@ class StatedComparison(Checked):
         fits = self.margin is None or name in _NEEDS_MARGIN
         require(fits, f"{name} must have no margin", self, "margin", name)
         fits = self.factor is None or isinstance(sides[1], str)
-        require(fits, "factor needs an arm as the second side", self, "factor", name)
+        require(
+            fits,
+            "factor multiplies the second side: name an arm there, or leave out factor",
+            self,
+            "factor",
+            name,
+        )
         require(bool(self.terms), "the two sides must not be the same arms", self, name)
         is_whole = bool(self.together) == (self.networks is not None)
         rule = "together needs networks, and networks needs together"

@@ -126,8 +126,18 @@ class SearchStrategy(Checked):
     def check(self) -> None:
         points, is_grid = self.points, self.sampler == "grid"
         several = len(self.objectives) > 1
-        require(not (several and self.prune), "prune needs a single objective", self, "prune")
-        require(not (several and self.stop), "stop needs a single objective", self, "stop")
+        require(
+            not (several and self.prune),
+            "prune compares points by one number: it needs a single objective",
+            self,
+            "prune",
+        )
+        require(
+            not (several and self.stop),
+            "stop compares points by one number: it needs a single objective",
+            self,
+            "stop",
+        )
         require(
             not (is_grid and self.stop),
             "stop must be absent with sampler grid, which tries every point",

@@ -84,7 +84,14 @@ class Integer(Checked):
         require(fits, "-2^53 <= low and high <= 2^53", self, "low", "high")
         require(self.low < self.high, "low < high", self, "low", "high")
         fits = (self.high - self.low) % self.step == 0
-        require(fits, "step must divide high - low", self, "low", "high", "step")
+        require(
+            fits,
+            "step must divide high - low, so that high is a value",
+            self,
+            "low",
+            "high",
+            "step",
+        )
 
     def values(self) -> Sequence[int]:
         """Return all integers that a search may try, in ascending order, as a range."""

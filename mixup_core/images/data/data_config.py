@@ -197,7 +197,7 @@ class DataConfig(Checked):
         is_cut = not self.balanced or self.num_train is not None or fraction is not None
         require(
             is_cut,
-            "balanced needs num_train or train_fraction",
+            "balanced takes as many images of each class: it needs num_train or train_fraction",
             self,
             "balanced",
             "num_train",

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from mixsweep.cli.main import BAD_INPUT, commands, main
-from mixsweep.cli.moved import MOVED
+from mixsweep.cli.moved import MOVED, SECTIONS
 from mixsweep.request import RefusedError, program
 from reports.numbers import code_origin
 
@@ -194,3 +194,11 @@ def test_a_moved_command_names_its_successor_in_one_line(name: str) -> None:
     assert name not in commands.list_commands(click.Context(commands))
     verb, *_ = MOVED[name].replace(",", "").split()
     assert verb in commands.commands
+
+
+def test_help_lists_every_command_once_below_a_heading() -> None:
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(commands.commands)
+    said = CliRunner().invoke(commands, ["--help"]).stdout
+    assert all(f"{heading}:\n" in said for heading in SECTIONS)
+    assert "..." not in said.partition("Options:")[2]

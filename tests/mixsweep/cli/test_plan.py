@@ -18,9 +18,8 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from sweeps.reading.schema import study_schema
-from sweeps.reading.study_file import bundled_names, load_study
+from sweeps.reading.study_file import load_study
 from sweeps.study.search import SearchHistory
-from tests.bundled import bundled
 from tests.mixsweep.cli.trained import store_stage, train
 from tests.sweeps.small_searches import asked, read
 
@@ -182,21 +181,3 @@ def test_the_doctor_checks_the_home_given_as_an_option(tmp_path: Path, look: Loo
 
 def test_the_schema_is_printed_as_json(look: Look) -> None:
     assert told(look("schema")) == study_schema()
-
-
-def test_every_bundled_study_is_listed_with_its_first_sentence(tmp_path: Path, look: Look) -> None:
-    said = look("studies")
-    assert (said.return_value, said.stderr) == (DONE, "")
-    assert list(tmp_path.iterdir()) == []
-    descriptions = {name: bundled(name).description for name in bundled_names()}
-    lines = dict(zip(descriptions, said.stdout.splitlines(), strict=True))
-    column = len(max(descriptions, key=len)) + 2
-    for name, line in lines.items():
-        assert line[:column].rstrip() == name
-        assert line[column - 1] == " "
-        assert descriptions[name].startswith(line[column:])
-        rest = descriptions[name].removeprefix(line[column:])
-        assert rest.startswith(". ") or not rest
-        assert "`mixsweep run " not in line
-    with_authors = lines["alternating-line-ten"]
-    assert with_authors.endswith("public code of Chidambaram et al. 2022, arXiv:2110.07647")

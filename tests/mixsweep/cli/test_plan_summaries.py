@@ -18,7 +18,7 @@ def test_a_plan_shows_the_memory_of_its_images(tmp_path: Path) -> None:
     images = load_study("digits", ["base.data.image_size=16"])
     summary = plan_summary(images, SearchHistory(), store, slots=1)
     assert summary["memory_bytes"] == {"digits": (1437 + 360) * 16 * 16}
-    assert spell_plan(summary).endswith("\nmemory    0.5 MB of digits on each machine")
+    assert spell_plan(summary).endswith("\nmemory    0.5 MB of digits once per machine")
     theory = plan_summary(load_study("support-vectors-two"), SearchHistory(), store, slots=1)
     assert theory["memory_bytes"] == {}
     assert "memory" not in spell_plan(theory)

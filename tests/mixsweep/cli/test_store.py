@@ -284,7 +284,7 @@ def test_an_unreadable_study_is_reported_when_its_files_are_counted_as_others(
     assert said.stderr.startswith(
         "digits is counted in (others), because this study cannot be read: digits@"
     )
-    assert "base.data.name: expected one of" in said.stderr
+    assert "base.data.name: got text 'corners'" in said.stderr
     assert mixsweep("list", file).stderr == ""
 
 

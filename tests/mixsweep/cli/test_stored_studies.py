@@ -157,9 +157,9 @@ def test_an_unknown_study_name_is_refused_with_the_studies_of_the_store(
     store = str(launched / "store")
     settings = launches(Store(store))[-1].settings[:8]
     for name, told in {
-        "none": f"bundled study; launched in the store {store} are signs; bundled are",
-        "sign": "(did you mean signs?); launched",
-        "signs@ffff": f"signs was launched in the store {store} with the settings {settings};",
+        "none": f"lists these; launched in the store {store} are signs",
+        "sign": "(did you mean signs?); `mixsweep studies` lists these; launched",
+        "signs@ffff": f"signs was launched in the store {store} with the settings {settings}",
     }.items():
         with pytest.raises(StudyError) as caught:
             load_study(name, (), store)
@@ -173,7 +173,7 @@ def test_a_missing_or_empty_store_is_reported_for_an_unknown_study(
     reference: str, tmp_path: Path, type_in: Type
 ) -> None:
     place = tmp_path / "away" / "store"
-    with pytest.raises(StudyError, match=f"; the store {place} does not exist; bundled are"):
+    with pytest.raises(StudyError, match=f"; the store {place} does not exist"):
         mixsweep.load(reference, home=tmp_path / "away")
     place.mkdir(parents=True)
     said = type_in("status", reference, "--home", str(place.parent))

@@ -37,7 +37,11 @@ MIXED = with_values(BASE, {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 2})
         ("data.image_size", 2, "image_size >= 4"),
         ("data.train_fraction", 0.0, "0 < train_fraction <= 1"),
         ("data.train_fraction", 1.1, "0 < train_fraction <= 1"),
-        ("data.balanced", True, "balanced needs num_train or train_fraction"),
+        (
+            "data.balanced",
+            True,
+            "balanced takes as many images of each class: it needs num_train or train_fraction",
+        ),
         ("data.label_noise", 1.5, "0 <= label_noise <= 1"),
         ("data.corruptions", ("fog",), "corruptions needs the dataset cifar10 or cifar100"),
         ("data.severity", 6, "1 <= severity <= 5"),

@@ -2,7 +2,7 @@
 
     python -m tests.reports.numbers.error_rates 20000
 
-prints the table of docs/explanation/statistics.md. A rate is the fraction of simulated studies in
+prints the table of docs/explanation/error-rates.md. A rate is the fraction of simulated studies in
 which mixsweep states something wrong; the truth of each case is just where its claim becomes wrong.
 """
 

@@ -1,4 +1,4 @@
-"""Error rates: quick versions of the table in docs/explanation/statistics.md."""
+"""Error rates: quick versions of the table in docs/explanation/error-rates.md."""
 
 import math
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.reports.numbers.error_rates import Case, cases, rate
 NUMBER = 400
 DOCUMENTED = 20_000
 """Number of simulated studies per line of the document."""
-DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "statistics.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "error-rates.md"
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: f"{case.name}: {case.truth}")

@@ -129,9 +129,8 @@ def test_claims_and_baseline_can_name_an_arm_of_a_grid(tmp_path: Path) -> None:
         ("baseline: emr\n",
          "7: baseline: names no arm of the study, got 'emr' (did you mean erm?)"),
         ("baseline: 3\n", "7: baseline: expected text or null, got 3; quote it"),
-        ("readout: first\n", "7: readout: expected last, {mean_of_last: EVALUATIONS}, averaged, "
-         "best_validation or {early_stopping: PATIENCE}, "
-         "got text 'first'"),
+        ("readout: first\n", "7: readout: got text 'first'; expected last, mean_of_last, averaged, "
+         "best_validation, early_stopping (`mixsweep plan --all` shows how to write each)"),
         ("readout: {mean_of_last: 1}\n",
          "7: readout: `evaluations >= 2` must hold, got (evaluations=1)."),
         ("readout: mean_of_last\n",
@@ -218,7 +217,7 @@ def test_a_claim_can_multiply_its_second_arm_by_a_factor(tmp_path: Path) -> None
     given = read(tmp_path, ARMS + claim % ("erm", "factor: 1000")).claims
     assert given[0].that.factor == 1000
     (refusal,) = refusals(tmp_path, ARMS + claim % ("0.5", "factor: 1000"))
-    assert "factor needs an arm as the second side" in refusal
+    assert "factor multiplies the second side: name an arm there, or leave out factor" in refusal
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ BAD = {
     "seeds=[1": "seeds=[1: seeds: not valid YAML: while parsing a flow sequence, "
     "did not find expected ',' or ']' (column 1)",
     "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: seeds: expected one document, got a second",
-    "problem=image": "problem=image: problem: expected one of images, *(did you mean images?)"
+    "problem=image": "problem=image: problem: got text 'image' (did you mean images?); expected *"
     "; if a plugin defines this problem, add --plugin FILE",
 }
 

@@ -31,7 +31,7 @@ BAD = {
     "step not dividing": (
         "step: 2",
         "step: 3",
-        "14: *: step must divide high - low, got (*, step=3).",
+        "14: *: step must divide high - low, so that high is a value, got (*, step=3).",
     ),
     "step of zero": ("step: 2", "step: 0", "14: *: `step >= 1` must hold, got (step=0)."),
     "unknown path": (
@@ -178,7 +178,8 @@ BAD = {
     "rule broken between the bounds": (
         SWITCH,
         "eval_every: {int: [1, 20]}",
-        "14: *: eval_every must divide epochs, got (eval_every=3, epochs=20).",
+        "14: *: eval_every must divide epochs, so that the last epoch is evaluated, "
+        "got (eval_every=3, epochs=20).",
     ),
     "integer that no sampler can draw": (
         SWITCH,

@@ -55,9 +55,12 @@ def test_a_study_without_sensitivity_has_no_variants(tmp_path: Path) -> None:
         (f"{CLAIM}sensitivity: {{lr_shedule: [cosine]}}\n", "unknown path"),
         (
             f"{CLAIM}sensitivity: {{lr_schedule: [linear]}}\n",
-            "sensitivity.lr_schedule[0]: expected",
+            "sensitivity.lr_schedule[0]: got",
         ),
-        (f"{CLAIM}sensitivity: {{readout: [first]}}\n", "sensitivity.readout[0]: expected"),
+        (
+            f"{CLAIM}sensitivity: {{readout: [first]}}\n",
+            "sensitivity.readout[0]: got text 'first'",
+        ),
         (f"{CLAIM}sensitivity: {{epochs: [0]}}\n", "sensitivity.epochs[0]"),
         ("sensitivity: {lr_schedule: [cosine]}\n", "the study has no claims to judge"),
     ],

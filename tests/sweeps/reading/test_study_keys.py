@@ -245,7 +245,11 @@ def test_an_entry_is_a_distribution_between_bounds_or_a_choice() -> None:
             "low must be above 0 on a logarithmic scale",
             ("log_uniform",),
         ),
-        ({"int": (0, 3), "step": 2}, "step must divide high - low", ("int",)),
+        (
+            {"int": (0, 3), "step": 2},
+            "step must divide high - low, so that high is a value",
+            ("int",),
+        ),
     ],
 )
 def test_an_invalid_entry_of_a_space_is_reported_at_its_keys(
@@ -276,7 +280,8 @@ def test_one_bound_is_refused_at_its_key_in_the_file(tmp_path: Path) -> None:
         (
             "val/error",
             "[val/error, val/nll]\n  prune: {after: 2}",
-            "17: search.prune: prune needs a single objective, got *",
+            "17: search.prune: prune compares points by one number: it needs a single "
+            "objective, got *",
         ),
         (
             "val/error",

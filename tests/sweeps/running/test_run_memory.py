@@ -44,7 +44,7 @@ def test_memory_is_not_measured_if_every_slot_has_enough_memory(
     assert found is not None
     assert not found.is_measured
     assert found.placed(Placement()) == Placement()
-    assert "less than 1.5 GB" in found.says(digits)
+    assert "at most 1.5 GB" in found.says(digits)
 
 
 def test_a_training_step_is_measured_once_and_limits_the_slots(
@@ -106,7 +106,10 @@ def test_the_gpu_share_covers_the_memory_of_a_run(gigabytes: int, share: float) 
 def test_memory_of_a_gpu_does_not_limit_slots_on_cpus(digits: Study) -> None:
     on_gpu = RunMemory(per_run=GB, is_measured=True, device="cuda", total=80 * GB)
     assert on_gpu.side_by_side(digits) is None
-    assert "1.0 GB of the 80.0 GB of a GPU; --gpus-per-run 0.125 fits" in on_gpu.says(digits)
+    assert (
+        "1.0 GB per run, measured, of 80.0 GB on a GPU; --gpus-per-run 0.125 fits"
+        in on_gpu.says(digits)
+    )
 
 
 def test_a_slow_measured_step_is_stopped_and_its_memory_is_a_lower_bound(
@@ -123,7 +126,7 @@ def test_a_slow_measured_step_is_stopped_and_its_memory_is_a_lower_bound(
         assert found is not None
         assert found.is_least
         assert 10**6 < found.per_run < 10**8
-        assert "at least 0.0 GB, held by a training step after 1 s" in found.says(digits)
+        assert "at least 0.0 GB per run, held by a training step after 1 s" in found.says(digits)
 
 
 def test_a_warning_is_shown_if_a_run_takes_more_than_the_free_memory(

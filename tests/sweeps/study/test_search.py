@@ -105,12 +105,12 @@ BAD_SEARCHES: dict[str, tuple[dict[str, Any], str, str]] = {
     "seed of more bits": ({"seed": 2**31}, "0 <= seed <= 2^31-1", "seed"),
     "two objectives pruned": (
         {"objective": BOTH, "prune": Patience(after=2)},
-        "prune needs a single objective",
+        "prune compares points by one number: it needs a single objective",
         "prune",
     ),
     "two objectives stopped": (
         {"objective": BOTH, "stop": Patience(after=2)},
-        "stop needs a single objective",
+        "stop compares points by one number: it needs a single objective",
         "stop",
     ),
     "two objectives of CMA-ES": (
