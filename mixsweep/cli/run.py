@@ -44,7 +44,7 @@ from mixup_core.addresses import web_address
 @click.option(
     "--again",
     is_flag=True,
-    help="Train diverged runs again, from their last stored stage. This helps only after a change "
+    help="Train diverged runs again, from their last stored epoch. This helps only after a change "
     "of machine or versions; otherwise they diverge again.",
 )
 @click.option(

@@ -24,7 +24,7 @@ def status(
     """Show the progress of a study, whether it is running or not.
 
     Without STUDY: the studies that were launched in the home or store, with their reports. With
-    ARM, or ARM and SEED: for each run its key, its stored stages with the run that trained them,
+    ARM, or ARM and SEED: for each run its key, its stored epochs with the run that trained them,
     the epochs that the next launch would train, and its error; with SEED also every stored epoch.
     """
     if request is None:

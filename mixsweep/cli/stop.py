@@ -20,7 +20,7 @@ from sweeps.reading.study_file import load_study
 @click.option(
     "--now",
     is_flag=True,
-    help="Do not finish the running runs; they continue later from their last stored stage.",
+    help="Do not finish the running runs; they continue later after their last stored epoch.",
 )
 def stop(study: str, home: Path, store_url: str | None, now: bool) -> int:
     """Stop a study: no new run starts, the running ones finish, and the report is written.

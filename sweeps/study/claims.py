@@ -100,7 +100,7 @@ class StatedComparison(Checked):
         fits = self.factor is None or isinstance(sides[1], str)
         require(
             fits,
-            "factor multiplies the second side: name an arm there, or leave out factor",
+            "factor needs an arm as the second side, which it multiplies",
             self,
             "factor",
             name,

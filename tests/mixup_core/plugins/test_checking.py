@@ -204,7 +204,7 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
             TINY.replace("size =", "np.random.rand(); size ="),
             "numbers do not depend", "the code draws from the global generator of numpy.random",
         ),
-        (FORGETFUL, "changing a field", "changing `times` does not change the last"),
+        (FORGETFUL, "changing a field", "the same last stage key"),
         (HALF.format(images="own.mul_(0.5)", weight="0.5"), "label weights", "`mix` modifies"),
         (HALF.format(images="own", weight="1.5"), "label weights", "1.5"),
         (TRIANGULAR.replace("** self.peak", "+ self.peak"), "it can be", "they are 1 at level 0"),

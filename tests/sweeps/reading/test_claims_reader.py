@@ -217,7 +217,7 @@ def test_a_claim_can_multiply_its_second_arm_by_a_factor(tmp_path: Path) -> None
     given = read(tmp_path, ARMS + claim % ("erm", "factor: 1000")).claims
     assert given[0].that.factor == 1000
     (refusal,) = refusals(tmp_path, ARMS + claim % ("0.5", "factor: 1000"))
-    assert "factor multiplies the second side: name an arm there, or leave out factor" in refusal
+    assert "factor needs an arm as the second side, which it multiplies" in refusal
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_a_factor_must_be_positive_and_finite_and_apply_to_an_arm(
     assert error.rule == (
         "0 < factor < inf"
         if is_of_an_arm
-        else "factor multiplies the second side: name an arm there, or leave out factor"
+        else "factor needs an arm as the second side, which it multiplies"
     )
     assert error.fields == (("factor",) if is_of_an_arm else ("factor", "less"))
 
