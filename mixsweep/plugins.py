@@ -42,9 +42,7 @@ from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
 from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo
 from mixup_core.images.data.pixels import Images
-from mixup_core.images.objectives.guided import Guided
-from mixup_core.images.objectives.minimised import Minimised
-from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.objective import Guided, Minimised, Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation

@@ -57,6 +57,12 @@ def require(holds: bool, rule: str, node: Any, *fields: str, hint: str = "") -> 
         raise RuleError(rule, {name: getattr(node, name) for name in fields}, hint=hint)
 
 
+def require_one(node: Any, first: str, second: str) -> None:
+    """Raise a `RuleError` if two fields of an object that exclude each other are both given."""
+    both = None not in {getattr(node, first), getattr(node, second)}
+    require(not both, f"{first} and {second} must not both be given", node, first, second)
+
+
 def require_order(node: Any, low: str, high: str) -> None:
     """Raise a `RuleError` unless an object's field named `low` is at most the one named `high`."""
     require(getattr(node, low) <= getattr(node, high), f"{low} <= {high}", node, low, high)

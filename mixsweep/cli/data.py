@@ -10,8 +10,13 @@ from mixsweep.request import BAD_INPUT, DONE
 from mixup_core.images.data.facts import SplitName
 from mixup_core.images.data.fetching import data_root
 from mixup_core.images.data.folder_facts import Examined, FolderFacts, examine, scan_folder
-from mixup_core.images.data.folders import TEST_FOLDERS, Layout, spell_unused, unused_folders
-from mixup_core.images.data.spelling import spelled_alike
+from mixup_core.images.data.folders import (
+    TEST_FOLDERS,
+    Layout,
+    spell_unused,
+    spelled_alike,
+    unused_folders,
+)
 from mixup_core.problem import DataError, all_data_needs
 from mixup_core.rules import printable
 from sweeps.running.console import still

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, SplitName
+from mixup_core.images.data.catalog import DATASETS, DataError, DatasetInfo, SplitName
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.draws import Indices, draw_noise, draw_subset, split_off
-from mixup_core.images.data.fetching import FILES, data_root, is_present, verify
+from mixup_core.images.data.fetching import data_root, is_present, verify
 from mixup_core.images.data.folders import split_classes
 from mixup_core.images.image_data import described, facts_of
 from mixup_core.seeding import Seeds
@@ -53,13 +53,13 @@ def _labels(data: DataConfig, root: Path) -> Indices | None:
 
 @lru_cache(maxsize=8)
 def _published_labels(name: str, split: SplitName, root: Path) -> Indices:
-    if (read := PUBLISHED[name].labels) is not None:
-        if name in FILES:
+    if (read := DATASETS[name].labels) is not None:
+        if DATASETS[name].files:
             verify(name, root, split)
         return read(root, split)
-    from mixup_core.images.data.datasets import DATASETS  # loads torch
+    from mixup_core.images.data.datasets import read_split  # loads torch
 
-    labels: Indices = DATASETS[name](DataConfig(name=name), root, split).labels.numpy()
+    labels: Indices = read_split(DataConfig(name=name), root, split).labels.numpy()
     return labels
 
 

@@ -24,16 +24,9 @@ from mixup_core.rules import RuleError, require
 from mixup_core.seeding import Purpose, Seeds
 
 VariationSource = Literal[
-    "subset",
-    "label-noise",
-    "pairing",
-    "initial-weights",
-    "order",
-    "augmentation",
-    "view-scaling",
-    "mixing",
-    "rounding",
-]
+    "subset", "label-noise", "pairing", "initial-weights", "order", "augmentation",
+    "view-scaling", "mixing", "rounding",
+]  # fmt: skip
 """Name of a source of randomness that a study can vary alone."""
 
 VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
@@ -44,13 +37,7 @@ VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
     "order": ("batch order",),
     "augmentation": ("augmentation",),
     "view-scaling": ("view scaling",),
-    "mixing": (
-        "mixing",
-        "mixing choice",
-        "mixing operation",
-        "second mixing",
-        "label mixing",
-    ),
+    "mixing": ("mixing", "mixing choice", "mixing operation", "second mixing", "label mixing"),
     "rounding": ("rounding",),
 }
 """Random streams that belong to each source of randomness."""
@@ -147,38 +134,28 @@ class TrainConfig(Checked):
     """Seed of the run's random draws."""
 
     def check(self) -> None:
-        require(
-            self.epochs % self.eval_every == 0,
-            "eval_every must divide epochs, so that the last epoch is evaluated",
-            self,
-            "eval_every",
-            "epochs",
-        )
-        require(
-            self.vary == "all" or self.redraw == "nothing",
-            "vary must be `all` if redraw names a source",
-            self,
-            "redraw",
-            "vary",
-        )
-        is_plain = self.data.folds is None or (self.vary, self.redraw) == ("all", "nothing")
-        rule = "data.folds needs `vary: all` and `redraw: nothing`: the seed also chooses the fold"
-        if not is_plain:
+        is_divisor = self.epochs % self.eval_every == 0
+        rule = "eval_every must divide epochs, so that the last epoch is evaluated"
+        require(is_divisor, rule, self, "eval_every", "epochs")
+        is_one = self.vary == "all" or self.redraw == "nothing"
+        require(is_one, "vary must be `all` if redraw names a source", self, "redraw", "vary")
+        if self.data.folds is not None and (self.vary, self.redraw) != ("all", "nothing"):
+            rule = (
+                "data.folds needs `vary: all` and `redraw: nothing`: the seed also chooses the fold"
+            )
             values = {"data.folds": self.data.folds, "vary": self.vary, "redraw": self.redraw}
             raise RuleError(rule, values)
         self._check_probes()
-        mix, switch_epoch = self.mix, self.mix.switch_epoch
-        if switch_epoch is not None and switch_epoch > self.epochs:
-            raise RuleError(
-                "mix.switch_epoch <= epochs",
-                {"mix.switch_epoch": switch_epoch, "epochs": self.epochs},
-            )
+        mix, warm_up = self.mix, self.lr_schedule.warm_up
         last = 0 if mix.schedule is None else mix.schedule.last_change
-        if last >= self.epochs:
-            raise RuleError(
-                "each `until` in mix.schedule.phases must be below epochs",
-                {"mix.schedule.phases": last, "epochs": self.epochs},
-            )
+        for path, epoch, most, rule in (
+            ("mix.switch_epoch", mix.switch_epoch, self.epochs, "mix.switch_epoch <= epochs"),
+            ("mix.schedule.phases", last, self.epochs - 1,
+             "each `until` in mix.schedule.phases must be below epochs"),
+            ("lr_schedule.warm_up", warm_up, self.epochs - 1, "lr_schedule.warm_up < epochs"),
+        ):  # fmt: skip
+            if epoch is not None and epoch > most:
+                raise RuleError(rule, {path: epoch, "epochs": self.epochs})
         for path, operation in (("operation", mix.operation), ("second", mix.second)):
             deepest = 0 if operation is None else operation.deepest_layer
             if deepest > self.model.depth:
@@ -186,36 +163,25 @@ class TrainConfig(Checked):
                     f"mix.{path} must mix hidden layers of the model, which has {self.model.depth}"
                 )
                 raise RuleError(rule, {f"mix.{path}": deepest, "model.name": self.model.name})
-        warm_up = self.lr_schedule.warm_up
-        if warm_up >= self.epochs:
-            raise RuleError(
-                "lr_schedule.warm_up < epochs",
-                {"lr_schedule.warm_up": warm_up, "epochs": self.epochs},
-            )
         self._check_objective()
 
     def _check_objective(self) -> None:
         mix, objective, tag = self.mix, self.objective, self.objective.tag
         mixes = mix.law.mixes or mix.law_after.mixes or mix.schedule is not None
-        if objective.has_to_mix and not mixes:
-            raise RuleError(
-                f"the objective {tag} needs a mix.law that mixes",
-                {"objective": tag, "mix.law": "erm"},
-            )
-        if objective.must_not_mix and mixes:
-            law = "schedule" if mix.schedule is not None else str(mix.law)
-            rule = f"the objective {tag} needs `mix.law: erm`"
-            raise RuleError(rule, {"objective": tag, "mix.law": law})
-        if objective.has_to_see_test and not self.data.oracle:
-            rule = f"the objective {tag} trains on test images and needs `data.oracle: true`"
-            raise RuleError(rule, {"objective": tag, "data.oracle": False})
+        law = "schedule" if mix.schedule is not None else str(mix.law)
         is_plain = (mix.operation, mix.second, mix.label_law) == (Linear(), None, None)
-        if objective.is_linear and not is_plain:
-            raise RuleError(
-                f"the objective {tag} needs `mix.operation: linear`, without mix.second and "
-                "mix.label_law",
-                {"objective": tag, "mix.operation": mix.operation.tag},
-            )
+        for is_broken, needs, path, value in (
+            (objective.has_to_mix and not mixes, "a mix.law that mixes", "mix.law", "erm"),
+            (objective.must_not_mix and mixes, "`mix.law: erm`", "mix.law", law),
+            (objective.has_to_see_test and not self.data.oracle,
+             "test images to train on: set `data.oracle: true`", "data.oracle", False),
+            (objective.is_linear and not is_plain,
+             "`mix.operation: linear`, without mix.second and mix.label_law", "mix.operation",
+             mix.operation.tag),
+        ):  # fmt: skip
+            if is_broken:
+                rule = f"the objective {tag} needs {needs}"
+                raise RuleError(rule, {"objective": tag, path: value})
 
     def _check_probes(self) -> None:
         tags = [probe.tag for probe in self.probes]

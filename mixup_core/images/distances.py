@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from mixup_core.images.data.mapped import load_once
+from mixup_core.images.mixers import draw_lambdas
 from mixup_core.images.sufficiency import SufficiencyConfig
 from mixup_core.images.views import EvaluationImages, TrainingImages
-from mixup_core.mixing.lambdas import draw_lambdas
 from mixup_core.mixing.linear import mix
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays

@@ -1,7 +1,6 @@
 """ImageData: finds, describes and checks the images that a problem needs. Imports no torch."""
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -24,10 +23,10 @@ from mixup_core.images.data.folders import (
     TEST_FOLDERS,
     Layout,
     describe,
-    file_digests,
     folder_info,
     spell_unused,
     unused_folders,
+    used_entries,
 )
 from mixup_core.problem import DataSet, KnownData
 from mixup_core.rules import printable
@@ -230,12 +229,11 @@ def _check_layout(placed: DataConfig) -> None:
             "the folder."
         )
     if placed.skip:
-        names = [os.fsdecode(name) for name in file_digests(folder, data_root())]
-        names += [
-            f"{split}/{entry.name}"
+        names = [
+            name
             for split in ("train", "test")
             if (folder / split).is_dir()
-            for entry in os.scandir(folder / split)
+            for name, _ in used_entries(folder, split, Layout())
         ]
         others = {name for name in TEST_FOLDERS if name != "test" and (folder / name).is_dir()}
         for pattern in placed.skip:

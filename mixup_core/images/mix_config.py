@@ -10,7 +10,7 @@ from mixup_core.laws.schedules import Schedule, epoch_after
 from mixup_core.mixing.linear import Linear
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import FromDataset, Partner
-from mixup_core.rules import require
+from mixup_core.rules import require, require_one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,28 +49,12 @@ class MixConfig(Checked):
     """
 
     def check(self) -> None:
-        epoch, fraction = self.switch_epoch, self.switch_fraction
-        require(
-            epoch is None or fraction is None,
-            "switch_epoch and switch_fraction must not both be given",
-            self,
-            "switch_fraction",
-            "switch_epoch",
-        )
-        require(
-            epoch is not None or fraction is not None or not self.law_after.mixes,
-            "law_after needs switch_epoch or switch_fraction, which say when it begins",
-            self,
-            "switch_epoch",
-            "law_after",
-        )
-        require(
-            self.schedule is None or not self.law.mixes,
-            "mix.law must be left out if mix.schedule is given, which sets the law of each epoch",
-            self,
-            "schedule",
-            "law",
-        )
+        require_one(self, "switch_fraction", "switch_epoch")
+        is_reached = (self.switch_epoch, self.switch_fraction) != (None, None)
+        rule = "law_after needs switch_epoch or switch_fraction, which say when it begins"
+        require(is_reached or not self.law_after.mixes, rule, self, "switch_epoch", "law_after")
+        rule = "mix.law must be left out if mix.schedule is given, which sets the law of each epoch"
+        require(self.schedule is None or not self.law.mixes, rule, self, "schedule", "law")
         has_second = self.second is not None or self.second_law is None
         rule = "second_law needs `second`, a second operation"
         require(has_second, rule, self, "second_law", "second")

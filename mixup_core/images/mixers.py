@@ -9,12 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mixup_core.contracts import ContractError, require_mixed
+from mixup_core.contracts import ContractError, require_mixed, weights_of
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.forward import HiddenMix
 from mixup_core.images.saliency import unmeasured
-from mixup_core.mixing.lambdas import draw_lambdas
+from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
+
+
+def draw_lambdas(law: Law, count: int, rng: np.random.Generator) -> Tensor:
+    """Draw independent mixing weights from a law: (count,), float32; checked to be in [0, 1]."""
+    return torch.from_numpy(weights_of(law, count, rng).astype(np.float32))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

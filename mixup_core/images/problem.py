@@ -43,6 +43,25 @@ LAW_IN_FORCE = "The law of each epoch enters instead, with all of its fields."
 RATE_IN_FORCE = "The settings that determine the learning rates of each epoch enter instead."
 
 
+_LAW = (
+    "mix.law", "mix.law_after", "mix.switch_epoch", "mix.switch_fraction", "mix.schedule",
+    "mix.schedule.phases", "mix.schedule.phases.law", "mix.schedule.phases.until",
+    "mix.schedule.base", "mix.schedule.low", "mix.schedule.high", "mix.schedule.start",
+    "mix.schedule.end",
+)  # fmt: skip
+_MIXING = (
+    "mix.lam_scope", "mix.partner", "mix.operation", "mix.probability", "mix.second",
+    "mix.second_law", "mix.second_probability", "mix.label_law",
+)  # fmt: skip
+_RATE = (
+    "lr_schedule", "lr_schedule.warm_up", "lr_schedule.end", "lr_schedule.at", "lr_schedule.gamma",
+)  # fmt: skip
+_UNSEARCHABLE = (
+    "data.name", "data.folder", "data.image_size", "data.val_size", "data.folds", "data.test",
+    "data.oracle", "objective.oracle",
+)  # fmt: skip
+
+
 def hidden(config: TrainConfig) -> TrainConfig:
     """Return a configuration without test images, as a search trains it; validation images stay."""
     if tags(config):
@@ -179,7 +198,7 @@ IMAGES = Problem(
     title="image classification with mixup",
     config=TrainConfig,
     process="mixup_core.images.training:start",
-    network="mixup_core.images.trained:trained_network",
+    network="mixup_core.images.training:trained_network",
     metrics=METRICS,
     headline=("test/error", "val/error"),
     measuring=Measuring(
@@ -191,16 +210,7 @@ IMAGES = Problem(
     searching=Searching(
         objectives=("val/error", "val/nll", "val/calibration_error"),
         held_out=HeldOut(hidden=hidden, revealed=revealed),
-        unsearchable=(
-            "data.name",
-            "data.folder",
-            "data.image_size",
-            "data.val_size",
-            "data.folds",
-            "data.test",
-            "data.oracle",
-            "objective.oracle",
-        ),
+        unsearchable=_UNSEARCHABLE,
     ),
     reading=Reading(
         feasibility=infeasible,
@@ -250,38 +260,10 @@ IMAGES = Problem(
             "objective.teacher": "objective.teacher_key",
         },
         by_epoch={
-            "mix.law": LAW_IN_FORCE,
-            "mix.law_after": LAW_IN_FORCE,
-            "mix.switch_epoch": LAW_IN_FORCE,
-            "mix.switch_fraction": LAW_IN_FORCE,
-            "mix.schedule": LAW_IN_FORCE,
-            "mix.schedule.phases": LAW_IN_FORCE,
-            "mix.schedule.phases.law": LAW_IN_FORCE,
-            "mix.schedule.phases.until": LAW_IN_FORCE,
-            "mix.schedule.base": LAW_IN_FORCE,
-            "mix.schedule.low": LAW_IN_FORCE,
-            "mix.schedule.high": LAW_IN_FORCE,
-            "mix.schedule.start": LAW_IN_FORCE,
-            "mix.schedule.end": LAW_IN_FORCE,
-            "mix.lam_scope": "The field enters with the law of each epoch that mixes.",
-            **dict.fromkeys(
-                (
-                    "mix.partner",
-                    "mix.operation",
-                    "mix.probability",
-                    "mix.second",
-                    "mix.second_law",
-                    "mix.second_probability",
-                    "mix.label_law",
-                ),
-                "The field enters with the law of each epoch that mixes.",
-            ),
+            **dict.fromkeys(_LAW, LAW_IN_FORCE),
+            **dict.fromkeys(_MIXING, "The field enters with the law of each epoch that mixes."),
             "objective": "The objective of each epoch enters with all of its fields, unless plain.",
-            "lr_schedule": RATE_IN_FORCE,
-            "lr_schedule.warm_up": RATE_IN_FORCE,
-            "lr_schedule.end": RATE_IN_FORCE,
-            "lr_schedule.at": RATE_IN_FORCE,
-            "lr_schedule.gamma": RATE_IN_FORCE,
+            **dict.fromkeys(_RATE, RATE_IN_FORCE),
         },
         of_epoch=lambda config, epoch: config.in_epoch(epoch).key,
     ),

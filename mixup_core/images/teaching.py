@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.objectives.objective import Guided
 from mixup_core.rules import RuleError
 
 

@@ -1,5 +1,7 @@
 """fit: trains one run epoch by epoch, from the start or from a stored state."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import io
 import math
 from collections import defaultdict
@@ -21,12 +23,12 @@ from mixup_core.images.choices.model import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
+from mixup_core.images.data.folders import describe
 from mixup_core.images.data.mapped import load_once
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
 from mixup_core.images.losses.loss import Loss
-from mixup_core.images.moved_weight import move_one_weight
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.precision import arithmetic, kernels, repeatable
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
@@ -38,6 +40,7 @@ from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Law
 from mixup_core.problem import DivergedError, StateError, Teacher
 from mixup_core.records import EpochRecord
+from mixup_core.seeding import stream
 
 # The first optimizer of a process imports much of torch. Make one now, before a run waits for it.
 torch.optim.SGD([torch.empty(0)], lr=0.0)
@@ -401,3 +404,34 @@ def _means(
         name: float((value.double() * weights).sum() / weights.sum())
         for name, value in values.items()
     }
+
+
+@torch.no_grad()
+def move_one_weight(network: nn.Module, seed: int) -> None:
+    """Move one weight to the next larger float32 number.
+
+    A processor that sums convolutions in another order makes changes as small as this one. The
+    effect on the metrics therefore shows how much a result depends on the machine.
+    """
+    weights = [
+        module.weight.view(-1)
+        for module in network.modules()
+        if isinstance(module, nn.Conv2d | nn.Linear)
+    ]
+    index = int(stream(seed, "rounding").integers(sum(len(weight) for weight in weights)))
+    for weight in weights:
+        if index < len(weight):
+            above = torch.tensor(torch.inf, device=weight.device)
+            weight[index] = torch.nextafter(weight[index], above)
+            return
+        index -= len(weight)
+
+
+def trained_network(config: TrainConfig, state: bytes) -> tuple[nn.Module, Tensor]:
+    """Return the network of a finished run in evaluation mode, on the CPU, and an example input."""
+    info, data = describe(config.data), config.data
+    trained = TrainingState.initial(config, info, torch.device("cpu"))
+    trained.load_bytes(state, [])
+    channels = info.channels * data.num_stacked
+    size = info.image_size // data.pool
+    return trained.network.eval(), torch.zeros(2, channels, size, size)

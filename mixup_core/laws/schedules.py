@@ -15,8 +15,15 @@ from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Range
 from mixup_core.laws.beta import MAX_ALPHA, MIN_ALPHA, Alpha, Beta
 from mixup_core.laws.law import Law
-from mixup_core.rounding import rounded
 from mixup_core.rules import RuleError, require
+
+
+def rounded(value: float) -> float:
+    """Round a computed number to 12 significant digits before it enters a key.
+
+    With more digits, keys would depend on the last bits of the mathematical library.
+    """
+    return float(f"{value:.12g}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

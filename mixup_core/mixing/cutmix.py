@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mixup_core.arrays import NDArray, Tensor, np
-from mixup_core.mixing.boxes import boxes, draw_centres, outside, sides
-from mixup_core.mixing.masks import masked
+from mixup_core.mixing.masks import boxes, draw_centres, masked, outside, sides
 from mixup_core.mixing.operation import Operation
 
 

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 from mixup_core.arrays import NDArray, Tensor, np, torch
 from mixup_core.config.limits import Count
-from mixup_core.mixing.cells import draw_kept
-from mixup_core.mixing.masks import masked
+from mixup_core.mixing.masks import draw_kept, masked
 from mixup_core.mixing.operation import Operation
 
 

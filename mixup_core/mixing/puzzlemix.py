@@ -2,17 +2,17 @@
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from mixup_core.arrays import NDArray, Tensor, np, torch
+from mixup_core.arrays import NDArray, Tensor, np, scipy, torch
 from mixup_core.config.limits import Count, NonNegative, Range
 from mixup_core.mixing.least_cost_labels import least_cost_labels
 from mixup_core.mixing.operation import Operation
-from mixup_core.mixing.patches import arranged, patch_means
 from mixup_core.mixing.pixel_saliency import fine_grained
-from mixup_core.mixing.transport import least_cost_transport
 
 GRIDS = (2, 4, 8, 16)
 """Possible numbers of blocks along a side of the image. `PuzzleMix.draw` draws one of those that
@@ -86,20 +86,18 @@ class PuzzleMix(Operation):
         )
 
     def draw(
-        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
-    ) -> "NDArray[Any]":
+        self, lam: NDArray[np.float64], size: tuple[int, int], rng: np.random.Generator
+    ) -> NDArray[Any]:
         known = _grids(size)
         return np.asarray(known)[rng.integers(len(known), size=(len(lam), 1))]
 
-    def mix(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+    def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         saliency = torch.stack([fine_grained(own), fine_grained(beside)])
         return self.mix_salient(own, beside, lam, drawn, saliency.clamp(min=0))
 
     def mix_salient(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor", saliency: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+        self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor, saliency: Tensor
+    ) -> tuple[Tensor, Tensor]:
         counts = drawn[:, 0].expand(len(own)).tolist()
         mixed, weight = torch.empty_like(own), torch.empty_like(lam)
         for count in sorted(set(counts)):
@@ -114,8 +112,8 @@ class PuzzleMix(Operation):
         return mixed, weight
 
     def _solved(
-        self, pair: "Tensor", saliency: "Tensor", lam: "Tensor", count: int
-    ) -> "tuple[Tensor, Tensor]":
+        self, pair: Tensor, saliency: Tensor, lam: Tensor, count: int
+    ) -> tuple[Tensor, Tensor]:
         """Return the masks, (batch, count, count), and both images with their blocks moved."""
         blocks = [side // count for side in pair.shape[3:]]
         is_finer = all(side % self.transport_size == 0 for side in blocks)
@@ -135,9 +133,7 @@ class PuzzleMix(Operation):
             pair = arranged(pair.flatten(0, 1), sources, grid).view_as(pair)
         return torch.from_numpy(mask).to(pair), pair
 
-    def _costs(
-        self, pair: "Tensor", shares: "Tensor", count: int
-    ) -> "tuple[Tensor, Tensor, Tensor]":
+    def _costs(self, pair: Tensor, shares: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return the costs of showing either image in each block, and of mask differences."""
         beta = self.mask_smoothness / count / 16
         costs = shares.flip(0).clone()
@@ -155,11 +151,11 @@ class PuzzleMix(Operation):
 
     def mask(
         self,
-        lam: "NDArray[np.float64]",
-        costs: "NDArray[np.float64]",
-        below: "NDArray[np.float64]",
-        beside: "NDArray[np.float64]",
-    ) -> "NDArray[np.float64]":
+        lam: NDArray[np.float64],
+        costs: NDArray[np.float64],
+        below: NDArray[np.float64],
+        beside: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
         """Return the mask of lowest cost, (count, count): 1 shows the image itself, 0 its partner.
 
         The image is divided into count x count blocks. The cost of a mask also contains its
@@ -179,7 +175,7 @@ def _grids(size: tuple[int, int]) -> list[int]:
     return [count for count in GRIDS if all(side % count == 0 for side in size)]
 
 
-def _on_host(*parts: "Tensor") -> "list[NDArray[np.float64]]":
+def _on_host(*parts: Tensor) -> list[NDArray[np.float64]]:
     """Copy tensors of equal first length to the CPU in one transfer; return them as arrays."""
     flat = [part.flatten(1) if part.dim() > 1 else part[:, None] for part in parts]
     whole = torch.cat(flat, dim=1).double().cpu().numpy()
@@ -188,14 +184,14 @@ def _on_host(*parts: "Tensor") -> "list[NDArray[np.float64]]":
     return [found.reshape(part.shape) for found, part in zip(split, parts, strict=True)]
 
 
-def _shares(saliency: "Tensor", grid: tuple[int, int]) -> "Tensor":
+def _shares(saliency: Tensor, grid: tuple[int, int]) -> Tensor:
     """Return each block's share of its image's total saliency, (..., rows, columns)."""
     means = patch_means(saliency, grid)
     total = means.sum(dim=(-2, -1), keepdim=True)
     return (means / total).where(total > 0, 1 / (grid[0] * grid[1]))
 
 
-def _jumps(pair: "Tensor", count: int, neighbourhood: int, axis: int) -> "Tensor":
+def _jumps(pair: Tensor, count: int, neighbourhood: int, axis: int) -> Tensor:
     """Return the mean absolute pixel difference across each border of blocks, along an axis."""
     sides = [math.gcd(side // count, neighbourhood) for side in pair.shape[3:]]
     cells = pair.shape[3] // sides[0], pair.shape[4] // sides[1]
@@ -205,3 +201,40 @@ def _jumps(pair: "Tensor", count: int, neighbourhood: int, axis: int) -> "Tensor
     jumps = (before[:, None] - behind[None]).abs().mean(dim=3)
     along = jumps.reshape(*jumps.shape[:4], count, -1).mean(dim=5)
     return along if axis == 0 else torch.movedim(along, 3, 4)
+
+
+def patch_means(values: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Return the mean value of each patch of a regular grid, (..., rows, columns)."""
+    rows, columns = grid
+    split = values.reshape(*values.shape[:-2], rows, values.shape[-2] // rows, columns, -1)
+    return split.mean(dim=(-3, -1))
+
+
+def arranged(images: Tensor, sources: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Return images with their patches rearranged; same shape."""
+    rows, columns = grid
+    count, channels = images.shape[:2]
+    split = images.reshape(count, channels, rows, images.shape[2] // rows, columns, -1)
+    patches = split.permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+    index = sources.view(*sources.shape, 1, 1, 1).expand(-1, -1, *patches.shape[2:])
+    moved = patches.gather(1, index).view(count, rows, columns, *patches.shape[2:])
+    return moved.permute(0, 3, 1, 4, 2, 5).reshape(images.shape)
+
+
+def least_cost_transport(
+    shares: NDArray[np.float64], shown: NDArray[np.float64], cost: float
+) -> NDArray[np.int64]:
+    """Return the index of the patch to show at each position, (positions,), row by row.
+
+    The result is a permutation of the patches with minimal total cost. Each move costs `cost` times
+    its squared distance, in units of the longer side of the grid. The saliency of each patch that
+    ends at a visible position is subtracted.
+    """
+    rows, columns = shares.shape
+    place = np.stack(np.divmod(np.arange(rows * columns), columns), axis=1)
+    square = ((place[:, None] - place) ** 2).sum(axis=2) / max(rows - 1, columns - 1, 1) ** 2
+    gains = shares.reshape(-1, 1) * (shown.reshape(1, -1) > 0)
+    patches, places = scipy.optimize.linear_sum_assignment(cost * square - gains)
+    sources: NDArray[np.int64] = np.empty(rows * columns, dtype=np.int64)
+    sources[places] = patches
+    return sources

@@ -5,8 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from mixup_core.arrays import NDArray, Tensor, np, torch
 from mixup_core.config.limits import Range
-from mixup_core.mixing.boxes import boxes, draw_centres, outside, sides
-from mixup_core.mixing.masks import masked
+from mixup_core.mixing.masks import boxes, draw_centres, masked, outside, sides
 from mixup_core.mixing.operation import Operation
 from mixup_core.rules import require_order
 

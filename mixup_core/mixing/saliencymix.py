@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mixup_core.arrays import NDArray, Tensor, np, torch
-from mixup_core.mixing.boxes import outside, sides
-from mixup_core.mixing.masks import masked
+from mixup_core.mixing.masks import masked, outside, sides
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.pixel_saliency import fine_grained
 

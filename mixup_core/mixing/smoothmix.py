@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 from mixup_core.arrays import NDArray, Tensor, np, torch
 from mixup_core.config.limits import Positive
-from mixup_core.mixing.boxes import draw_centres
-from mixup_core.mixing.masks import masked
+from mixup_core.mixing.masks import draw_centres, masked
 from mixup_core.mixing.operation import Operation
 from mixup_core.rules import require_order
 

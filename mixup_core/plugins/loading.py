@@ -26,7 +26,7 @@ from mixup_core.config.catalogue import (
     catalogue_of,
     kind_name,
 )
-from mixup_core.images.data.catalog import PUBLISHED
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.metrics import require_own_metrics
 from mixup_core.plugins.failures import failure_of_plugin, what_happened
@@ -243,7 +243,7 @@ def _entries(values: Iterable[Any], module: str) -> Iterator[tuple[Register[Any]
     """Yield (registry, entry) for each public class, dataset and problem that a module defines."""
     for value in values:
         if isinstance(value, Dataset):
-            yield PUBLISHED, value
+            yield DATASETS, value
         elif isinstance(value, Problem):
             yield PROBLEMS, value
         elif isinstance(value, type) and value.__module__ == module:

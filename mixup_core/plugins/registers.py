@@ -7,7 +7,7 @@ from mixup_core.config.catalogue import Register
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
-from mixup_core.images.data.catalog import PUBLISHED
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Law
@@ -24,7 +24,7 @@ REGISTERS: Mapping[str, Register[Any]] = {
         Operation.catalogue,
         Augmentation.catalogue,
         Probe.catalogue,
-        PUBLISHED,
+        DATASETS,
         PROBLEMS,
     )
 }

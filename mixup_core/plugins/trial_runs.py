@@ -16,7 +16,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.pixels import Images
-from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.training import Training, TrainingState
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord

@@ -38,6 +38,9 @@ from mixup_core.store.state_store import StateStore, name_of_state
 _TRIES = 10
 """Number of attempts to store a stage if other processes keep damaging or removing its file."""
 
+_FOLDERS = (
+    "stages", "states", "failures", "predictions", "studies", "leases", "stops", "uses",
+)  # fmt: skip
 _logger = logging.getLogger(__name__)
 
 
@@ -249,16 +252,7 @@ class Store:
                     faults.append(f"{name}: missing or damaged")
         faults += self.failures.verify()
         faults += self.predictions.verify()
-        for top in (
-            "stages",
-            "states",
-            "failures",
-            "predictions",
-            "studies",
-            "leases",
-            "stops",
-            "uses",
-        ):
+        for top in _FOLDERS:
             for name in list(self.files.names(top)):
                 unnamed = top == "states" and name not in named
                 left_behind = unnamed or is_temporary(name)

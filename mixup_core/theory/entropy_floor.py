@@ -1,8 +1,9 @@
 """ENTROPY_FLOOR: the lowest possible mixup loss of any network, exact and estimated by sampling."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -12,19 +13,10 @@ from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Range
 from mixup_core.contracts import weights_of
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import (
-    Comparing,
-    Cost,
-    Measuring,
-    Metric,
-    OneRecord,
-    Presentation,
-    Problem,
-    Searching,
-    Seed,
-)
+from mixup_core.problem import Metric, OneRecord, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
+from mixup_core.theory.synthetic import synthetic_problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,9 +69,7 @@ def sampled_entropies(config: EntropyFloorConfig) -> Floats:
     return np.where(labels[0] != labels[1], entr(lam) + entr(1 - lam), 0.0)
 
 
-def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    del data_root, device
-
+def start(config: EntropyFloorConfig) -> ArrayProcess:
     def record(epoch: int) -> Mapping[str, float]:
         del epoch
         floor, sampled = entropy_floor(config.law, config.classes), sampled_entropies(config)
@@ -97,11 +87,9 @@ def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> Ar
     return ArrayProcess.of_records(config.epochs, record)
 
 
-ENTROPY_FLOOR = Problem(
-    name="entropy-floor",
+ENTROPY_FLOOR = synthetic_problem(
+    EntropyFloorConfig,
     title="the entropy lower bound of the mixup loss (Liu et al. 2023, lemma 1)",
-    config=EntropyFloorConfig,
-    process="mixup_core.theory.entropy_floor:start",
     metrics={
         "floor/estimate": Metric(label="estimated lower bound of the mixup loss", unit="nats"),
         "floor/exact": Metric(label="exact lower bound of the mixup loss", unit="nats", least=0.0),
@@ -116,22 +104,17 @@ ENTROPY_FLOOR = Problem(
         ),
     },
     headline=("floor/estimate",),
-    measuring=Measuring(
-        lacks=lambda config, metric, _: (
-            "set target" if metric == "floor/distance" and config.target is None else None
-        )
+    lacks=lambda config, metric, _: (
+        "set target" if metric == "floor/distance" and config.target is None else None
     ),
-    searching=Searching(
-        objectives=("floor/distance", "floor/estimate"),
-        unsearchable=("classes", "target"),
+    objectives=("floor/distance", "floor/estimate"),
+    unsearchable=("classes", "target"),
+    population=lambda config: config.classes,
+    beside=("*/exact", "*/gap"),
+    setting=lambda config, _: (
+        f"{config.classes} equally frequent classes, {config.draws} drawn pairs"
     ),
-    comparing=Comparing(population=lambda config: config.classes),
-    presentation=Presentation(
-        beside=("*/exact", "*/gap"),
-        setting=lambda config, _: (
-            f"{config.classes} equally frequent classes, {config.draws} drawn pairs"
-        ),
-    ),
-    cost=Cost(work=lambda config: int(config.draws), work_unit="draws"),
+    work=lambda config: int(config.draws),
+    work_unit="draws",
 )
 """Problem of the lowest possible mixup loss: a Monte Carlo estimate beside the exact value."""

@@ -1,5 +1,7 @@
 """Linear correlations: losses and gradients of a linear model on two features per class."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import math
 from typing import Any
 

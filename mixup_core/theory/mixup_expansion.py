@@ -19,10 +19,11 @@ Source: Zhang et al. 2021, arXiv:2010.04819, lemma 3.1 and the section on genera
 project chose the sizes of the data. It takes as B^2 the mean squared score of the trained model.
 """
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -31,20 +32,11 @@ from mixup_core.arrays import Floats
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, NonNegative, Positive, Range
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import (
-    Axis,
-    Comparing,
-    Keying,
-    Measuring,
-    Metric,
-    Presentation,
-    Problem,
-    Searching,
-    Seed,
-)
+from mixup_core.problem import Axis, Metric, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes, slopes
+from mixup_core.theory.synthetic import synthetic_problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,8 +118,7 @@ def draw_points(
     return inputs, labels
 
 
-def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    del data_root, device
+def start(config: MixupExpansionConfig) -> ArrayProcess:
     lams = config.law.nodes_of_pairs(config.nodes)
     fresh, fresh_labels = draw_points(
         config, config.test_points, stream(config.seed, "test points")
@@ -165,11 +156,9 @@ def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> 
     return ArrayProcess.of_records(config.epochs, record)
 
 
-MIXUP_EXPANSION = Problem(
-    name="mixup-expansion",
+MIXUP_EXPANSION = synthetic_problem(
+    MixupExpansionConfig,
     title="mixup as a regulariser of a logistic model (Zhang et al. 2021)",
-    config=MixupExpansionConfig,
-    process="mixup_core.theory.mixup_expansion:start",
     metrics={
         "loss/test": Metric(label="test NLL", unit="nats", least=0.0),
         "loss/plain": Metric(label="training NLL", unit="nats", least=0.0),
@@ -194,24 +183,16 @@ MIXUP_EXPANSION = Problem(
         "points": Metric(label="training points", least=0.0),
     },
     headline=("loss/test",),
-    measuring=Measuring(
-        lacks=lambda config, metric, _: (
-            "set a law that mixes"
-            if metric.startswith("expansion/") and not config.law.mixes
-            else None
-        )
+    lacks=lambda config, metric, _: (
+        "set a law that mixes" if metric.startswith("expansion/") and not config.law.mixes else None
     ),
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
-    keying=Keying(corrected=corrections_of),
-    searching=Searching(
-        objectives=("loss/test",),
-        unsearchable=("rank", "separation", "first_points", "test_points"),
-    ),
-    comparing=Comparing(population=lambda config: config.separation),
-    presentation=Presentation(
-        beside=("gap/*", "expansion/share_left"),
-        curves=(("gap/measured",), ("gap/bound",), ("expansion/share_left",)),
-        setting=lambda config, _: f"two Gaussians of rank {config.rank}, a linear model",
-    ),
+    corrected=corrections_of,
+    objectives=("loss/test",),
+    unsearchable=("rank", "separation", "first_points", "test_points"),
+    population=lambda config: config.separation,
+    beside=("gap/*", "expansion/share_left"),
+    curves=(("gap/measured",), ("gap/bound",), ("expansion/share_left",)),
+    setting=lambda config, _: f"two Gaussians of rank {config.rank}, a linear model",
 )
 """Problem of mixup as a regulariser: expansion of the mixed loss, and a generalisation bound."""

@@ -10,10 +10,11 @@ the label weight of its own class is the largest. A run can compute which class 
 weight at each point, and compare it with the network's prediction.
 """
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -23,24 +24,24 @@ from mixup_core.arrays import Floats
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, NonNegative, Positive, Range
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import (
-    Axis,
-    Comparing,
-    Cost,
-    Measuring,
-    Metric,
-    Presentation,
-    Problem,
-    Searching,
-    Seed,
-    Series,
-)
+from mixup_core.problem import Axis, Metric, Seed, Series
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.local_optimum import local_weights
 from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
-from mixup_core.theory.segments import distances_to_segments
+from mixup_core.theory.synthetic import synthetic_problem
+
+
+def distances_to_segments(points: Floats, starts: Floats, ends: Floats) -> Floats:
+    """Return the distance from each point to the nearest line segment: (points,)."""
+    along = ends - starts
+    lengths = np.maximum((along**2).sum(axis=1), np.finfo(float).tiny)
+    from_start = points[:, None] - starts
+    shares = np.clip((from_start * along).sum(axis=2) / lengths, 0, 1)
+    nearest: Floats = np.linalg.norm(from_start - shares[..., None] * along, axis=2).min(axis=1)
+    return nearest
+
 
 EXTENT = 2.0
 """Half the side of the square [-EXTENT, EXTENT]^2 in which the decision boundary is computed."""
@@ -226,8 +227,7 @@ class Optimum:
         }
 
 
-def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    del data_root, device
+def start(config: MoonsConfig) -> ArrayProcess:
     inputs, labels = draw_moons(config)
     steps = MixedSteps(
         network=config.network,
@@ -278,11 +278,9 @@ def _measured(
     }
 
 
-MOONS = Problem(
-    name="moons",
+MOONS = synthetic_problem(
+    MoonsConfig,
     title="two moons moved apart (Chidambaram et al. 2022, theorem 3.2)",
-    config=MoonsConfig,
-    process="mixup_core.theory.moons:start",
     metrics={
         "margin/least": Metric(label="least margin", is_lower_better=False),
         "margin/mean": Metric(label="mean margin", is_lower_better=False),
@@ -311,33 +309,28 @@ MOONS = Problem(
     },
     headline=("margin/least",),
     axis=Axis(label="training steps", unit="record", metric="step"),
-    measuring=Measuring(
-        lacks=lambda config, metric, _: (
-            "set compared" if metric.startswith("optimum/") and config.compared is None else None
-        ),
-        sample_size=lambda config, metric: (
-            config.points if metric in {"train/error", "optimum/own"} else None
+    lacks=lambda config, metric, _: (
+        "set compared" if metric.startswith("optimum/") and config.compared is None else None
+    ),
+    sample_size=lambda config, metric: (
+        config.points if metric in {"train/error", "optimum/own"} else None
+    ),
+    objectives=("margin/lost", "boundary/spread", "train/error"),
+    unsearchable=("points", "noise", "separation"),
+    population=lambda config: (config.points, config.noise, config.separation),
+    beside=("margin/mean", "boundary/spread", "train/error"),
+    curves=(("margin/mean",), ("boundary/spread",)),
+    series=(
+        Series(
+            head="boundary/at",
+            metric=Metric(label="decision boundary, x_1"),
+            along="x_2, along the line between the classes",
         ),
     ),
-    searching=Searching(
-        objectives=("margin/lost", "boundary/spread", "train/error"),
-        unsearchable=("points", "noise", "separation"),
+    setting=lambda config, _: (
+        f"two moons, {config.points} points, {config.separation:g} from the line between"
     ),
-    comparing=Comparing(population=lambda config: (config.points, config.noise, config.separation)),
-    presentation=Presentation(
-        beside=("margin/mean", "boundary/spread", "train/error"),
-        curves=(("margin/mean",), ("boundary/spread",)),
-        series=(
-            Series(
-                head="boundary/at",
-                metric=Metric(label="decision boundary, x_1"),
-                along="x_2, along the line between the classes",
-            ),
-        ),
-        setting=lambda config, _: (
-            f"two moons, {config.points} points, {config.separation:g} from the line between"
-        ),
-    ),
-    cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
+    work=lambda config: int(config.steps_per_epoch),
+    work_unit="steps",
 )
 """Problem of two moons: margins to the decision boundary, beside the largest possible margin."""

@@ -23,9 +23,10 @@ mixed points on which the network's loss is above, or below, that of a teacher. 
 data valuation for mixup, which use images only.
 """
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, assert_never
 
 import numpy as np
@@ -35,23 +36,14 @@ from mixup_core.arrays import Floats
 from mixup_core.config.written_forms import spelled
 from mixup_core.contracts import weights_of
 from mixup_core.laws import Law
-from mixup_core.mixing.cells import draw_kept
-from mixup_core.problem import (
-    Axis,
-    Comparing,
-    Cost,
-    Keying,
-    Measuring,
-    Metric,
-    Presentation,
-    Problem,
-    Searching,
-)
+from mixup_core.mixing.masks import draw_kept
+from mixup_core.problem import Axis, Metric
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask
 from mixup_core.theory.point_mixing import FeatureTeacher, Mixing
 from mixup_core.theory.rare_features_config import NUM_FEATURES, RareFeaturesConfig
+from mixup_core.theory.synthetic import synthetic_problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,8 +151,7 @@ def score_gradient(
     return loss, gradient
 
 
-def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    del data_root, device
+def start(config: RareFeaturesConfig) -> ArrayProcess:
     data = draw_patches(
         config, stream(config.seed, "training points"), config.points, config.rarity
     )
@@ -245,11 +236,10 @@ def method(config: RareFeaturesConfig) -> str | None:
     return config.law.method if is_plain or not config.law.mixes else None
 
 
-RARE_FEATURES = Problem(
-    name="rare-features",
+RARE_FEATURES = synthetic_problem(
+    RareFeaturesConfig,
+    trained_in=__name__,
     title="common and rare features in patches (Zou et al. 2023)",
-    config=RareFeaturesConfig,
-    process="mixup_core.theory.rare_features:start",
     metrics={
         "feature/rare": Metric(
             label="squared weight on the rare feature, minimum of both classes",
@@ -267,54 +257,45 @@ RARE_FEATURES = Problem(
     },
     headline=("feature/rare",),
     axis=Axis(label="gradient steps", unit="record", metric="step"),
-    measuring=Measuring(
-        sample_size=lambda config, metric: config.points if metric == "train/error" else None,
-    ),
-    searching=Searching(
-        objectives=("test/rare_error", "test/common_error"),
-        unsearchable=("points", "dimension", "patches", "rarity", "noise_sd", "noise_features"),
-    ),
-    keying=Keying(
-        by_epoch=dict.fromkeys(
-            (
-                "law",
-                "law_after",
-                "switch_epoch",
-                "schedule",
-                "schedule.base",
-                "schedule.low",
-                "schedule.high",
-            ),
-            "The law of each record enters instead, with all of its fields.",
-        )
-        | {"operation": "The operation enters with the law of each record that mixes."}
-        | dict.fromkeys(
-            ("keep", "warm_up", "teacher_scale"),
-            "The rule and the scale of the teacher enter with each record that uses a teacher.",
+    sample_size=lambda config, metric: config.points if metric == "train/error" else None,
+    objectives=("test/rare_error", "test/common_error"),
+    unsearchable=("points", "dimension", "patches", "rarity", "noise_sd", "noise_features"),
+    by_epoch=dict.fromkeys(
+        (
+            "law",
+            "law_after",
+            "switch_epoch",
+            "schedule",
+            "schedule.base",
+            "schedule.low",
+            "schedule.high",
         ),
-        of_epoch=of_epoch,
+        "The law of each record enters instead, with all of its fields.",
+    )
+    | {"operation": "The operation enters with the law of each record that mixes."}
+    | dict.fromkeys(
+        ("keep", "warm_up", "teacher_scale"),
+        "The rule and the scale of the teacher enter with each record that uses a teacher.",
     ),
-    comparing=Comparing(
-        population=lambda config: (
-            config.points,
-            config.dimension,
-            config.patches,
-            config.rarity,
-            config.noise_sd,
-            config.noise_features,
-            config.noise_scale,
-        ),
+    of_epoch=of_epoch,
+    population=lambda config: (
+        config.points,
+        config.dimension,
+        config.patches,
+        config.rarity,
+        config.noise_sd,
+        config.noise_features,
+        config.noise_scale,
     ),
-    presentation=Presentation(
-        beside=("feature/common", "test/rare_error", "test/common_error"),
-        curves=(("feature/common",), ("test/rare_error",)),
-        setting=lambda config, _: (
-            f"{config.points} points of {config.patches} patches, "
-            f"{100 * config.rarity:g} % with a rare feature"
-        ),
-        method=method,
+    beside=("feature/common", "test/rare_error", "test/common_error"),
+    curves=(("feature/common",), ("test/rare_error",)),
+    setting=lambda config, _: (
+        f"{config.points} points of {config.patches} patches, "
+        f"{100 * config.rarity:g} % with a rare feature"
     ),
-    cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
+    method=method,
+    work=lambda config: int(config.steps_per_epoch),
+    work_unit="steps",
 )
 """Problem of common and rare features in patches.
 

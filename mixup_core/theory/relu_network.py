@@ -4,6 +4,8 @@ With hundreds of units and at most hundreds of points, most time is spent on the
 operation, not on arithmetic: a step on flat arrays is several times faster than autograd.
 """
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -13,10 +13,11 @@ makes them more susceptible to spurious correlations of low variance. The two co
 sizes and the decay are choices of this project.
 """
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -25,19 +26,11 @@ from mixup_core.arrays import Floats
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Positive, Range
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import (
-    Axis,
-    Comparing,
-    Keying,
-    Metric,
-    Presentation,
-    Problem,
-    Searching,
-    Seed,
-)
+from mixup_core.problem import Axis, Metric, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes
+from mixup_core.theory.synthetic import synthetic_problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,8 +104,7 @@ def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
     return spurious / (spurious + core)
 
 
-def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    del data_root, device
+def start(config: SpuriousFeatureConfig) -> ArrayProcess:
     rng = stream(config.seed, "training points")
     labels = np.where(rng.random(config.points) < 0.5, 1.0, -1.0)
     labels[:2] = 1.0, -1.0  # so that neither class is empty
@@ -140,11 +132,9 @@ def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) ->
     return ArrayProcess.of_records(config.epochs, record)
 
 
-SPURIOUS_FEATURE = Problem(
-    name="spurious-feature",
+SPURIOUS_FEATURE = synthetic_problem(
+    SpuriousFeatureConfig,
     title="a spurious feature of low variance (Chidambaram & Ge 2024)",
-    config=SpuriousFeatureConfig,
-    process="mixup_core.theory.spurious_feature:start",
     metrics={
         "test/error": Metric(label="test error, spurious sign random", unit="%"),
         "test/same_error": Metric(label="test error, spurious sign as in training", unit="%"),
@@ -164,25 +154,19 @@ SPURIOUS_FEATURE = Problem(
         scale="log",
         metric="spurious_sd",
     ),
-    keying=Keying(corrected=corrections_of),
-    searching=Searching(
-        objectives=("test/error", "weight/spurious"),
-        unsearchable=("points", "core_mean", "core_sd", "spurious_mean", "first_sd"),
+    corrected=corrections_of,
+    objectives=("test/error", "weight/spurious"),
+    unsearchable=("points", "core_mean", "core_sd", "spurious_mean", "first_sd"),
+    population=lambda config: (
+        config.points,
+        config.core_mean,
+        config.core_sd,
+        config.spurious_mean,
     ),
-    comparing=Comparing(
-        population=lambda config: (
-            config.points,
-            config.core_mean,
-            config.core_sd,
-            config.spurious_mean,
-        ),
-    ),
-    presentation=Presentation(
-        beside=("weight/spurious", "test/reversed_error"),
-        curves=(("weight/spurious",),),
-        setting=lambda config, _: (
-            f"{config.points} points with a core and a spurious coordinate, a linear model"
-        ),
+    beside=("weight/spurious", "test/reversed_error"),
+    curves=(("weight/spurious",),),
+    setting=lambda config, _: (
+        f"{config.points} points with a core and a spurious coordinate, a linear model"
     ),
 )
 """Problem of a spurious feature of low variance, where mixup should be worse than ERM."""

@@ -14,7 +14,7 @@ import torch
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.mix_config import MixConfig
@@ -24,7 +24,7 @@ from tests.bench.gpu import reference
 from tests.bench.pairs import Ratio, arguments_of, interleaved, ratios, say, spread
 from tests.soak.findings import publish
 
-INFO = CATALOG["fashion-mnist"]
+INFO = DATASETS["fashion-mnist"].info
 BATCH = 750
 LAWS: tuple[tuple[str, Law, float], ...] = (
     ("ERM", Erm(), 5.0),

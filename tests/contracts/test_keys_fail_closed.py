@@ -19,9 +19,9 @@ from mixup_core.config.catalogue import catalogue_of
 from mixup_core.config.parts import leaves, members, parts
 from mixup_core.config.written_forms import flatten
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import paths_left_out, run_key, stage_keys
 from mixup_core.plugins.problem_checks import smallest
@@ -183,7 +183,7 @@ def _small() -> dict[str, list[dict[str, Any]]]:
 
 @cache
 def _digits() -> Splits:
-    info = CATALOG["digits"]
+    info = DATASETS["digits"].info
     rng = torch.Generator().manual_seed(0)
     shape = 20, info.channels, info.image_size, info.image_size
     pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)

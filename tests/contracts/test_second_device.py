@@ -16,13 +16,11 @@ from mixup_core.config.building import parsed, with_values
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.losses.loss import LossChoice
-from mixup_core.images.objectives.guided import Guided
-from mixup_core.images.objectives.minimised import Minimised
-from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.objective import Guided, Minimised, Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.predicting import predict
 from mixup_core.images.probes.probe import Probe
@@ -56,7 +54,7 @@ def _accepted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def digits() -> Splits:
-    return registries._splits(CATALOG["digits"], 20)
+    return registries._splits(DATASETS["digits"].info, 20)
 
 
 @pytest.fixture(scope="module")

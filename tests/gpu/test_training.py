@@ -13,11 +13,10 @@ from mixup_core.config.building import parsed, with_values
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.losses.loss import LossChoice
-from mixup_core.images.objectives.guided import Guided
-from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.objective import Guided, Objective
 from mixup_core.images.predicting import predict
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.training import TrainingState, fit
@@ -43,7 +42,7 @@ COMPUTES_ON_THE_CPU = {"puzzlemix"}
 
 @pytest.fixture(scope="module")
 def digits() -> Splits:
-    return registries._splits(CATALOG["digits"], 20)
+    return registries._splits(DATASETS["digits"].info, 20)
 
 
 @pytest.fixture(scope="module")

@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mixup_core.images.data.catalog import CATALOG, SplitName
+from mixup_core.images.data.catalog import DATASETS, SplitName
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.fetching import FILES
+from mixup_core.images.data.fetching import files_of
 
 NUM_TRAIN, NUM_TEST = 20, 10
 
 
 def set_counts(monkeypatch: pytest.MonkeyPatch, name: str, **facts: Any) -> None:
     facts = {"num_train": NUM_TRAIN, "num_test": NUM_TEST, **facts}
-    monkeypatch.setitem(CATALOG.own, name, dataclasses.replace(CATALOG[name], **facts))
+    dataset = DATASETS[name]
+    changed = dataclasses.replace(dataset, info=dataclasses.replace(dataset.info, **facts))
+    monkeypatch.setitem(DATASETS._entries, name, changed)
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -41,7 +43,7 @@ class FashionMnist:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_bytes(content)
         pin = f"sha256:{hashlib.sha256(content).hexdigest()}"
-        self.monkeypatch.setitem(FILES["fashion-mnist"][split], path, pin)
+        self.monkeypatch.setitem(files_of("fashion-mnist")[split], path, pin)
 
     def write_all(self) -> None:
         set_counts(self.monkeypatch, "fashion-mnist")

@@ -19,9 +19,9 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.keys import changes, run_key, stage_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws.schedules import rounded
 from mixup_core.mixing.partners import FromBatch
 from mixup_core.problem import Keying, Problem, problem_named
-from mixup_core.rounding import rounded
 from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig
 from tests.mixup_core.random_trees import trees

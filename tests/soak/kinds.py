@@ -107,7 +107,7 @@ class Home:
 
     def decoded(self, data: str) -> Path:
         """Return the decoded file of a dataset."""
-        return sorted((self.data / "decoded").glob(f"{data}-*.pt"))[0]
+        return sorted(self.data.glob(f"decoded-*/{data}-*.pt"))[0]
 
     def report(self, study: str = GRID) -> Path:
         """Return the folder of a report."""

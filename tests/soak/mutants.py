@@ -65,7 +65,6 @@ MODULES: Mapping[str, Sequence[str]] = {
     "reports/numbers/effects.py": ["tests/reports/numbers/test_effects.py"],
     "reports/numbers/calibration.py": ["tests/reports/numbers/test_calibration.py"],
     "mixup_core/images/networks.py": ["tests/mixup_core/images/test_networks.py"],
-    "mixup_core/images/trained.py": ["tests/mixup_core/images/test_trained.py"],
     "mixup_core/images/training.py": [
         "tests/mixup_core/images/test_training.py",
         "tests/mixup_core/images/test_rates.py",

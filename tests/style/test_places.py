@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mixsweep import plugins
 from mixup_core.config.catalogue import Catalogue, kind_name
-from mixup_core.images.data.catalog import PUBLISHED
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.plugins.registers import REGISTERS
 from mixup_core.problem import PROBLEMS, Problem
 from tests.style.sources import CODE, ROOT, nodes_of
@@ -110,7 +110,7 @@ def test_dataset_modules_are_imported_only_by_the_catalogue() -> None:
     }
     assert {place for place, _ in found} == {"mixup_core.images.data.catalog"}
     assert {name for _, name in found} == sets
-    assert len(PUBLISHED) >= len(sets)
+    assert len(DATASETS) >= len(sets)
 
 
 def test_theory_modules_are_imported_outside_theory_only_by_known_figures() -> None:

@@ -10,7 +10,7 @@ from mixup_core.config.limits import Range, Share
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.moves import Border, draw_moves, moved
 from mixup_core.images.augmentations.windows import draw_windows
-from mixup_core.mixing.boxes import outside
+from mixup_core.mixing.masks import outside
 from mixup_core.rules import require_order
 
 ErasedArea = Annotated[float, Range(0, 1, "()")]

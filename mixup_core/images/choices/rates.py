@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, Range, Share, Whole
-from mixup_core.rounding import rounded
+from mixup_core.laws.schedules import rounded
 from mixup_core.rules import require
 
 

@@ -1,10 +1,9 @@
-"""Catalog: facts about each dataset that are known before loading, such as sizes and classes."""
+"""Catalog: the registry of datasets, and the names that `data.name` accepts."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Collection, Iterator
 
-from mixup_core.config.catalogue import CatalogueError, Origin, Register
+from mixup_core.config.catalogue import CatalogueError, Register
 from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, SplitName
 from mixup_core.images.data.sets import (
     caltech101,
@@ -19,9 +18,7 @@ from mixup_core.images.data.sets import (
     tiny_imagenet,
 )
 
-__all__ = ["CATALOG", "DATA_NAMES", "PUBLISHED", "DataError", "DatasetInfo", "SplitName", "View"]
-
-V = TypeVar("V")
+__all__ = ["DATASETS", "DATA_NAMES", "DataError", "DatasetInfo", "SplitName"]
 
 
 class _Datasets(Register[Dataset]):
@@ -45,66 +42,30 @@ class _Datasets(Register[Dataset]):
             )
 
 
-PUBLISHED: Register[Dataset] = _Datasets("dataset")
+DATASETS: Register[Dataset] = _Datasets("dataset")
 """Registry of datasets by name. To add one, write its module in `sets/` and add it below."""
 
-PUBLISHED.add(
-    fashion_mnist.DATASET,
-    mnist.DATASET,
-    cifar.CIFAR10,
-    cifar.CIFAR100,
-    svhn.DATASET,
-    stl10.DATASET,
-    caltech101.DATASET,
-    dtd.DATASET,
-    fgvc_aircraft.DATASET,
-    tiny_imagenet.DATASET,
+DATASETS.add(
+    fashion_mnist.DATASET, mnist.DATASET, cifar.CIFAR10, cifar.CIFAR100, svhn.DATASET,
+    stl10.DATASET, caltech101.DATASET, dtd.DATASET, fgvc_aircraft.DATASET, tiny_imagenet.DATASET,
     digits.DATASET,
-)
+)  # fmt: skip
 
 
-class View(Mapping[str, V]):
-    """Read-only view of the registry of datasets: maps names to one property, such as the title.
+class _Names(Collection[str]):
+    """Values of `data.name`: names of datasets, those of plugins too, and `image-folder`."""
 
-    Datasets that plugins define are included.
-    """
+    noun = DATASETS.noun
+    origins = DATASETS.origins
 
-    def __init__(self, of: Callable[[Dataset], V | None], own: Mapping[str, V]) -> None:
-        """Create the mapping."""
-        self._of = of
-        self.own = dict(own)
-
-    @property
-    def noun(self) -> str:
-        """Word for the names in this mapping, used in error messages: `dataset`."""
-        return PUBLISHED.noun
-
-    @property
-    def origins(self) -> Mapping[str, Origin]:
-        """The plugins that define datasets, by name of the dataset."""
-        return PUBLISHED.origins
-
-    def __getitem__(self, name: str) -> V:
-        """Return the value for a dataset."""
-        value = self.own[name] if name in self.own else self._of(PUBLISHED[name])
-        if value is None:
-            raise KeyError(name)
-        return value
+    def __contains__(self, name: object) -> bool:
+        return name in DATASETS or name == "image-folder"
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names of the datasets with a value."""
-        yield from (name for name in PUBLISHED if name in self.own or name in self)
-        yield from (name for name in self.own if name not in PUBLISHED)
+        yield from (*DATASETS, "image-folder")
 
     def __len__(self) -> int:
-        """Return the number of datasets with a value."""
-        return sum(1 for _ in self)
+        return len(DATASETS) + 1
 
 
-CATALOG = View[DatasetInfo](lambda dataset: dataset.info, {})
-"""Facts by dataset name. The facts of an `image-folder` are read from its files
-(`mixup_core.images.data.folders`).
-"""
-
-DATA_NAMES = View[str](lambda dataset: dataset.info.title, {"image-folder": "a folder of images"})
-"""Titles of datasets, for messages, by value of `data.name`."""
+DATA_NAMES = _Names()

@@ -11,17 +11,15 @@ from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.unchanged import Unchanged
 from mixup_core.images.data.catalog import DATA_NAMES, DatasetInfo
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS, NUM_SEVERITIES
-from mixup_core.rules import RuleError, require
+from mixup_core.rules import RuleError, require, require_one
 
 SPLIT = (
-    "data.num_train",
-    "data.train_fraction",
-    "data.val_size",
-    "data.folds",
-    "data.folder",
+    "data.num_train", "data.train_fraction", "data.val_size", "data.folds", "data.folder",
     "data.name",
-)
+)  # fmt: skip
 """Paths of the fields that determine the number of training images."""
+_OF_A_FOLDER = ("folder", "skip", "test_folder", "test_fraction", "background", "digest")
+"""Fields that only an `image-folder` has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,83 +124,34 @@ class DataConfig(Checked):
     """
 
     def check(self) -> None:
-        require(
-            self.test or not self.oracle,
-            "an oracle needs test images (data.test: true)",
-            self,
-            "oracle",
-            "test",
-        )
-        self._check_subset()
+        rule = "an oracle needs test images (data.test: true)"
+        require(self.test or not self.oracle, rule, self, "oracle", "test")
+        require_one(self, "train_fraction", "num_train")
+        is_cut = not self.balanced or (self.num_train, self.train_fraction) != (None, None)
+        rule = "balanced takes as many images of each class: it needs num_train or train_fraction"
+        require(is_cut, rule, self, "balanced", "num_train", "train_fraction")
         is_one = self.folds is None or self.val_size == 0
         require(is_one, "folds and val_size must not both be given", self, "folds", "val_size")
         has_fold = self.fold is None or (self.folds is not None and self.fold < self.folds)
         require(has_fold, "fold < folds", self, "fold", "folds")
-        is_one = self.test_folder is None or self.test_fraction is None
-        require(
-            is_one,
-            "test_folder and test_fraction must not both be given",
-            self,
-            "test_fraction",
-            "test_folder",
-        )
+        require_one(self, "test_fraction", "test_folder")
         is_given = self.normalise == "given" or (self.pixel_mean, self.pixel_std) == (None, None)
-        require(
-            is_given,
-            "pixel_mean and pixel_std need `normalise: given`",
-            self,
-            "normalise",
-            "pixel_mean",
-            "pixel_std",
-        )
-        has_any = not self.corruptions or self.name in CORRUPTED
-        require(
-            has_any,
-            f"corruptions needs the dataset {' or '.join(CORRUPTED)}",
-            self,
-            "corruptions",
-            "name",
-        )
+        rule = "pixel_mean and pixel_std need `normalise: given`"
+        require(is_given, rule, self, "normalise", "pixel_mean", "pixel_std")
+        rule = f"corruptions needs the dataset {' or '.join(CORRUPTED)}"
+        require(not self.corruptions or self.name in CORRUPTED, rule, self, "corruptions", "name")
+        rule = "noise_in_test must be false if corruptions are given, whose labels have no noise"
         is_apart = not (self.noise_in_test and self.corruptions)
-        require(
-            is_apart,
-            "noise_in_test must be false if corruptions are given, whose labels have no noise",
-            self,
-            "noise_in_test",
-            "corruptions",
-        )
+        require(is_apart, rule, self, "noise_in_test", "corruptions")
         if self.name == "image-folder":
             rule = "`name: image-folder` needs `folder`, the path of the images"
             require(self.folder is not None, rule, self, "folder")
-            has_size = self.image_size is not None
             rule = "`name: image-folder` needs `image_size`, their side in pixels"
-            require(has_size, rule, self, "image_size")
+            require(self.image_size is not None, rule, self, "image_size")
         else:
-            for part in (
-                "folder", "skip", "test_folder", "test_fraction", "background", "digest",
-            ):  # fmt: skip
+            for part in _OF_A_FOLDER:
                 belongs = f"{part} needs `name: image-folder`"
                 require(getattr(self, part) is None, belongs, self, part, "name")
-
-    def _check_subset(self) -> None:
-        fraction = self.train_fraction
-        is_one = fraction is None or self.num_train is None
-        require(
-            is_one,
-            "num_train and train_fraction must not both be given",
-            self,
-            "train_fraction",
-            "num_train",
-        )
-        is_cut = not self.balanced or self.num_train is not None or fraction is not None
-        require(
-            is_cut,
-            "balanced takes as many images of each class: it needs num_train or train_fraction",
-            self,
-            "balanced",
-            "num_train",
-            "train_fraction",
-        )
 
     @property
     def num_stacked(self) -> int:

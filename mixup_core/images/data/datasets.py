@@ -1,19 +1,17 @@
-"""DATASETS: functions that load a split, by dataset name. `load` returns all splits of a run."""
+"""Loading: `load` returns all splits of a run, `read_split` one split of a dataset."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import torch
 
 from mixup_core.global_generators import PYTHON, watched
-from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, SplitName, View
+from mixup_core.images.data.catalog import DATASETS, DataError, DatasetInfo, SplitName
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.draws import draw_held_out_noise, split_off
-from mixup_core.images.data.facts import Dataset
-from mixup_core.images.data.fetching import FILES, data_root, verify
+from mixup_core.images.data.fetching import data_root, verify
 from mixup_core.images.data.file_faults import FileFault, FileFaultsError
 from mixup_core.images.data.folders import (
     Layout,
@@ -27,7 +25,7 @@ from mixup_core.images.data.pictures import rgb_picture
 from mixup_core.images.data.pixels import Images, squared
 from mixup_core.images.data.sets.corrupted import CORRUPTED, read_corrupted
 
-__all__ = ["DATASETS", "Images", "Splits", "load"]
+__all__ = ["Images", "Splits", "load", "read_split"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -123,10 +121,9 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     """
     root = data_root() if root is None else root
     info = describe(data)
-    loader = DATASETS[data.name]
-    train = loader(data, root, "train")
+    train = read_split(data, root, "train")
     _check(train, info, info.num_train, f"{data.name} train")
-    test = loader(data, root, "test") if data.test else None
+    test = read_split(data, root, "test") if data.test else None
     if test is not None:
         _check(test, info, info.num_test, f"{data.name} test")
     corrupted = {}
@@ -141,15 +138,18 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     return splits.pooled(data.pool).normalised(data)
 
 
-def _published(dataset: Dataset, data: DataConfig, root: Path, split: SplitName) -> Images:
-    """Return the images of a split of a published dataset, in the configured size."""
-    if dataset.name in FILES:
+def read_split(data: DataConfig, root: Path, split: SplitName) -> Images:
+    """Return the images of one split of a dataset, in the configured size."""
+    if data.name == "image-folder":
+        return _image_folder(data, root, split)
+    dataset = DATASETS[data.name]
+    if dataset.files:
         verify(dataset.name, root, split)
     size = data.image_size or dataset.info.image_size
     with watched() as found:
         images = dataset.read(root, split, size).resized(size)
     drawn = [name for name in found if name != PYTHON]
-    if drawn and (origin := PUBLISHED.origins.get(dataset.name)):
+    if drawn and (origin := DATASETS.origins.get(dataset.name)):
         raise DataError(
             f"plugin {origin.plugin}: reading the dataset {dataset.name} draws from the global "
             f"generator of {' and '.join(drawn)}, so that every reading gives other images; draw "
@@ -183,14 +183,6 @@ def _image_folder(data: DataConfig, root: Path, split: SplitName) -> Images:
     if faults:
         raise FileFaultsError(folder, faults)
     return Images(pixels=pixels, labels=torch.tensor([label for _, label in files]))
-
-
-Loader = Callable[[DataConfig, Path, SplitName], Images]
-
-DATASETS = View[Loader](
-    lambda dataset: partial(_published, dataset), {"image-folder": _image_folder}
-)
-"""Loaders by dataset name: functions of (data, folder of datasets, split) that return images."""
 
 
 def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> None:

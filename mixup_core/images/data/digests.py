@@ -11,8 +11,8 @@ from typing import Any
 
 from mixup_core.images.data.facts import DataError
 from mixup_core.rules import printable
-from mixup_core.store.errors import UnreadableError
-from mixup_core.store.local_files import open_regular, read_regular
+from mixup_core.store.errors import StoreError, UnreadableError
+from mixup_core.store.local_files import open_regular, read_regular, write_durably
 
 
 def file_digest(file: Path, algorithm: str = "sha256") -> str:
@@ -67,16 +67,11 @@ class KnownDigests:
         known |= self._asked
         if known == self._known:
             return
-        partial = self._kept.with_name(f"{self._kept.name}.{os.getpid()}")
-        with suppress(OSError):
+        with suppress(OSError, StoreError):
             self._kept.parent.mkdir(parents=True, exist_ok=True)
             for left in self._kept.parent.glob(f"{self._kept.name}.*"):
-                left.unlink(missing_ok=True)  # of killed processes (a running one loses it)
-            try:
-                partial.write_text(json.dumps(known))
-                partial.replace(self._kept)
-            finally:
-                partial.unlink(missing_ok=True)
+                left.unlink(missing_ok=True)  # of killed processes; a running one tries again
+            write_durably(self._kept, json.dumps(known).encode())
 
 
 _YOUNG_NS = 2_000_000_000

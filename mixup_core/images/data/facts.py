@@ -3,15 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from mixup_core.arrays import NDArray, np
+from mixup_core.images.data.pixels import Images
 from mixup_core.problem import DataError as DataError
-
-if TYPE_CHECKING:  # only code that reads pixels loads torch
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mixup_core.images.data.pixels import Images
 
 SplitName = Literal["train", "test"]
 
@@ -121,7 +117,7 @@ class Dataset:
     """
     sources: Callable[[Path], Sources] = _no_sources
     """Takes the root folder and returns the sources of the download."""
-    read: "Callable[[Path, SplitName, int], Images]"
+    read: Callable[[Path, SplitName, int], Images]
     """Takes root, split and side of the images in pixels; returns the images of the split. The
     files have been verified before. The side is ignored if all images have one size.
     """

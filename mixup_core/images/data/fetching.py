@@ -5,37 +5,23 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from zlib import error as DeflateError  # noqa: N812  the class has a lower-case name
 
 from mixup_core.addresses import local_path
-from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, SplitName, View
+from mixup_core.images.data.catalog import DATASETS, DataError, SplitName
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import KnownDigests, file_digest
-from mixup_core.images.data.facts import Bundle, Sources
+from mixup_core.images.data.facts import Bundle
 from mixup_core.images.data.folders import Layout, folder_and_size, folder_digest
-from mixup_core.images.data.sets.corrupted import CORRUPTED
+from mixup_core.images.data.sets.corrupted import CORRUPTED, CorruptedSet
 from mixup_core.problem import DataSet
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import open_lock
 
-FILES = View[Mapping[SplitName, dict[str, str]]](
-    lambda dataset: dataset.files or None,
-    {f"{name}-c": {"test": dict.fromkeys(of.files(), "")} for name, of in CORRUPTED.items()},
-)
-"""Files of each dataset and split: path below the root, with `algorithm:digest` (empty if no digest
-is published).
-
-`cifar10-c` and `cifar100-c` are corrupted test images, which are downloaded separately.
-"""
-
-_SOURCES = View[Callable[[Path], Sources]](
-    lambda dataset: dataset.sources, {f"{name}-c": of.sources for name, of in CORRUPTED.items()}
-)
-_BUNDLES = View[Bundle](lambda dataset: dataset.bundle, {})
 _SOURCE_FAILURES = (
     DataError,
     OSError,  # includes URLError, BadGzipFile and timeouts of sockets
@@ -45,6 +31,29 @@ _SOURCE_FAILURES = (
     tarfile.TarError,
     subprocess.TimeoutExpired,
 )
+
+
+def files_of(name: str) -> Mapping[SplitName, dict[str, str]]:
+    """Return the files of a dataset by split: path below the root, with `algorithm:digest`.
+
+    The digest is empty if none is published. The result is empty for a dataset without files.
+    `cifar10-c` and `cifar100-c` are corrupted test images, which are downloaded separately.
+    """
+    if (of := _corrupted(name)) is not None:
+        return {"test": dict.fromkeys(of.files(), "")}
+    return DATASETS[name].files if name in DATASETS else {}
+
+
+def _corrupted(name: str) -> CorruptedSet | None:
+    return CORRUPTED.get(name.removesuffix("-c")) if name.endswith("-c") else None
+
+
+def _bundle_of(name: str) -> Bundle | None:
+    return DATASETS[name].bundle if name in DATASETS else None
+
+
+def _all_names() -> list[str]:
+    return [*DATASETS, *(f"{name}-c" for name in CORRUPTED)]
 
 
 def data_root() -> Path:
@@ -65,9 +74,9 @@ def statuses(root: Path) -> tuple[DataSet, ...]:
             name=name,
             is_present=is_present(name, root),
             place=_place(name, root),
-            num_bytes=CATALOG[name].num_bytes if name in CATALOG else None,
+            num_bytes=DATASETS[name].info.num_bytes if name in DATASETS else None,
         )
-        for name in _SOURCES
+        for name in _all_names()
     )
 
 
@@ -77,18 +86,16 @@ def is_present(name: str, root: Path) -> bool:
     An `image-folder` always counts as present, because the user provides it (`describe` checks it).
     So does a plugin's dataset without files.
     """
-    if name in _BUNDLES:
-        return _BUNDLES[name].file() is not None
-    if name not in FILES:
-        return True
-    paths = [root / file for split in FILES[name].values() for file in split]
+    if (bundle := _bundle_of(name)) is not None:
+        return bundle.file() is not None
+    paths = [root / file for split in files_of(name).values() for file in split]
     return all(path.is_file() and path.stat().st_size > 0 for path in paths)
 
 
 def verify(name: str, root: Path, split: SplitName) -> None:
     """Check the files of one split of a downloaded dataset; the other split is not opened."""
     again = f"`mixsweep data fetch {name}` replaces it"
-    for file, published in FILES[name][split].items():
+    for file, published in files_of(name)[split].items():
         path = root / file
         if not path.exists():
             raise DataError(
@@ -110,14 +117,14 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
     if data.name == "image-folder":
         folder, _ = folder_and_size(data)
         return {f"{folder.resolve().name}/": folder_digest(folder, root, Layout.of(data))}
-    origin = PUBLISHED.origins.get(data.name)
+    origin = DATASETS.origins.get(data.name)
     own = {} if origin is None else {origin.plugin: origin.digest}
-    if data.name in _BUNDLES:
-        bundled = _bundled(data.name)
+    if (bundle := _bundle_of(data.name)) is not None:
+        bundled = _bundled(data.name, bundle)
         return own | {bundled.name: file_digest(bundled)}
-    if data.name not in FILES:
+    splits = files_of(data.name)
+    if not splits:
         return own
-    splits = FILES[data.name]
     corrupted = CORRUPTED[data.name].files() if data.name in CORRUPTED else ()
     wanted = {*data.corruptions, "labels"} if data.test and data.corruptions else set()
     files = [
@@ -141,15 +148,15 @@ def fetch(name: str, root: Path) -> str:
     dataset is complete and all digests are right. Only one process downloads at a time; others wait
     for it.
     """
-    if name in _BUNDLES:
-        _bundled(name)
-        return _BUNDLES[name].package
-    if name in PUBLISHED and name not in FILES:
-        return _place(name, root)
-    if name not in FILES:
+    if (bundle := _bundle_of(name)) is not None:
+        _bundled(name, bundle)
+        return bundle.package
+    if name not in _all_names():
         raise DataError(
-            f"{name}: not a dataset that can be fetched; choose one of {', '.join(_SOURCES)}."
+            f"{name}: not a dataset that can be fetched; choose one of {', '.join(_all_names())}."
         )
+    if not files_of(name):
+        return _place(name, root)
     try:
         with locked(name, root):
             return _fetch_alone(name, root)
@@ -180,9 +187,9 @@ def locked(name: str, root: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _bundled(name: str) -> Path:
+def _bundled(name: str, bundle: Bundle) -> Path:
     """Return the file of a package that contains a dataset."""
-    package, file = _BUNDLES[name].package, _BUNDLES[name].file()
+    package, file = bundle.package, bundle.file()
     if file is None:
         way_out = f"install it with `pip install {package}`"
         raise DataError(
@@ -195,7 +202,8 @@ def _fetch_alone(name: str, root: Path) -> str:
     if _is_intact(name, root):
         return f"already in {_folder(name, root)}"
     staging = root / f".{name}.partial"
-    sources, by_hand = _SOURCES[name](root)
+    of = _corrupted(name) or DATASETS[name]
+    sources, by_hand = of.sources(root)
     failures = []
     for source, obtain in sources.items():
         # Files that a killed process left in this folder were never verified.
@@ -203,7 +211,7 @@ def _fetch_alone(name: str, root: Path) -> str:
         staging.mkdir()
         try:
             obtain(staging)
-            for split in FILES[name]:
+            for split in files_of(name):
                 verify(name, staging, split)
         except _SOURCE_FAILURES as error:
             failures.append(f"  {source}: {error}")
@@ -227,7 +235,7 @@ def _clear(staging: Path) -> None:
 
 def _is_intact(name: str, root: Path) -> bool:
     try:
-        for split in FILES[name]:
+        for split in files_of(name):
             verify(name, root, split)
     except DataError:
         return False
@@ -236,20 +244,20 @@ def _is_intact(name: str, root: Path) -> bool:
 
 def _move_into_place(name: str, staging: Path, root: Path) -> None:
     _folder(name, root).mkdir(parents=True, exist_ok=True)
-    for file in {file for split in FILES[name].values() for file in split}:
+    for file in {file for split in files_of(name).values() for file in split}:
         (staging / file).replace(root / file)
 
 
 def _place(name: str, root: Path) -> str:
     """Return the location of a dataset: a package, a folder, or the plugin that defines it."""
-    if name in _BUNDLES:
-        return _BUNDLES[name].package
-    if name in FILES:
+    if (bundle := _bundle_of(name)) is not None:
+        return bundle.package
+    if files_of(name):
         return str(_folder(name, root))
-    origin = PUBLISHED.origins.get(name)
+    origin = DATASETS.origins.get(name)
     return "computed" if origin is None else f"made by {origin.plugin}"
 
 
 def _folder(name: str, root: Path) -> Path:
-    files = next(iter(FILES[name].values()))
+    files = next(iter(files_of(name).values()))
     return (root / next(iter(files))).parent

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,14 +22,15 @@ from mixup_core.images.data.folders import (
     split_classes,
     unequal_classes,
 )
-from mixup_core.images.data.near_copies import grey_thumbnail, near_copies
 from mixup_core.images.data.pictures import (
     is_transparent,
     opened_picture,
     picture_reader,
     rgb_picture,
 )
+from mixup_core.store.errors import StoreError
 from mixup_core.store.json_records import AnyText, filled, read_note
+from mixup_core.store.local_files import write_durably
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,11 +103,9 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
     if known is not None and (known.digest, known.decoder) == (digest, picture_reader()):
         return known
     found = _scanned(folder, digests, digest, layout)
-    with suppress(OSError):
+    with suppress(OSError, StoreError):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_name(f"{kept.name}.{os.getpid()}")
-        partial.write_text(json.dumps(dataclasses.asdict(found)))
-        partial.replace(kept)
+        write_durably(kept, json.dumps(dataclasses.asdict(found)).encode())
     return found
 
 
@@ -245,3 +244,40 @@ def _copies(digests: Mapping[bytes, str], place: str) -> dict[str, str]:
     inside = {name: digest for name, digest in here.items() if name.startswith(place)}
     counts = Counter(inside.values())
     return {n.removeprefix(place): digest for n, digest in inside.items() if counts[digest] > 1}
+
+
+_SIDE = 16
+"""Side, in pixels, of the grey thumbnails that are compared."""
+_NEAR = 3.0
+"""Root mean square difference, in grey levels, below which two thumbnails count as equal."""
+_PLAIN = 4.0
+"""Minimum standard deviation of a thumbnail's grey levels; plainer images are not compared."""
+_AT_ONCE = 1000
+
+
+def grey_thumbnail(picture: Any) -> Any:
+    """Return a Pillow image as 16 x 16 grey pixels, flattened, float32."""
+    import numpy as np
+
+    small = picture.convert("L").resize((_SIDE, _SIDE), resample=4)  # the mean of each box
+    return np.asarray(small, dtype=np.float32).reshape(-1)
+
+
+def near_copies(held_out: Sequence[Any], trained: Sequence[Any]) -> Iterator[tuple[int, int]]:
+    """Yield (index of a test image, index of the training image that it nearly equals).
+
+    Copies saved with another quality or size are found; cropped, rotated or mirrored ones are not.
+    """
+    import numpy as np
+
+    if not held_out or not trained:
+        return
+    known = np.stack(trained)
+    lengths = (known**2).sum(axis=1)
+    for start in range(0, len(held_out), _AT_ONCE):
+        part = np.stack(held_out[start : start + _AT_ONCE])
+        squares = (part**2).sum(axis=1)[:, None] + lengths - 2 * part @ known.T
+        nearest = squares.argmin(axis=1)
+        least = squares[np.arange(len(part)), nearest]
+        for place in np.flatnonzero((least < _NEAR**2 * _SIDE**2) & (part.std(axis=1) > _PLAIN)):
+            yield start + int(place), int(nearest[place])

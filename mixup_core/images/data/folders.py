@@ -4,6 +4,8 @@ import hashlib
 import math
 import os
 import re
+import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,12 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, SplitName
+from mixup_core.images.data.catalog import DATASETS, DataError, DatasetInfo, SplitName
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import KnownDigests
 from mixup_core.images.data.file_faults import EMPTY_CLASS, FileFault, FileFaultsError
 from mixup_core.images.data.pictures import FORMATS
-from mixup_core.images.data.spelling import plain, spelling_hint
 from mixup_core.rules import printable
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
@@ -69,7 +70,7 @@ def describe(data: DataConfig) -> DatasetInfo:
     name. If `data.test` is false, `test/` is not read and `num_test` is 0.
     """
     if data.name != "image-folder":
-        info = CATALOG[data.name]
+        info = DATASETS[data.name].info
         size = info.image_size if data.image_size is None else data.image_size
         mean, std = data.pixel_mean or info.mean, data.pixel_std or info.std
         if (size, mean, std) == (info.image_size, info.mean, info.std):
@@ -186,29 +187,27 @@ def class_files_and_faults(
 
     Other files, folders and broken links in a class are faults, and so is an empty class.
     """
-    classes: dict[str, tuple[Path, ...]] = {}
-    faults = []
     place = layout.place(split)
     if folder.is_dir() and not (folder / place).exists():
         raise DataError(f"{folder / place}: not found; {_without(folder, split)}")
-    for class_folder in _entries(folder / place):
-        if not class_folder.is_dir():
-            if layout.has(f"{place}/{class_folder.name}"):
-                text = "a file where a class folder should be."
-                faults.append(FileFault(name=f"{place}/{class_folder.name}", text=text))
-            continue
-        head = f"{place}/{class_folder.name}"
-        if not layout.has(head):
-            continue
-        files = [f for f in _entries(class_folder) if layout.has(f"{head}/{f.name}")]
-        wrong = {file: fault for file in files if (fault := _fault(file))}
-        faults += [FileFault(name=f"{head}/{file.name}", text=t) for file, t in wrong.items()]
-        if not files:
-            faults.append(FileFault(name=head, text=EMPTY_CLASS))
-        classes[class_folder.name] = tuple(file for file in files if file not in wrong)
+    classes: dict[str, list[Path]] = {}
+    faults, filled = [], set()
+    for name, entry in used_entries(folder, place, layout):
+        _, kind, *file = name.split("/", 3)
+        if not file and entry.is_dir():
+            classes[kind] = []
+        elif not file:
+            faults.append(FileFault(name=name, text="a file where a class folder should be."))
+        elif len(file) == 1:
+            filled.add(kind)
+            if text := _fault(Path(entry.path)):
+                faults.append(FileFault(name=name, text=text))
+            else:
+                classes[kind].append(Path(entry.path))
+    faults += [FileFault(name=f"{place}/{k}", text=EMPTY_CLASS) for k in classes if k not in filled]
     if not classes and not faults:
         raise DataError(f"{folder / place}: no class folders; put images into {place}/<class>/.")
-    return classes, faults
+    return {kind: tuple(files) for kind, files in classes.items()}, faults
 
 
 def unused_folders(folder: Path, layout: Layout) -> list[str]:
@@ -233,14 +232,10 @@ def _without(folder: Path, split: SplitName) -> str:
             "put images into test/<class>/, or set data.test_fraction: 0.2 to hold out a part of "
             "train/, or data.test: false to do without test images."
         )
-    there = [entry.name for entry in _entries(folder) if entry.is_dir()]
-    holds = _listed([f"{name}/" for name in there]) or "no folders"
-    rule = "an image-folder contains train/<class>/* and test/<class>/*; this one contains"
-    if len(there) < 2 or {"train", *TEST_FOLDERS} & {plain(name) for name in there}:
-        return f"{rule} {holds}."
+    there = [f"{entry.name}/" for entry in _entries(folder) if entry.is_dir()]
     return (
-        f"{rule} {holds}. If these are the classes, move them into train/; "
-        "data.test_fraction: 0.2 holds out test images."
+        f"an image-folder contains train/<class>/* and test/<class>/*; this one contains "
+        f"{_listed(there) or 'no folders'}."
     )
 
 
@@ -281,8 +276,8 @@ def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[byte
     files = {
         os.fsencode(name): known.of(entry)
         for split in splits
-        for name, entry in _walk(str(place / split), split)
-        if layout.has(name)
+        for name, entry in used_entries(place, split, layout)
+        if not entry.is_dir()
     }
     known.keep()
     return files
@@ -296,15 +291,20 @@ def content_digest(files: Mapping[bytes, str]) -> str:
     return digest.hexdigest()
 
 
-def _walk(folder: str, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield each file below a folder with its relative name, without `Path`, which is slow here."""
-    with _refusing(folder), os.scandir(folder) as found:
-        entries = [entry for entry in found if not _is_hidden(entry.name)]
+def used_entries(folder: Path, name: str, layout: Layout) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield the files and folders below a subfolder, sorted, each after its folder, by name.
+
+    Hidden ones and those that `data.skip` leaves out are not yielded.
+    """
+    place = folder / name
+    with _refusing(place), os.scandir(place) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
-        if entry.is_dir():
-            yield from _walk(entry.path, f"{name}/{entry.name}")
-        else:
-            yield f"{name}/{entry.name}", entry
+        below = f"{name}/{entry.name}"
+        if not _is_hidden(entry.name) and layout.has(below):
+            yield below, entry
+            if entry.is_dir():
+                yield from used_entries(folder, below, layout)
 
 
 def _is_hidden(name: str) -> bool:
@@ -340,3 +340,33 @@ def _image_suffixes() -> frozenset[str]:
 
     formats = Image.registered_extensions()
     return frozenset(suffix for suffix, name in formats.items() if name in {*FORMATS, "MPO"})
+
+
+def plain(name: str) -> str:
+    """Return a name in lower case, each accent in one Unicode form, as macOS compares names."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def spelled_alike(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of names that some file systems treat as the same name, such as a and A."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(set(names)):
+        groups[plain(name)].append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def spelling_hint(names: Iterable[str]) -> str:
+    """Return a hint about two of the names that some file systems take for one, such as a and A.
+
+    The result is "" if there are no such names.
+    """
+    for one, other, *_ in spelled_alike(names):
+        if unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other):
+            coded = f"{one!a} and {other!a}"
+            return (
+                f" The names {coded} look equal, but write an accent in two forms of Unicode; "
+                "give both folders the same name."
+            )
+        pair = f"{printable(one)} and {printable(other)}"
+        return f" {pair} differ only in capital letters; give both folders the same name."
+    return ""

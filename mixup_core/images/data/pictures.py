@@ -60,27 +60,19 @@ def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
     except DataError:
         raise
     except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
-        reason = _reason(file) or str(error).partition(" <_io.")[0]
-        raise DataError(printable(f"{file}: cannot be decoded as an image ({reason}).")) from error
+        text = f"{file}: cannot be decoded as an image ({_reason(Path(file), error)})."
+        raise DataError(printable(text)) from error
 
 
-_NO_PICTURES = {
-    b"version https://git-lfs": "a pointer of Git LFS; `git lfs pull` fetches the image itself",
-    b"/annex/objects": "a pointer of git-annex; `git annex get` fetches the image itself",
-    b"<!doctype html": "a web page; the download failed",
-    b"<html": "a web page; the download failed",
-}
-"""Kinds of file that may have the name of an image, by their first bytes in small letters."""
+def _reason(file: Path, error: Exception) -> str:
+    """Return why a file cannot be decoded; of a file that is no image, its first bytes."""
+    from PIL import UnidentifiedImageError
 
-
-def _reason(file: Path) -> str:
-    """Return the kind of a file that is no image, if its first bytes show it; else ""."""
-    start = b" "
-    with suppress(OSError), Path(file).open("rb") as opened:
-        start = opened.read(64).lower()
-    if not start:
-        return "the file is empty"
-    return next((what for sign, what in _NO_PICTURES.items() if start.startswith(sign)), "")
+    if isinstance(error, UnidentifiedImageError):
+        with suppress(OSError), file.open("rb") as opened:
+            start = opened.read(40)
+            return f"it begins with {str(start)[1:]}" if start else "the file is empty"
+    return str(error).partition(" <_io.")[0]
 
 
 def is_transparent(opened: Any) -> bool:

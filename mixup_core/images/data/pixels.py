@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:  # plugins import this module, and reading a study must not load torch
-    from torch import Tensor
+from mixup_core.arrays import Tensor, np, torch
 
 _IMAGES_PER_RESIZE = 1000
 
@@ -22,11 +21,11 @@ class Images:
         (5, torch.uint8, tensor([0, 1, 2, 0, 1]))
     """
 
-    pixels: "Tensor"
+    pixels: Tensor
     """Raw pixels, (images, channels, height, width), uint8. Pooled images are int16, or int32 if
     that overflows.
     """
-    labels: "Tensor"
+    labels: Tensor
     """Labels, (images,), int64, each in [0, classes)."""
     pool: int = 1
     """Side of the squares of pixels whose sums are stored; 1: single pixels."""
@@ -51,9 +50,6 @@ class Images:
             >>> Images.of_arrays(pixels, [0, 1]).pixels.shape
             torch.Size([2, 1, 4, 4])
         """
-        import numpy as np
-        import torch
-
         return cls(
             pixels=torch.from_numpy(np.ascontiguousarray(pixels)),
             labels=torch.from_numpy(np.asarray(labels).astype(np.int64)),
@@ -75,8 +71,6 @@ class Images:
             >>> Images.of_pictures(pictures, count=2, size=16).pixels.shape
             torch.Size([2, 3, 16, 16])
         """
-        import torch
-
         pixels = torch.empty(count, 3, size, size, dtype=torch.uint8)
         labels = torch.empty(count, dtype=torch.int64)
         for index, (picture, label) in enumerate(pictures):
@@ -96,7 +90,6 @@ class Images:
             >>> Images.of_arrays(np.zeros((2, 1, 8, 8), np.uint8), [0, 1]).resized(4).pixels.shape
             torch.Size([2, 1, 4, 4])
         """
-        import torch
         from torchvision.transforms import functional
 
         if self.pixels.shape[-1] == size:
@@ -125,8 +118,6 @@ class Images:
             tensor([[[[400, 400],
                       [400, 400]]]], dtype=torch.int16)
         """
-        import torch
-
         if self.pool == pool:
             return self
         if self.pool != 1:
@@ -139,7 +130,7 @@ class Images:
         return Images(pixels=squares.sum((3, 5), dtype=dtype), labels=self.labels, pool=pool)
 
 
-def squared(picture: Any, size: int) -> "Tensor":
+def squared(picture: Any, size: int) -> Tensor:
     """Return a Pillow image as a square tensor, (3, size, size): resized, then centre-cropped."""
     from torchvision.transforms import functional
 

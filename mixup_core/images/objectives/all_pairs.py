@@ -1,18 +1,12 @@
 """AllPairs: an objective, the loss of every pair of images of a batch."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from mixup_core.images.objectives.minimised import Minimised
-from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.objective import Batch, Forward, Loss, Minimised, Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Law
 from mixup_core.mixing.linear import mix
-
-if TYPE_CHECKING:
-    from mixup_core.images.batch import Batch
-    from mixup_core.images.forward import Forward
-    from mixup_core.images.losses.loss import Loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +37,7 @@ class AllPairs(Objective):
         return law, self if law.mixes else Plain()
 
     def on(
-        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
     ) -> Minimised:
         if batch.unmixed is None:
             return Plain().on(batch, student, loss, teacher)

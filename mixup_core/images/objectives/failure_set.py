@@ -2,19 +2,19 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import torch
-from mixup_core.images.objectives.guided import Guided
-from mixup_core.images.objectives.minimised import Minimised
-from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.objective import (
+    Batch,
+    Forward,
+    Guided,
+    Loss,
+    Minimised,
+    Objective,
+)
 from mixup_core.laws import Law
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.batch import Batch
-    from mixup_core.images.forward import Forward
-    from mixup_core.images.losses.loss import Loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +50,7 @@ class FailureSet(Guided):
         return law, dataclasses.replace(self, teacher="")  # `teacher_key` replaces it
 
     def on(
-        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
     ) -> Minimised:
         if teacher is None or batch.is_test is None:
             raise ValueError(

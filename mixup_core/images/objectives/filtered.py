@@ -3,23 +3,23 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from mixup_core.arrays import torch
 from mixup_core.config.limits import Range, Share
-from mixup_core.images.objectives.guided import Guided
-from mixup_core.images.objectives.minimised import Minimised
-from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.objective import (
+    Batch,
+    Forward,
+    Guided,
+    Loss,
+    Minimised,
+    Objective,
+)
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Law
 from mixup_core.laws.schedules import epoch_after
 from mixup_core.problem import Metric
 from mixup_core.rules import require
-
-if TYPE_CHECKING:
-    from mixup_core.images.batch import Batch
-    from mixup_core.images.forward import Forward
-    from mixup_core.images.losses.loss import Loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +75,7 @@ class Filter(Guided):
         return law, dataclasses.replace(self, teacher="", warm_up=0.0, stop=1.0)
 
     def on(
-        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
     ) -> Minimised:
         if teacher is None:
             raise ValueError(f"the objective `filter` needs a teacher, got (objective={self}).")

@@ -1,20 +1,14 @@
 """MixupE: an objective, mixup loss minus a weighted alignment of logits with labels."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import functional
 from mixup_core.config.limits import NonNegative
-from mixup_core.images.objectives.minimised import Minimised
-from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.objective import Batch, Forward, Loss, Minimised, Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Law
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.batch import Batch
-    from mixup_core.images.forward import Forward
-    from mixup_core.images.losses.loss import Loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +53,7 @@ class MixupE(Objective):
         return law, self if law.mixes and self.eta > 0 else Plain()
 
     def on(
-        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
     ) -> Minimised:
         del teacher
         own, mixed = batch.logits(student, after=batch.images).chunk(2)

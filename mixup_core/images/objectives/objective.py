@@ -2,18 +2,43 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from mixup_core.arrays import Tensor
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
-from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.laws import Law
 from mixup_core.problem import Metric
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Minimised:
+    """The result of evaluating an objective on a batch: the loss and other measurements.
+
+    Example:
+        >>> import torch
+        >>> from mixsweep.plugins import Minimised
+        >>> kept = {"kept_fraction": torch.tensor(0.75)}
+        >>> result = Minimised(loss=torch.tensor(0.5), measured=kept)
+        >>> list(result.measured)  # recorded as train/kept_fraction
+        ['kept_fraction']
+    """
+
+    loss: "Tensor"
+    """The value to minimise, (), float32."""
+    measured: "Mapping[str, Tensor]" = field(default_factory=dict)
+    """Other means over the batch, each (), by name; recorded as `train/NAME`."""
+
 
 if TYPE_CHECKING:
     from mixup_core.images.batch import Batch
     from mixup_core.images.forward import Forward
     from mixup_core.images.losses.loss import Loss
+else:  # at run time, these types stand for `Any`
+    Batch = Forward = Loss = Any
+
+__all__ = ["Batch", "Forward", "Loss", "Objective"]
 
 
 class Objective(Checked, ABC):
@@ -118,3 +143,35 @@ class Objective(Checked, ABC):
         """
         del mixed_floor
         return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guided(Objective):
+    """Base class of objectives with a teacher: a run of another arm's configuration.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from mixsweep.plugins import Guided, Minimised
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class Imitation(Guided):
+        ...     tag = "imitation"
+        ...     def on(self, batch, student, loss, teacher):
+        ...         difference = batch.logits(student) - batch.logits(teacher).detach()
+        ...         return Minimised(loss=difference.square().mean())
+        >>> Imitation(teacher="erm").teacher
+        'erm'
+    """
+
+    teacher: str
+    """Name of the arm whose configuration the teacher has. The teacher is trained first, at the
+    same seed and on the same images, but with `as_teacher: true`: with a start, batches and mixing
+    of its own. The name does not enter keys.
+    """
+    teacher_key: str | None = None
+    """Final stage key of the teacher, filled in when a study is read. It replaces `teacher` in
+    keys.
+    """
+    oracle: bool = False
+    """True if the teacher was trained on test images (`data.oracle`). The field is checked against
+    the teacher. Tables and figures mark such runs, and searches refuse them.
+    """

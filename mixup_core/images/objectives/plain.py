@@ -1,15 +1,9 @@
 """Plain: the default objective, the mean loss of the mixed images."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from mixup_core.images.objectives.minimised import Minimised
-from mixup_core.images.objectives.objective import Objective
-
-if TYPE_CHECKING:
-    from mixup_core.images.batch import Batch
-    from mixup_core.images.forward import Forward
-    from mixup_core.images.losses.loss import Loss
+from mixup_core.images.objectives.objective import Batch, Forward, Loss, Minimised, Objective
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +21,7 @@ class Plain(Objective):
     tag: ClassVar = "plain"
 
     def on(
-        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
     ) -> Minimised:
         del teacher
         return Minimised(loss=batch.losses(batch.logits(student), loss).mean())

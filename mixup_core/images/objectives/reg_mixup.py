@@ -1,19 +1,13 @@
 """RegMixup: an objective, the loss of the unmixed images plus a weighted loss of the mixed ones."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from mixup_core.arrays import torch
 from mixup_core.config.limits import NonNegative
-from mixup_core.images.objectives.minimised import Minimised
-from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.objective import Batch, Forward, Loss, Minimised, Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Erm, Law
-
-if TYPE_CHECKING:
-    from mixup_core.images.batch import Batch
-    from mixup_core.images.forward import Forward
-    from mixup_core.images.losses.loss import Loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +44,7 @@ class RegMixup(Objective):
         return law, self if law.mixes else Plain()
 
     def on(
-        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
     ) -> Minimised:
         del teacher
         own, mixed = batch.logits(student, after=batch.images).chunk(2)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from mixup_core.arrays import Tensor, functional, torch
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Probe, Subject
 from mixup_core.problem import Metric
 from mixup_core.seeding import stream
 
 if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
     from mixup_core.images.views import EvaluationImages
 
 CHANGES = ("noise", "blur", "contrast", "occlusion")
@@ -59,7 +58,7 @@ class ChangedImages(Probe):
     }
     views: ClassVar = "single"
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         from mixup_core.images.evaluation import calibration_error_on_device
 
         images = subject.held_out.get("test")

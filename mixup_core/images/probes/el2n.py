@@ -1,14 +1,11 @@
 """El2n: the EL2N score, a distance of the predictions from the labels."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import functional
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Probe, Subject
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +31,7 @@ class El2n(Probe):
         "train/el2n": Metric(label="EL2N score, training images", least=0.0, most=2**0.5)
     }
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         logits, labels = subject.outputs()
         distance = logits.double().softmax(1) - functional.one_hot(labels, logits.shape[1])
         return {"train/el2n": float(distance.norm(dim=1).mean())}

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from mixup_core.arrays import Tensor, functional, torch
-from mixup_core.images.objectives.guided import Guided
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.objectives.objective import Guided
+from mixup_core.images.probes.probe import Planned, Probe, Subject
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
     from mixup_core.images.epoch import Epoch
-    from mixup_core.images.probes.subject import Subject
-    from mixup_core.images.run_settings import Planned
 
 _REACH = 0.25
 """Largest distance of lam from 1/2 in the middle of its range."""
@@ -62,7 +60,7 @@ class FilterScores(Probe):
         ),
     }
 
-    def lacks(self, planned: "Planned", metric: str) -> str | None:
+    def lacks(self, planned: Planned, metric: str) -> str | None:
         how = planned.how
         if not isinstance(planned.config.objective, Guided):
             return "the run has no teacher; set objective to filter"
@@ -72,7 +70,7 @@ class FilterScores(Probe):
             return "it needs values of lam above and below a distance of 1/4 from 1/2; set mix.law"
         return None
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         assert subject.teacher is not None, "`lacks` needs an objective with a teacher"
         scores, distances, weights = [], [], []
         with torch.no_grad():

@@ -2,16 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import torch
 from mixup_core.images.probes.gradient_norm import batch_gradients
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Planned, Probe, Subject
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
-    from mixup_core.images.run_settings import Planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,12 +33,12 @@ class GradientNoise(Probe):
         "train/gradient_noise": Metric(label="standard deviation of the batch gradient", least=0.0)
     }
 
-    def lacks(self, planned: "Planned", metric: str) -> str | None:
+    def lacks(self, planned: Planned, metric: str) -> str | None:
         del metric
         has_more = planned.num_images > planned.config.batch_size
         return None if has_more else "an epoch has a single batch; set a smaller batch_size"
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         squares, total, count = torch.zeros((), dtype=torch.float64), torch.zeros(1), 0
         for _, parts in batch_gradients(subject):
             gradient = torch.cat([part.flatten() for part in parts]).double()

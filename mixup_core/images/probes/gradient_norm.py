@@ -3,14 +3,11 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import Tensor, torch
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Probe, Subject
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,13 +33,11 @@ class GradientNorm(Probe):
         "train/gradient_norm": Metric(label="gradient norm of the objective, one draw", least=0.0)
     }
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         return {"train/gradient_norm": norm_of(gradient_of(subject))}
 
 
-def batch_gradients(
-    subject: "Subject", draw: int = 0
-) -> "Iterator[tuple[int, tuple[Tensor, ...]]]":
+def batch_gradients(subject: Subject, draw: int = 0) -> "Iterator[tuple[int, tuple[Tensor, ...]]]":
     """Yield the size of each mixed batch and the gradient of the epoch's objective on it."""
     objective = subject.how.objective
     weights = [part for part in subject.network.parameters() if part.requires_grad]
@@ -51,7 +46,7 @@ def batch_gradients(
         yield len(batch), torch.autograd.grad(minimised.loss, weights)
 
 
-def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
+def gradient_of(subject: Subject, draw: int = 0) -> "list[Tensor]":
     """Return the gradient of the epoch's objective, averaged over all mixed training images.
 
     The result has one float64 tensor for each parameter of the network.

@@ -2,16 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from mixup_core.arrays import torch
 from mixup_core.config.limits import Range
 from mixup_core.images.probes.gradient_norm import gradient_of, norm_of
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Probe, Subject
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
 
 _GROUPS = 10
 """Number of groups of draws, for products between groups and for the jackknife."""
@@ -55,7 +52,7 @@ class MeanGradientNorm(Probe):
     draws: Annotated[int, Range(3, 1_000_000)] = 200
     """Number of draws of partners and weights."""
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         if not subject.how.is_mixed:
             norm = norm_of(gradient_of(subject))
             return dict(zip(self.metrics, (norm, 0.0), strict=True))

@@ -1,15 +1,11 @@
 """MixupLoss: loss of mixed images in evaluation mode, and its excess over the infimum."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import torch
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Planned, Probe, Subject
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
-    from mixup_core.images.run_settings import Planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,12 +30,12 @@ class MixupLoss(Probe):
         "train/mixup_excess": Metric(label="mixup loss minus its lower bound", unit="nats"),
     }
 
-    def lacks(self, planned: "Planned", metric: str) -> str | None:
+    def lacks(self, planned: Planned, metric: str) -> str | None:
         if metric == "train/mixup_loss":
             return None
         return planned.how.lacks_floor(planned.config.loss)
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         config = subject.config
         how = subject.how
         sums = []

@@ -1,14 +1,11 @@
 """NeuralCollapse: how close the last layer's features are to one point per class."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import Tensor, nn, torch
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Probe, Subject
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +50,7 @@ class NeuralCollapse(Probe):
         ),
     }
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         layers = [part for part in subject.network.modules() if isinstance(part, nn.Linear)]
         if not layers:
             raise ValueError(f"the probe {self.tag} needs a network that has a linear layer")

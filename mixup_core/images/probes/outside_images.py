@@ -3,15 +3,12 @@
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import Tensor, torch
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Probe, Subject
 from mixup_core.problem import Metric
 from mixup_core.seeding import stream
-
-if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
 
 OUTSIDE = ("noise", "shuffled", "mosaic")
 
@@ -60,7 +57,7 @@ class OutsideImages(Probe):
     }
     views: ClassVar = "single"
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         images = subject.held_out.get("test")
         if images is None:
             return {}

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
@@ -12,7 +12,11 @@ from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
     from mixup_core.images.probes.subject import Subject
-    from mixup_core.images.run_settings import Planned
+    from mixup_core.images.recording import Planned
+else:  # at run time, these types stand for `Any`
+    Subject = Planned = Any
+
+__all__ = ["Planned", "Probe", "Subject"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +74,7 @@ class Probe(Checked, ABC):
             >>> from mixup_core.images.config import TrainConfig
             >>> from mixup_core.images.probes.filter_scores import FilterScores
             >>> from mixup_core.images.data.sets.digits import DATASET
-            >>> from mixup_core.images.run_settings import Planned
+            >>> from mixup_core.images.recording import Planned
             >>> config = TrainConfig(epochs=1, batch_size=8)
             >>> planned = Planned(config=config, epoch=0, info=DATASET.info)
             >>> FilterScores().lacks(planned, "filter/low_fraction")

@@ -1,15 +1,11 @@
 """Scores: accuracy, balanced accuracy and AUROC of validation and test images."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import special
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Planned, Probe, Subject
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
-    from mixup_core.images.run_settings import Planned
 
 _LABELS = {
     "accuracy": ("accuracy", "%"),
@@ -49,14 +45,14 @@ class Scores(Probe):
         for name, (label, unit) in _LABELS.items()
     }
 
-    def lacks(self, planned: "Planned", metric: str) -> str | None:
+    def lacks(self, planned: Planned, metric: str) -> str | None:
         split, data, info = metric.partition("/")[0], planned.config.data, planned.info
         count = info.num_test if split == "test" else data.num_held_out(info.num_train)
         if "auroc" not in metric or count >= info.num_classes:
             return None
         return f"{count} images have not all {info.num_classes} classes; set a larger data.val_size"
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         from mixup_core.scores import accuracy, auroc, balanced_accuracy
 
         found: dict[str, float] = {}

@@ -1,15 +1,11 @@
 """Training errors: errors on training images, by view, and by right and wrong labels."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import Tensor, functional, torch
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Planned, Probe, Subject
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
-    from mixup_core.images.run_settings import Planned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +31,7 @@ class OriginalError(Probe):
     }
     views: ClassVar = "single"
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         logits, labels = subject.outputs()
         return {
             "train/error": _error(logits, labels),
@@ -51,7 +47,7 @@ class _ViewsError(Probe):
     gamma: ClassVar[float | None] = None
     """Weight of the image's own view, in [0, 1]; None: as training draws it."""
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         (metric,) = self.metrics
         return {metric: _error(*subject.outputs(gamma=self.gamma))}
 
@@ -153,7 +149,7 @@ class LabelErrors(Probe):
         ),
     }
 
-    def lacks(self, planned: "Planned", metric: str) -> str | None:
+    def lacks(self, planned: Planned, metric: str) -> str | None:
         noise = planned.config.data.label_noise
         if noise == 0 and metric != "train/clean_error":
             return "the run has no label noise; set data.label_noise"
@@ -161,7 +157,7 @@ class LabelErrors(Probe):
             return "all labels of the run are wrong; set data.label_noise below 1"
         return None
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         logits, labels = subject.outputs()
         given, right = logits.argmax(1), subject.images.right_labels
         is_wrong = labels != right

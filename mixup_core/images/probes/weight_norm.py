@@ -2,14 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from mixup_core.arrays import torch
-from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.probe import Probe, Subject
 from mixup_core.problem import Metric
-
-if TYPE_CHECKING:
-    from mixup_core.images.probes.subject import Subject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +28,7 @@ class WeightNorm(Probe):
     tag: ClassVar = "weight-norm"
     metrics: ClassVar = {"train/weight_norm": Metric(label="weight norm", least=0.0)}
 
-    def measure(self, subject: "Subject") -> dict[str, float]:
+    def measure(self, subject: Subject) -> dict[str, float]:
         weights = [part.detach().double() for part in subject.network.parameters()]
         squares = torch.stack([part.square().sum() for part in weights]).tolist()
         return {"train/weight_norm": math.sqrt(sum(squares))}

@@ -1,5 +1,7 @@
 """The two-layer network: activation, initial weights, and outputs on points made of patches."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import numpy as np
 
 from mixup_core.arrays import Floats

@@ -6,6 +6,8 @@ that is orthogonal to all features never changes and has no effect, so these L k
 exact results for any dimension d of the patches.
 """
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from dataclasses import dataclass
 from typing import assert_never
 

@@ -1,19 +1,8 @@
 """TWO_LAYER: the problem of a two-layer network on multi-view data, with its metrics."""
 
-from mixup_core.problem import (
-    Axis,
-    Comparing,
-    Cost,
-    Keying,
-    Measuring,
-    Metric,
-    Presentation,
-    Problem,
-    Reading,
-    Searching,
-    Series,
-)
+from mixup_core.problem import Axis, Metric, Series
 from mixup_core.theory.operations import PatchLinear
+from mixup_core.theory.synthetic import synthetic_problem
 from mixup_core.theory.two_layer.config import TwoLayerConfig
 
 METRICS = {
@@ -99,33 +88,26 @@ def sample_size(config: TwoLayerConfig, metric: str) -> int | None:
             return None
 
 
-TWO_LAYER = Problem(
-    name="two-layer",
+TWO_LAYER = synthetic_problem(
+    TwoLayerConfig,
     title="features that a two-layer network learns from multi-view patches",
-    config=TwoLayerConfig,
-    process="mixup_core.theory.two_layer.training:start",
+    trained_in="mixup_core.theory.two_layer.training",
     metrics=METRICS,
     headline=("features/both",),
     axis=Axis(label="flow time", unit="record", scale="log", metric="flow/time"),
-    measuring=Measuring(sample_size=sample_size),
-    searching=Searching(
-        objectives=("features/missing", "features/one", "features/none", "test/error"),
+    sample_size=sample_size,
+    objectives=("features/missing", "features/one", "features/none", "test/error"),
+    reserved={"seed": "cannot be set in a study file; give `seeds`"},
+    first={"law": "erm", "epochs": 61, "seed": 0},
+    population=lambda config: config.data,
+    beside=("features/one", "features/none", "train/error", "test/error"),
+    curves=(("features/min_accuracy",), ("correlation/weaker",), ("train/excess_loss",)),
+    series=(
+        Series(head="accuracy", metric=Metric(label="accuracy with one feature only", unit="%")),
+        Series(head="correlation", metric=Metric(label="correlation with a feature")),
     ),
-    reading=Reading(reserved={"seed": "cannot be set in a study file; give `seeds`"}),
-    keying=Keying(first={"law": "erm", "epochs": 61, "seed": 0}),
-    comparing=Comparing(population=lambda config: config.data),
-    presentation=Presentation(
-        beside=("features/one", "features/none", "train/error", "test/error"),
-        curves=(("features/min_accuracy",), ("correlation/weaker",), ("train/excess_loss",)),
-        series=(
-            Series(
-                head="accuracy", metric=Metric(label="accuracy with one feature only", unit="%")
-            ),
-            Series(head="correlation", metric=Metric(label="correlation with a feature")),
-        ),
-        setting=setting,
-        method=method,
-    ),
-    cost=Cost(work_unit="records"),
+    setting=setting,
+    method=method,
+    work_unit="records",
 )
 """Problem of two-layer networks on multi-view data (arXiv:2210.13512, theorems 4.6 and 4.7)."""

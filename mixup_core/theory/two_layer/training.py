@@ -1,7 +1,6 @@
 """TwoLayerTraining: trains a two-layer network and measures it at fixed flow times."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import assert_never
 
 import numpy as np
@@ -83,8 +82,7 @@ class TwoLayerTraining:
         return {name: float(value) for name, value in metrics.items()}
 
 
-def start(config: TwoLayerConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    del data_root, device
+def start(config: TwoLayerConfig) -> ArrayProcess:
     training = TwoLayerTraining(config)
     return ArrayProcess(
         epochs=config.epochs, state=training.solver.state(), advance=training.advance

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import DATASETS
 from tests.bench.gpu.workload import GPU, REHEARSAL, config_of, images_of
 from tests.bundled import bundled
 
@@ -27,7 +27,10 @@ def test_missing_images_are_replaced_by_noise_images_in_the_published_number(
     data, kind = images_of(GPU, name)
     assert kind == "noise around weak patterns"
     assert data.test is not None
-    assert (len(data.train), len(data.test)) == (CATALOG[name].num_train, CATALOG[name].num_test)
+    assert (len(data.train), len(data.test)) == (
+        DATASETS[name].info.num_train,
+        DATASETS[name].info.num_test,
+    )
     with_ragged = len(data.train) % GPU.batch
     assert with_ragged == {"fashion-mnist": 0, "cifar10": 500}[name]
 

@@ -6,7 +6,7 @@ import torch
 
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits, load
 from mixup_core.images.mix_config import MixConfig
@@ -109,7 +109,7 @@ def config_of(
 
 def _noise(name: str) -> Splits:
     """Return a dataset of noise with one weak pattern per class, so the test error is not 0."""
-    info, rng = CATALOG[name], torch.Generator().manual_seed(1)
+    info, rng = DATASETS[name].info, torch.Generator().manual_seed(1)
     shape = (info.channels, info.image_size, info.image_size)
     patterns = torch.randint(0, 256, (info.num_classes, *shape), dtype=torch.uint8, generator=rng)
 

@@ -132,9 +132,12 @@ def test_identical_images_and_names_that_differ_in_case_only_are_listed_in_pairs
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:%d", "`git lfs pull` fetches"),
-        (b"<html>%d</html>", "a web page"),
-        (b"no image %d", "cannot identify image file"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:%d",
+            "it begins with 'version https://git-lfs",
+        ),
+        (b"<html>%d</html>", "it begins with '<html>"),
+        (b"no image %d", "it begins with 'no image 0"),
         (None, "'/gone/%d.png' that leads to no file"),
     ],
 )

@@ -18,7 +18,7 @@ from mixup_core.images.batch import Batch
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.epoch import Epoch
@@ -38,7 +38,7 @@ Views = Literal["single", "concat"]
 
 
 def _images(name: str, count: int = 700) -> Images:
-    info, rng = CATALOG[name], torch.Generator().manual_seed(3)
+    info, rng = DATASETS[name].info, torch.Generator().manual_seed(3)
     shape = (count, info.channels, info.image_size, info.image_size)
     pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
     return Images(pixels=pixels, labels=torch.arange(count) % info.num_classes)
@@ -48,7 +48,7 @@ class Plainly:
     """Images of a run as the paper defines them: whole tensors, one operation at a time."""
 
     def __init__(self, images: Images, config: TrainConfig) -> None:
-        data, info = config.data, CATALOG[config.data.name]
+        data, info = config.data, DATASETS[config.data.name].info
         pixels, labels = images.pixels, images.labels
         if data.num_train is not None:
             order = stream(config.seed, "training subset").permutation(len(images))
@@ -110,7 +110,7 @@ class Plainly:
 def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: bool = False) -> None:
     how, data = config.in_epoch(1), config.data
     given = images.pooled(data.pool) if pooled_before else images
-    seen = TrainingImages(given, CATALOG[data.name], data, config.seed, CPU)
+    seen = TrainingImages(given, DATASETS[data.name].info, data, config.seed, CPU)
     draws = Draws.for_training(config, 1, how, seen)
     expected = list(Plainly(images, config).batches(draws, how))
     found = list(batches(seen, draws, how))
@@ -150,7 +150,7 @@ def test_batches_equal_the_formulas_bit_for_bit(
 def test_pooled_cropped_and_subset_batches_equal_the_formulas_bit_for_bit(
     pool: int, name: str, augment: Augmentation, views: Views, num_train: int | None
 ) -> None:
-    if CATALOG[name].image_size % pool:
+    if DATASETS[name].info.image_size % pool:
         return
     data = DataConfig(name=name, views=views, pool=pool, augment=augment, num_train=num_train)
     mixing = MixConfig(law=Beta(alpha=1.0), lam_scope="sample")
@@ -163,7 +163,7 @@ def test_a_subset_shares_the_pixels_of_the_full_images() -> None:
     """A run needs less than a megabyte beyond the shared images of its process."""
     images = _images("fashion-mnist").pooled(2)
     data = DataConfig(num_train=500, views="concat", pool=2)
-    seen = TrainingImages(images, CATALOG["fashion-mnist"], data, 0, CPU)
+    seen = TrainingImages(images, DATASETS["fashion-mnist"].info, data, 0, CPU)
     before = seen.batch(torch.tensor([7]), torch.tensor([0.5]))
     images.pixels.add_(1)
     after = seen.batch(torch.tensor([7]), torch.tensor([0.5]))
@@ -176,7 +176,7 @@ def test_a_run_needs_less_than_a_megabyte_beyond_the_images(
     views: Views, num_train: int | None
 ) -> None:
     """At the size of table 1, where a copy of the images with both views would have 376 MB."""
-    count, info = 60_000, CATALOG["fashion-mnist"]
+    count, info = 60_000, DATASETS["fashion-mnist"].info
     blank = torch.zeros(count, 1, 28, 28, dtype=torch.uint8)
     images = Images(pixels=blank, labels=torch.arange(count) % 10)
     data = DataConfig(num_train=num_train, views=views)
@@ -226,7 +226,7 @@ def test_the_host_waits_once_per_epoch_for_any_number_of_batches(
 ) -> None:
     """A GPU would show this with `set_sync_debug_mode`; here a CPU counts the operations."""
     train = _images("digits", 240)
-    splits = Splits(info=CATALOG["digits"], train=train, val=None, test=None)
+    splits = Splits(info=DATASETS["digits"].info, train=train, val=None, test=None)
     plain = TrainConfig(
         data=DataConfig(name="digits", views="concat"),
         model=NarrowResNet(),

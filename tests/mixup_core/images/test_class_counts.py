@@ -13,9 +13,9 @@ from mixup_core.config.building import with_values
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.class_counts import images_of_classes
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG, PUBLISHED, SplitName
+from mixup_core.images.data.catalog import DATASETS, SplitName
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import DATASETS, load
+from mixup_core.images.data.datasets import load, read_split
 from mixup_core.images.data.fetching import data_root
 from mixup_core.images.data.sets.idx import read_labels
 from mixup_core.images.feasibility import (
@@ -79,9 +79,9 @@ def test_class_counts_match_the_labels_of_the_training_images(values: dict[str, 
 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_labels_read_without_images_match_the_labels_of_the_images(split: SplitName) -> None:
-    info = PUBLISHED["digits"]
+    info = DATASETS["digits"]
     assert info.labels is not None
-    images = DATASETS["digits"](DIGITS.data, data_root(), split)
+    images = read_split(DIGITS.data, data_root(), split)
     assert np.array_equal(info.labels(data_root(), split), images.labels.numpy())
 
 
@@ -95,7 +95,7 @@ def test_labels_of_an_idx_file_are_read_without_its_header(tmp_path: Path) -> No
 def test_may_lack_classes_is_true_only_for_small_subsets() -> None:
     for num_train, may_lack in ((None, False), (900, False), (9, True)):
         data = with_values(DIGITS, {"data.num_train": num_train}).data
-        assert may_lack_classes(data, CATALOG["digits"]) == may_lack
+        assert may_lack_classes(data, DATASETS["digits"].info) == may_lack
 
 
 @pytest.mark.parametrize(("num_train", "is_refused"), [(8, True), (12, True), (200, False)])

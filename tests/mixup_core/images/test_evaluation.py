@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 from torchmetrics.functional.classification import multiclass_calibration_error
 
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.evaluation import calibration_error, corrupted_means, evaluate, logits_of
@@ -51,7 +51,7 @@ def test_error_nll_and_calibration_error_are_computed_over_the_whole_split() -> 
     pixels[:, 0, 0, 0] = (claimed * 20 + 5).to(torch.uint8)
     split = EvaluationImages(
         Images(pixels=pixels, labels=labels),
-        CATALOG["digits"],
+        DATASETS["digits"].info,
         DataConfig(name="digits"),
         torch.device("cpu"),
     )

@@ -9,7 +9,7 @@ import pytest
 from mixup_core.images.choices.models import Mlp, Model, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.memory import most_bytes, peak_bytes
+from mixup_core.images.memory import images_per_batch, most_bytes, peak_bytes
 
 
 def digits(batch_size: int, side: int) -> TrainConfig:
@@ -42,3 +42,12 @@ def test_peak_bytes_counts_the_memory_of_the_batches() -> None:
     assert small > 10**8
     pixels = 700 * 2 * 256**2  # two batches, in float32 beside their integers
     assert large > small + 4 * pixels // 2
+
+
+@pytest.mark.parametrize(
+    ("side", "count"), [(8, 1000), (32, 1000), (96, 1000), (97, 979), (224, 183), (4000, 1)]
+)
+def test_images_larger_than_96_pixels_are_evaluated_in_smaller_batches(
+    side: int, count: int
+) -> None:
+    assert images_per_batch(side**2) == count

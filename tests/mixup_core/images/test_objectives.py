@@ -23,8 +23,8 @@ from mixup_core.images.losses.squared_error import SquaredError
 from mixup_core.images.objectives.all_pairs import AllPairs
 from mixup_core.images.objectives.failure_set import FailureSet
 from mixup_core.images.objectives.filtered import Filter
-from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.mixup_e import MixupE
+from mixup_core.images.objectives.objective import Minimised
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.objectives.reg_mixup import RegMixup
 from mixup_core.images.training import TrainingState, fit
@@ -298,7 +298,7 @@ def test_is_test_marks_the_test_images_of_a_subset(splits: Splits) -> None:
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
-        ({"objective": FAILURES}, "trains on test images and needs `data.oracle: true`"),
+        ({"objective": FAILURES}, "needs test images to train on: set `data.oracle: true`"),
         (
             {"objective": FAILURES, "data.oracle": True, "mix.law": "midpoint"},
             "failure-set needs `mix.law: erm`",

@@ -8,22 +8,32 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.config.building import with_values
 from mixup_core.images.batches import Draws
+from mixup_core.images.choices.models import Mlp, NarrowResNet
 from mixup_core.images.choices.optimizers import Sgd
 from mixup_core.images.config import VARIED, TrainConfig
-from mixup_core.images.data.datasets import Splits
-from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.datasets import Splits, load
+from mixup_core.images.objectives.objective import Minimised
 from mixup_core.images.objectives.plain import Plain
-from mixup_core.images.training import Training, TrainingState, fit
-from mixup_core.images.views import TrainingImages
+from mixup_core.images.training import (
+    Training,
+    TrainingState,
+    fit,
+    move_one_weight,
+    trained_network,
+)
+from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import AVERAGED, Predictions
-from mixup_core.problem import DivergedError, Metric, StateError
+from mixup_core.problem import DivergedError, Metric, StateError, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 
@@ -472,3 +482,72 @@ def test_a_memory_error_while_loading_is_not_reported_as_a_damaged_state(
     monkeypatch.setattr(torch, "load", short)
     with pytest.raises(MemoryError):
         state.load_bytes(state.to_bytes(), [])
+
+
+DATA = DataConfig(name="digits", num_train=100)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        TrainConfig(data=DATA, model=Mlp(hidden=(8,)), epochs=1, batch_size=50),
+        TrainConfig(
+            data=DataConfig(name="digits", num_train=100, views="concat", pool=2),
+            model=NarrowResNet(width=2), epochs=1, batch_size=50,
+        ),
+    ],
+    ids=["mlp", "concatenated and pooled"],
+)  # fmt: skip
+def test_the_trained_network_gives_the_outputs_of_its_run(config: TrainConfig) -> None:
+    data = load(config.data)
+    state = TrainingState.initial(config, data.info, torch.device("cpu"))
+    list(fit(config, data, state))
+    network, example = problem_of(config).trained(config, state.to_bytes())
+    assert not network.training
+    assert len(example) == 2
+    assert data.test is not None
+    images = EvaluationImages(data.test, data.info, config.data, torch.device("cpu"))[slice(0, 5)]
+    assert (example.shape[1:], example.dtype) == (images.shape[1:], images.dtype)
+    with torch.no_grad():
+        torch.testing.assert_close(network(images), state.network.eval()(images), rtol=0, atol=0)
+
+
+def test_a_state_of_another_run_is_refused() -> None:
+    config = TrainConfig(data=DATA, model=Mlp(hidden=(8,)), epochs=1, batch_size=50)
+    with pytest.raises(StateError):
+        trained_network(config, b"no state")
+
+
+def test_one_weight_of_one_layer_changes_by_one_ulp() -> None:
+    before, after = (NarrowResNet().initialised(2, 10, 14, seed=0) for _ in range(2))
+    move_one_weight(after, seed=5)
+    moved = []
+    for (name, old), new in zip(
+        before.state_dict().items(), after.state_dict().values(), strict=True
+    ):
+        changed = (old != new).nonzero()
+        moved += [(name, tuple(place.tolist())) for place in changed]
+    ((name, place),) = moved
+    layer = before.get_submodule(name.rpartition(".")[0])
+    assert isinstance(layer, nn.Conv2d | nn.Linear)
+    old, new = (np.float32(network.state_dict()[name][place]) for network in (before, after))
+    assert new == np.nextafter(old, np.float32(np.inf), dtype=np.float32)
+
+
+def test_seeds_reach_every_weight() -> None:
+    reached = set()
+    for seed in range(300):
+        network = Mlp(hidden=(2,)).initialised(1, 2, 2, seed=0)
+        weights = [part.weight.detach().clone() for part in network if isinstance(part, nn.Linear)]
+        move_one_weight(network, seed)
+        layers = [part for part in network if isinstance(part, nn.Linear)]
+        for index, (old, layer) in enumerate(zip(weights, layers, strict=True)):
+            reached |= {(index, int(at)) for at in (old != layer.weight).flatten().nonzero()}
+    assert reached == {(0, place) for place in range(8)} | {(1, place) for place in range(4)}
+
+
+def test_equal_seeds_change_the_same_weight() -> None:
+    networks = [Mlp(hidden=(3,)).initialised(1, 2, 2, seed=0) for _ in range(2)]
+    for network in networks:
+        move_one_weight(network, seed=1)
+    assert all(map(torch.equal, networks[0].parameters(), networks[1].parameters()))

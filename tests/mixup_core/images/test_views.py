@@ -8,7 +8,7 @@ from torchvision.transforms import functional, v2
 from mixup_core.images.augmentations.crop import Crop, CropFlip
 from mixup_core.images.batches import Draws
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG, DatasetInfo
+from mixup_core.images.data.catalog import DATASETS, DatasetInfo
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.epoch import Epoch
@@ -22,7 +22,7 @@ from mixup_core.images.views import (
 from mixup_core.laws import Beta, Erm
 
 CPU = torch.device("cpu")
-CIFAR = CATALOG["cifar10"]
+CIFAR = DATASETS["cifar10"].info
 
 
 def _images(num: int = 40, info: DatasetInfo = CIFAR) -> Images:

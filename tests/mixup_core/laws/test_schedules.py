@@ -200,7 +200,7 @@ def test_a_switch_by_fraction_equals_a_switch_by_epoch() -> None:
     [
         ({"mix.switch_fraction": 1.5}, "0 <= switch_fraction <= 1", ("mix.switch_fraction",)),
         ({"mix.switch_fraction": 0.5, "mix.switch_epoch": 1},
-         "switch_epoch and switch_fraction must not both be given",
+         "switch_fraction and switch_epoch must not both be given",
          ("mix.switch_fraction", "mix.switch_epoch")),
         ({"mix.schedule": "easy", "mix.law": "midpoint"}, "must be left out if mix.schedule",
          ("mix.schedule", "mix.law")),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from mixup_core.mixing.puzzlemix import PuzzleMix
+from mixup_core.mixing.puzzlemix import PuzzleMix, arranged, least_cost_transport, patch_means
 from mixup_core.seeding import stream
 
 SIZE = 8
@@ -120,3 +120,48 @@ def test_grid_sizes_that_divide_the_image_sides_are_drawn_uniformly() -> None:
         2, 4, 8, 16,
     }  # fmt: skip
     assert operation.unfit((7, 8)) == "puzzlemix needs images with an even height and an even width"
+
+
+def test_patch_means_are_the_means_of_each_rectangle() -> None:
+    values = torch.arange(24.0).view(1, 4, 6)
+    assert torch.equal(patch_means(values, (2, 3))[0, 0], torch.tensor([3.5, 5.5, 7.5]))
+    assert patch_means(values, (4, 6)).equal(values)
+
+
+def test_patches_are_arranged_at_their_given_places() -> None:
+    images = torch.rand(2, 3, 4, 6)
+    stays = torch.arange(6).expand(2, -1)
+    assert torch.equal(arranged(images, stays, (2, 3)), images)
+    moved = arranged(images, torch.tensor([[5, 1, 2, 3, 4, 0], [0] * 6]), (2, 3))
+    assert torch.equal(moved[0, :, :2, :2], images[0, :, 2:, 4:])
+    assert torch.equal(moved[0, :, 2:, 4:], images[0, :, :2, :2])
+    assert torch.equal(moved[0, :, :2, 2:], images[0, :, :2, 2:])
+    assert torch.equal(moved[1, :, 2:, 2:4], images[1, :, :2, :2])
+
+
+def test_the_transport_has_the_least_cost_of_all_permutations() -> None:
+    rng = np.random.default_rng(0)
+    place = [(at // 3, at % 3) for at in range(6)]
+    for cost in (0.0, 0.1, 0.8) * 4:
+        shares = rng.dirichlet(np.ones(6)).reshape(2, 3)
+        shown = rng.choice([0.0, 0.5, 1.0], size=(2, 3))
+
+        def total(
+            sources: object, cost: float = cost, shares: object = shares, shown: object = shown
+        ) -> float:
+            share, seen = np.asarray(shares).ravel(), np.asarray(shown).ravel()
+            return sum(
+                cost * ((place[at][0] - place[to][0]) ** 2 + (place[at][1] - place[to][1]) ** 2) / 4
+                - share[at] * (seen[to] > 0)
+                for to, at in enumerate(np.asarray(sources).tolist())
+            )
+
+        found = least_cost_transport(shares, shown, cost)
+        assert sorted(found.tolist()) == list(range(6))
+        assert total(found) == pytest.approx(min(map(total, itertools.permutations(range(6)))))
+
+
+def test_no_patch_moves_if_moving_costs_more_than_it_gains() -> None:
+    shares = np.arange(4.0).reshape(2, 2) / 6
+    assert least_cost_transport(shares, np.array([[1.0, 0], [0, 0]]), 10).tolist() == [0, 1, 2, 3]
+    assert least_cost_transport(shares, np.array([[1.0, 0], [0, 0]]), 0.01)[0] == 3

@@ -14,7 +14,7 @@ from mixup_core.config.building import built, with_values
 from mixup_core.config.written_forms import flatten, origins_in, plugins_of
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG, DATA_NAMES
+from mixup_core.images.data.catalog import DATA_NAMES, DATASETS
 from mixup_core.images.metrics import METRICS
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.loading import load, use
@@ -89,7 +89,7 @@ def test_a_plugin_adds_its_models_probes_and_datasets(plugin: Write) -> None:
     before = list(METRICS)
     found = use(plugin(TINY, MARGIN, DOTS))
     assert found.names == ("model tiny", "probe margin", "dataset dots")
-    assert (DATA_NAMES["dots"], CATALOG["dots"].num_train) == ("dots", 200)
+    assert ("dots" in DATA_NAMES, DATASETS["dots"].info.num_train) == (True, 200)
     assert list(METRICS) == [*before, "train/margin"]
     values = {"data.name": "dots", "model.name": "tiny", "model.width": 3, "probes": ["margin"]}
     config = _config(**values)

@@ -13,11 +13,11 @@ from mixup_core.theory.moons import (
     boundary,
     boundary_by_row,
     decision_map,
+    distances_to_segments,
     draw_moons,
     largest_margin,
     start,
 )
-from mixup_core.theory.segments import distances_to_segments
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = MoonsConfig(points=40, hidden=20, resolution=20, steps_per_epoch=10, epochs=3, lr=1e-2)
@@ -90,7 +90,7 @@ def test_values_without_a_sign_change_have_no_boundary() -> None:
 
 
 def test_margins_are_distances_to_the_boundary_and_below_their_bound() -> None:
-    process = start(replace(CONFIG, epochs=30), None, "cpu")
+    process = start(replace(CONFIG, epochs=30))
     metrics = list(process)[-1].metrics
     weights = process.state["weights"]
     points, labels = draw_moons(CONFIG)
@@ -144,3 +144,9 @@ def test_mixup_increases_the_spread_of_the_boundary() -> None:
 def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         built(MoonsConfig, values)
+
+
+def test_distances_to_segments_match_values_computed_by_hand() -> None:
+    starts, ends = np.array([[0.0, 0.0], [5.0, 5.0]]), np.array([[2.0, 0.0], [5.0, 5.0]])
+    points = np.array([[1.0, 1.0], [3.0, 0.0], [-3.0, 4.0], [5.0, 6.0], [1.0, 0.0]])
+    np.testing.assert_allclose(distances_to_segments(points, starts, ends), [1, 1, 5, 1, 0])

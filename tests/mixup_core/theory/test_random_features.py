@@ -118,7 +118,7 @@ def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits() -> None:
 
 
 def test_the_state_holds_the_weights_after_one_descent_step() -> None:
-    process = start(replace(CONFIG, epochs=1), None, "cpu")
+    process = start(replace(CONFIG, epochs=1))
     list(process)
     problem = regression(CONFIG)
     expected = problem.initial - (problem.gram @ problem.initial - problem.slope)

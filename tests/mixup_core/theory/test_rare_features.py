@@ -148,7 +148,7 @@ def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(operation: PatchOper
 
 
 def test_the_state_of_a_run_is_smaller_than_20_kb() -> None:
-    process = start(RareFeaturesConfig(epochs=1, steps_per_epoch=1), None, "cpu")
+    process = start(RareFeaturesConfig(epochs=1, steps_per_epoch=1))
     assert len(process.to_bytes()) < 20_000
 
 

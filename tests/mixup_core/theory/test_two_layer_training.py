@@ -59,7 +59,7 @@ def test_descent_records_at_the_first_whole_step_at_or_after_each_time() -> None
 def test_a_longer_run_continues_from_the_state_of_a_shorter_run() -> None:
     shorter, longer = (replace(SMALL, law=Midpoint(), epochs=epochs) for epochs in (3, 6))
     assert stage_keys(longer)[:3] == stage_keys(shorter)
-    first, second = start(shorter, None, "cpu"), start(longer, None, "cpu")
+    first, second = start(shorter), start(longer)
     records = list(first)
     second.load_bytes(first.to_bytes(), records)
     assert records + list(second) == finished(longer)
@@ -106,7 +106,7 @@ def test_feature_shares_match_the_accuracies_by_class() -> None:
 
 @pytest.mark.parametrize("integrator", [Rkc(), Descent()], ids=["rkc", "descent"])
 def test_non_finite_weights_end_the_run(integrator: Integrator) -> None:
-    process = start(replace(SMALL, integrator=integrator), None, "cpu")
+    process = start(replace(SMALL, integrator=integrator))
     process.state["y"] = np.full_like(process.state["y"], np.nan)
     with pytest.raises(DivergedError) as caught:
         next(iter(process))

@@ -16,7 +16,7 @@ from mixup_core.config.building import with_values
 from mixup_core.config.written_forms import flatten
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.training import TrainingState
 from mixup_core.store.checkpoints import Store
@@ -327,7 +327,7 @@ def test_a_trained_network_is_logged_once_and_can_be_loaded(
     write(log, results_of(study, 1))
     log.write_network(run, b"no state")
     assert "cannot be exported: 8 bytes are not a training state of this run" in caplog.text
-    trained = TrainingState.initial(config, CATALOG["digits"], torch.device("cpu"))
+    trained = TrainingState.initial(config, DATASETS["digits"].info, torch.device("cpu"))
     for again in (log, log_of(study, home)):
         again.write_network(run, trained.to_bytes())
     client = MlflowClient(uri_of(home))

@@ -1,24 +1,22 @@
 """Dataset Caltech-101: Fei-Fei, Fergus and Perona 2004; 101 classes, background class left out."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, SplitName
+from mixup_core.images.data.pixels import Images
 from mixup_core.images.data.sources import downloaded, extract, unpacked
-
-if TYPE_CHECKING:
-    from mixup_core.images.data.pixels import Images
 
 _ARCHIVE = "caltech101/caltech-101.zip"
 _URL = "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip"
 _NUM_TRAIN_PER_CLASS = 30
 
 
-def _read(root: Path, split: SplitName, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision; 30 images of each class are for training."""
     from torchvision.datasets import Caltech101
 
-    from mixup_core.images.data.pixels import Images
     from mixup_core.seeding import stream
 
     with unpacked(root / _ARCHIVE) as folder:

@@ -2,13 +2,11 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
+from mixup_core.images.data.pixels import Images
 from mixup_core.images.data.sources import unpacked_archive
-
-if TYPE_CHECKING:
-    from mixup_core.images.data.pixels import Images
 
 
 def _published(name: str) -> Any:
@@ -22,10 +20,8 @@ def _sources(name: str, root: Path) -> Sources:
     return unpacked_archive(published.url, published.filename, published.tgz_md5, root)
 
 
-def _read(name: str, root: Path, split: SplitName, size: int) -> "Images":
+def _read(name: str, root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split from pickles; the caller must have verified their md5."""
-    from mixup_core.images.data.pixels import Images
-
     del size
     published = _published(name)
     # torchvision opens and checks every file in its lists; the list of the other split is emptied.

@@ -6,35 +6,18 @@ Source: Hendrycks and Dietterich 2019, arXiv:1903.12261, section 3.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mixup_core.arrays import np
 from mixup_core.images.data.facts import DataError, Sources
+from mixup_core.images.data.pixels import Images
 from mixup_core.images.data.sources import unpacked_archive
 
-if TYPE_CHECKING:
-    from mixup_core.images.data.pixels import Images
-
 CORRUPTIONS = (
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "defocus_blur",
-    "glass_blur",
-    "motion_blur",
-    "zoom_blur",
-    "snow",
-    "frost",
-    "fog",
-    "brightness",
-    "contrast",
-    "elastic_transform",
-    "pixelate",
-    "jpeg_compression",
-    "speckle_noise",
-    "gaussian_blur",
-    "spatter",
-    "saturate",
-)
+    "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur",
+    "zoom_blur", "snow", "frost", "fog", "brightness", "contrast", "elastic_transform", "pixelate",
+    "jpeg_compression", "speckle_noise", "gaussian_blur", "spatter", "saturate",
+)  # fmt: skip
 """Names of the benchmark's 15 corruptions, then of the four that its authors keep for validation.
 """
 
@@ -90,11 +73,8 @@ CORRUPTED: Mapping[str, CorruptedSet] = {
 
 def read_corrupted(
     root: Path, of: CorruptedSet, corruption: str, severity: int | None, num_test: int
-) -> "Images":
+) -> Images:
     """Return the test images of CIFAR under one corruption, such as `fog`."""
-    import numpy as np
-
-    from mixup_core.images.data.pixels import Images
 
     def mapped(name: str, shape: tuple[int, ...]) -> Any:
         path = root / of.folder / f"{name}.npy"

@@ -1,17 +1,13 @@
 """Dataset digits: the 8 x 8 handwritten digits that come with scikit-learn."""
 
+# Tests freeze the order and number of the random draws in this file: a change changes results.
+
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from mixup_core.arrays import NDArray, np
 from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo, SplitName
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mixup_core.images.data.pixels import Images
-
+from mixup_core.images.data.pixels import Images
 
 _COLUMN_OF_LABELS = 64
 """Column of the label in scikit-learn's file; the pixels are before it."""
@@ -26,16 +22,12 @@ def _file() -> Path | None:
     return Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
 
 
-def _read(root: Path, split: SplitName, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the digits of a split, with pixels 0..16 multiplied by 15."""
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
         raise DataError(f"{_MISSING} ({error}).") from error
-
-    import numpy as np
-
-    from mixup_core.images.data.pixels import Images
 
     del root, size
     bundle, chosen = load_digits(), _chosen(split)
@@ -45,8 +37,6 @@ def _read(root: Path, split: SplitName, size: int) -> "Images":
 
 def _read_labels(root: Path, split: SplitName) -> "NDArray[np.int64]":
     """Read the labels of a split from the file of scikit-learn, without importing it."""
-    import numpy as np
-
     del root
     if (file := _file()) is None:
         raise DataError(f"{_MISSING}.")

@@ -2,13 +2,10 @@
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
+from mixup_core.images.data.pixels import Images
 from mixup_core.images.data.sources import downloaded, unpacked
-
-if TYPE_CHECKING:
-    from mixup_core.images.data.pixels import Images
 
 _ARCHIVE = "dtd/dtd-r1.0.1.tar.gz"
 
@@ -19,11 +16,9 @@ def _sources(root: Path) -> Sources:
     return downloaded({_ARCHIVE: DTD._URL}, root)
 
 
-def _read(root: Path, split: SplitName, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision; `train` and `val` are both used for training."""
     from torchvision.datasets import DTD
-
-    from mixup_core.images.data.pixels import Images
 
     with unpacked(root / _ARCHIVE) as folder:
         (folder / "dtd").rename(folder / "archive")

@@ -1,13 +1,10 @@
 """Dataset FGVC-Aircraft, 100 variants: Maji et al. 2013, arXiv:1306.5151."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
+from mixup_core.images.data.pixels import Images
 from mixup_core.images.data.sources import downloaded, unpacked
-
-if TYPE_CHECKING:
-    from mixup_core.images.data.pixels import Images
 
 _ARCHIVE = "fgvc-aircraft/fgvc-aircraft-2013b.tar.gz"
 _BANNER = 20
@@ -22,11 +19,9 @@ def _sources(root: Path) -> Sources:
     return downloaded({_ARCHIVE: FGVCAircraft._URL}, root)
 
 
-def _read(root: Path, split: SplitName, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision: `trainval` for training, `test` for testing."""
     from torchvision.datasets import FGVCAircraft
-
-    from mixup_core.images.data.pixels import Images
 
     with unpacked(root / _ARCHIVE) as folder:
         wanted = {"train": "trainval", "test": "test"}[split]

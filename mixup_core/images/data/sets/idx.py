@@ -4,16 +4,11 @@ import gzip
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from mixup_core.arrays import NDArray, np
 from mixup_core.images.data.facts import DataError, SplitName
+from mixup_core.images.data.pixels import Images
 from mixup_core.images.data.sources import download
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mixup_core.images.data.pixels import Images
 
 PREFIXES: Mapping[SplitName, str] = {"train": "train", "test": "t10k"}
 NAMES = tuple(
@@ -26,14 +21,12 @@ MAX_UNPACKED = 64 * 1024**2
 """Maximum unpacked size in bytes: above the largest file (47 MB), far below a gzip bomb."""
 
 
-def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
+def read(folder: Path, root: Path, split: SplitName, size: int) -> Images:
     """Read images and labels of a split from idx files, whose checksums the caller has verified.
 
     torchvision's dataset classes are not used, because they do not verify files.
     """
     from torchvision.datasets import mnist
-
-    from mixup_core.images.data.pixels import Images
 
     del size
     prefix = PREFIXES[split]
@@ -44,8 +37,6 @@ def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
 
 def read_labels(folder: Path, root: Path, split: SplitName) -> "NDArray[np.int64]":
     """Read the labels of a split, (images,), from a verified idx file, without torch."""
-    import numpy as np
-
     content = (root / folder / f"{PREFIXES[split]}-labels-idx1-ubyte").read_bytes()
     return np.frombuffer(content, dtype=np.uint8, offset=_HEADER_OF_LABELS).astype(np.int64)
 

@@ -1,13 +1,10 @@
 """Dataset STL-10: Coates, Lee and Ng 2011; only the labelled images."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
+from mixup_core.images.data.pixels import Images
 from mixup_core.images.data.sources import unpacked_archive
-
-if TYPE_CHECKING:
-    from mixup_core.images.data.pixels import Images
 
 
 def _sources(root: Path) -> Sources:
@@ -16,11 +13,9 @@ def _sources(root: Path) -> Sources:
     return unpacked_archive(STL10.url, STL10.filename, STL10.tgz_md5, root)
 
 
-def _read(root: Path, split: SplitName, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision, which converts their column order."""
     from torchvision.datasets import STL10
-
-    from mixup_core.images.data.pixels import Images
 
     del size
     # torchvision opens and checks every file in its lists; only files of this split are listed.

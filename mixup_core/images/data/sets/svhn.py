@@ -1,13 +1,10 @@
 """Dataset SVHN, cropped digits: Netzer et al. 2011; without its 531,131 extra images."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
+from mixup_core.images.data.pixels import Images
 from mixup_core.images.data.sources import downloaded
-
-if TYPE_CHECKING:
-    from mixup_core.images.data.pixels import Images
 
 _FOLDER = "svhn"
 
@@ -19,11 +16,9 @@ def _sources(root: Path) -> Sources:
     return downloaded({f"{_FOLDER}/{name}": url for url, name, _ in wanted}, root)
 
 
-def _read(root: Path, split: SplitName, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision, which changes the label 10 (digit 0) to 0."""
     from torchvision.datasets import SVHN
-
-    from mixup_core.images.data.pixels import Images
 
     del size
     dataset = SVHN(root / _FOLDER, split=split)

@@ -3,24 +3,19 @@
 import io
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, SplitName
+from mixup_core.images.data.pixels import Images
 from mixup_core.images.data.sources import downloaded
-
-if TYPE_CHECKING:
-    from mixup_core.images.data.pixels import Images
 
 _ARCHIVE = "tiny-imagenet/tiny-imagenet-200.zip"
 _URL = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
 _INSIDE = "tiny-imagenet-200"
 
 
-def _read(root: Path, split: SplitName, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split from the archive; classes are numbered as in `wnids.txt`."""
     from PIL import Image
-
-    from mixup_core.images.data.pixels import Images
 
     with zipfile.ZipFile(root / _ARCHIVE) as archive:
         classes = archive.read(f"{_INSIDE}/wnids.txt").decode().split()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torchvision.datasets
 
-from mixup_core.images.data.fetching import FILES
+from mixup_core.images.data.fetching import files_of
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from tests.mixup_core.small_files import set_counts
 
@@ -32,7 +32,7 @@ def write_cifar10(
     def write(name: str, content: Any) -> str:
         (folder / name).write_bytes(pickle.dumps(content))
         md5 = hashlib.md5((folder / name).read_bytes()).hexdigest()
-        for split in FILES["cifar10"].values():
+        for split in files_of("cifar10").values():
             if f"{folder.name}/{name}" in split:
                 monkeypatch.setitem(split, f"{folder.name}/{name}", f"md5:{md5}")
         return md5

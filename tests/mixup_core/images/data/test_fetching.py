@@ -25,14 +25,14 @@ from torchvision.datasets import CIFAR10, CIFAR100
 
 from mixup_core.images.data import digests
 from mixup_core.images.data import sources as sources_module
-from mixup_core.images.data.catalog import CATALOG, DataError
+from mixup_core.images.data.catalog import DATASETS, DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import (
-    FILES,
     checksums,
     data_root,
     fetch,
+    files_of,
     is_present,
     statuses,
     verify,
@@ -61,7 +61,7 @@ class Sources:
 @pytest.fixture
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sources:
     contents = {}
-    for split in FILES["fashion-mnist"].values():
+    for split in files_of("fashion-mnist").values():
         for path in tuple(split):
             content = f"content of {path}".encode()
             contents[Path(path).name] = content
@@ -95,7 +95,7 @@ def test_fetching_and_describing_load_no_torch() -> None:
 
 @pytest.mark.parametrize("published", [CIFAR10, CIFAR100])
 def test_cifar_files_and_digests_match_torchvision(published: Any) -> None:
-    ours = FILES[published.__name__.lower()]
+    ours = files_of(published.__name__.lower())
     meta = [published.meta["filename"], published.meta["md5"]]
     for split, files in (("train", published.train_list), ("test", published.test_list)):
         expected = {f"{published.base_folder}/{file}": f"md5:{md5}" for file, md5 in [*files, meta]}
@@ -253,7 +253,7 @@ import json, sys
 from pathlib import Path
 import torchvision.datasets
 from mixup_core.images.data import fetching
-fetching.FILES.own["fashion-mnist"] = json.loads(sys.argv[1])
+fetching.DATASETS["fashion-mnist"].files.update(json.loads(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
 print(fetching.fetch("fashion-mnist", Path(sys.argv[2])))
@@ -270,7 +270,7 @@ def test_processes_that_begin_together_download_each_file_once(
     with mirror(served) as (proxy, asked):
         processes = [
             subprocess.Popen(
-                [sys.executable, "-c", FETCH, json.dumps(FILES["fashion-mnist"]), str(root)],
+                [sys.executable, "-c", FETCH, json.dumps(files_of("fashion-mnist")), str(root)],
                 env={**os.environ, **proxy}, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             )
@@ -295,13 +295,13 @@ def write_cifar_archive(path: Path, monkeypatch: pytest.MonkeyPatch, member: str
         member: Name of an additional member, for malicious archives.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = {name for split in FILES["cifar100"].values() for name in split}
+    names = {name for split in files_of("cifar100").values() for name in split}
     with tarfile.open(path, "w:gz") as tar:
         for name in [*sorted(names), *([member] if member else [])]:
             header = tarfile.TarInfo(name)
             header.size = 1
             tar.addfile(header, io.BytesIO(b"x"))
-    for split in FILES["cifar100"].values():
+    for split in files_of("cifar100").values():
         for name in tuple(split):
             monkeypatch.setitem(split, name, f"md5:{hashlib.md5(b'x').hexdigest()}")
     monkeypatch.setattr(CIFAR100, "tgz_md5", hashlib.md5(path.read_bytes()).hexdigest())
@@ -455,7 +455,7 @@ def test_statuses_list_every_dataset_with_presence_and_place(sources: Sources, r
     sources.publish(sources.mirror)
     fetch("fashion-mnist", root)
     shown = {status.name: (status.is_present, status.place) for status in statuses(root)}
-    assert list(shown) == [*CATALOG, "cifar10-c", "cifar100-c"]
+    assert list(shown) == [*DATASETS, "cifar10-c", "cifar100-c"]
     assert shown["fashion-mnist"] == (True, str(root / "FashionMNIST" / "raw"))
     assert shown["cifar10"] == (False, str(root / "cifar-10-batches-py"))
     assert shown["digits"] == (True, "scikit-learn")

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import os
 import shutil
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from PIL import Image
 
 from mixup_core.images.data import digests
-from mixup_core.images.data.catalog import CATALOG, DataError
+from mixup_core.images.data.catalog import DATASETS, DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.folders import (
@@ -19,6 +20,8 @@ from mixup_core.images.data.folders import (
     class_files_and_faults,
     describe,
     folder_digest,
+    spelled_alike,
+    spelling_hint,
 )
 
 
@@ -57,7 +60,7 @@ def test_describe_returns_the_facts_of_an_image_folder(pets: Path) -> None:
 
 
 def test_describe_returns_the_catalogue_entry_of_a_published_dataset() -> None:
-    assert describe(DataConfig(name="digits")) is CATALOG["digits"]
+    assert describe(DataConfig(name="digits")) is DATASETS["digits"].info
 
 
 def test_classes_and_files_are_sorted_and_hidden_ones_ignored(pets: Path) -> None:
@@ -129,12 +132,12 @@ def test_a_missing_train_folder_is_reported_with_the_folders_found(pets: Path) -
         describe(config(pets))
 
 
-def test_class_folders_outside_train_are_reported_with_the_place_to_move_them(
+def test_class_folders_outside_train_are_named_with_the_folders_that_are_expected(
     tmp_path: Path,
 ) -> None:
     for kind in ("cat", "dog"):
         save(tmp_path / kind / "0.png")
-    with pytest.raises(DataError, match=r"contains cat/, dog/\. If these are the classes, move"):
+    with pytest.raises(DataError, match=r"contains train/<class>/.* contains cat/, dog/\."):
         class_files(tmp_path, "train")
 
 
@@ -256,3 +259,18 @@ def test_thumbs_db_and_desktop_ini_are_neither_images_nor_digested(
         (folder / "desktop.ini").write_bytes(b"x")
     assert describe(config(pets)).num_train == 3
     assert folder_digest(pets, tmp_path / "data") == before
+
+
+def test_names_that_differ_in_capitals_or_accent_form_are_grouped() -> None:
+    composed, split = (unicodedata.normalize(form, "Café.jpg") for form in ("NFC", "NFD"))
+    assert spelled_alike([split, "a", composed, "A", "b", "b"]) == [["A", "a"], [split, composed]]
+    assert spelled_alike(["STRASSE", "Straße", "Gasse"]) == [["STRASSE", "Straße"]]
+
+
+def test_spelling_hint_names_similar_names_and_is_empty_for_others() -> None:
+    assert spelling_hint(["cat", "dog"]) == ""
+    assert spelling_hint(["cat", "dog", "Cat"]) == (
+        " Cat and cat differ only in capital letters; give both folders the same name."
+    )
+    said = spelling_hint([unicodedata.normalize(form, "é") for form in ("NFC", "NFD")])
+    assert said.startswith(r" The names 'e\u0301' and '\xe9' look equal")

@@ -16,11 +16,11 @@ import torch
 import torchvision.datasets
 from PIL import Image
 
-from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError
+from mixup_core.images.data.catalog import DATASETS, DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.facts import SplitName
-from mixup_core.images.data.fetching import FILES, fetch, is_present, verify
+from mixup_core.images.data.fetching import fetch, files_of, is_present, verify
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data.sets import caltech101, corrupted
 from tests.mixup_core.images.data.small_cifar import write_cifar10_c
@@ -40,7 +40,7 @@ def put(root: Path, path: str, content: bytes, name: str, patch: Patch) -> str:
     """Write a file of a dataset and register its hash as the published one."""
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_bytes(content)
-    for split in FILES[name].values():
+    for split in files_of(name).values():
         if path in split:
             patch.setitem(split, path, f"md5:{md5(content)}")
     return md5(content)
@@ -230,7 +230,7 @@ TESTED_ELSEWHERE = {"fashion-mnist", "cifar10", "cifar100", "digits"}
 
 
 def test_every_published_dataset_has_a_test_that_reads_its_original_format() -> None:
-    assert set(WRITERS) | TESTED_ELSEWHERE == set(PUBLISHED)
+    assert set(WRITERS) | TESTED_ELSEWHERE == set(DATASETS)
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -240,13 +240,13 @@ def test_images_and_labels_are_read_as_written(
 ) -> None:
     written = WRITERS[name](tmp_path, monkeypatch)
     splits = load(DataConfig(name=name, image_size=size), tmp_path)
-    assert splits.info.image_size == size or CATALOG[name].image_size
+    assert splits.info.image_size == size or DATASETS[name].info.image_size
     assert splits.test is not None
     for images, (colours, labels) in ((splits.train, written["train"]),
                                       (splits.test, written["test"])):  # fmt: skip
         assert images.labels.tolist() == labels
         assert images.pixels.dtype == torch.uint8
-        assert images.pixels.shape[2] == (size or CATALOG[name].image_size)
+        assert images.pixels.shape[2] == (size or DATASETS[name].info.image_size)
         centre = images.pixels.shape[2] // 2
         seen = images.pixels[:, :, centre, centre].int()
         expected = torch.tensor(colours)[:, : images.pixels.shape[1]]
@@ -265,7 +265,7 @@ def test_test_files_are_not_needed_when_test_is_false(
     name: str, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     WRITERS[name](tmp_path, monkeypatch)
-    for path in FILES[name]["test"]:
+    for path in files_of(name)["test"]:
         (tmp_path / path).unlink()
     assert load(DataConfig(name=name, test=False), tmp_path).test is None
     with pytest.raises(DataError, match=f"get it with `mixsweep data fetch {name}`"):
@@ -277,7 +277,7 @@ def test_a_file_with_another_digest_is_refused_before_it_is_read(
     name: str, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     WRITERS[name](tmp_path, monkeypatch)
-    path = next(iter(FILES[name]["train"]))
+    path = next(iter(files_of(name)["train"]))
     (tmp_path / path).write_bytes((tmp_path / path).read_bytes() + b"\0")
     with pytest.raises(DataError, match="md5 differs"):
         load(DataConfig(name=name), tmp_path)
@@ -290,7 +290,9 @@ def test_a_file_with_another_digest_is_refused_before_it_is_read(
 )  # fmt: skip
 def test_digests_match_torchvision(name: str, published: Any, attribute: str) -> None:
     ours = {
-        digest.removeprefix("md5:") for split in FILES[name].values() for digest in split.values()
+        digest.removeprefix("md5:")
+        for split in files_of(name).values()
+        for digest in split.values()
     }
     assert ours
     theirs = str(getattr(published, attribute)) + str(getattr(published, "test_list", ""))
@@ -388,13 +390,8 @@ def test_a_corrupted_set_is_fetched_and_unpacked(tmp_path: Path, monkeypatch: Pa
     content = tar(members)
     (server / "CIFAR-10-C.tar").write_bytes(content)
     of = corrupted.CORRUPTED["cifar10"]
-    monkeypatch.setitem(
-        FILES.own, "cifar10-c", {"test": dict.fromkeys(of.files(), "")}
-    )  # the registry itself, restored afterwards
-    from mixup_core.images.data import fetching
-
     url = (server / "CIFAR-10-C.tar").as_uri()
     served = corrupted.CorruptedSet(title=of.title, folder=of.folder, url=url, md5=md5(content))
-    monkeypatch.setitem(fetching._SOURCES.own, "cifar10-c", served.sources)
+    monkeypatch.setitem(corrupted.CORRUPTED, "cifar10", served)
     assert fetch("cifar10-c", root) == url
     assert is_present("cifar10-c", root)

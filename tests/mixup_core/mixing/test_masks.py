@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from mixup_core.mixing.boxes import boxes, draw_centres, outside, sides
+from mixup_core.mixing.masks import boxes, draw_centres, draw_kept, outside, sides
 
 
 def test_box_sides_are_rounded_down() -> None:
@@ -30,3 +30,11 @@ def test_the_outside_mask_is_zero_only_inside_the_box() -> None:
     expected = torch.ones(2, 4, 3)
     expected[0, 1:3, 0:2] = 0
     assert torch.equal(mask, expected)
+
+
+def test_parts_are_kept_with_probability_lam() -> None:
+    lam = np.array([[0.0, 0.5], [1.0, 0.25]])
+    kept = np.mean([draw_kept(lam, 50, np.random.default_rng(s)) for s in range(100)], axis=(0, 3))
+    np.testing.assert_allclose(kept, lam, atol=0.03)
+    assert kept[0, 0] == 0
+    assert kept[1, 0] == 1

@@ -1,0 +1,41 @@
+"""First records: values of each synthetic problem, frozen so that the order of draws stays.
+
+Run as a program, this file freezes the present values.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixup_core.config.building import built
+from mixup_core.problem import PROBLEMS, problem_named
+
+FROZEN = Path(__file__).with_name("first_records.json")
+SMALL: dict[str, dict[str, Any]] = {
+    "linear-views": {"nodes": 2, "quantity": {"gradients": {"draws": 1000}}},
+    "mixup-expansion": {"first_points": 8, "rank": 2, "test_points": 20},
+    "support-vectors": {"steps_per_epoch": 2},
+    "moons": {"steps_per_epoch": 2, "resolution": 10},
+}
+"""Values of problems whose first record takes long by default."""
+NAMES = [name for name, place in PROBLEMS.items() if ".theory." in str(place)]
+
+
+def first_record(name: str) -> dict[str, float]:
+    values = {"law": {"beta": 1.0}, "seed": 1} | SMALL.get(name, {})
+    process = problem_named(name).start(built(problem_named(name).config, values), None, "cpu")
+    return dict(next(iter(process)).metrics)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_record_is_as_frozen(name: str) -> None:
+    """A draw that is added, left out or moved changes results without new keys."""
+    frozen = json.loads(FROZEN.read_text())[name]
+    assert first_record(name) == pytest.approx(frozen, rel=1e-6, abs=1e-9)
+
+
+if __name__ == "__main__":
+    found = {name: first_record(name) for name in NAMES}
+    FROZEN.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
