@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, NoReturn
 
-from mixsweep.launching.launch import LaunchOptions, launch
+from mixsweep.launching.launch import LaunchOptions, OnEpoch, launch
 from mixsweep.request import BAD_INPUT, DONE, SOME_FAILED, RefusedError, Request
 from mixup_core.plugins.loading import use
 from sweeps.machine.home import Home
@@ -38,8 +39,11 @@ class Order:
     options: LaunchOptions
 
 
-def launch_apart(order: Order) -> None:
-    """Launch a study in a new process and wait for its end; its messages go to `sys.stderr`."""
+def launch_apart(order: Order, on_epoch: OnEpoch | None = None) -> None:
+    """Launch a study in a new process and wait for its end; its messages go to `sys.stderr`.
+
+    That process sends each epoch to this one, which calls `on_epoch`.
+    """
     reader, writer = os.pipe()
     command = [sys.executable, "-P", "-c", f"from {__name__} import main; main({writer})"]
     paths = dict.fromkeys([*filter(None, sys.path), str(Path(__file__).parents[1])])
@@ -57,7 +61,7 @@ def launch_apart(order: Order) -> None:
     try:
         with os.fdopen(reader, "rb") as answer:
             _send(process, order)
-            said = answer.read()
+            error = _answered(answer, on_epoch)
         code = process.wait()
     except BaseException:
         _end(process)
@@ -66,12 +70,26 @@ def launch_apart(order: Order) -> None:
         if process.stdin is not None:
             with suppress(OSError):
                 process.stdin.close()
-    if said:
-        raise pickle.loads(said)  # noqa: S301  written by `main` below
+    if error is not None:
+        raise error
     if code in {-signal.SIGINT, 130}:
         raise KeyboardInterrupt
     if code not in {DONE, SOME_FAILED}:
         raise RefusedError(f"the process of the launch ended with code {code}")
+
+
+def _answered(answer: IO[bytes], on_epoch: OnEpoch | None) -> Exception | None:
+    """Pass on the epochs that the new process sends; return the error that ended it, or None."""
+    while True:
+        try:
+            said = pickle.load(answer)  # noqa: S301  written by `main` below
+        except EOFError:
+            return None
+        if isinstance(said, Exception):
+            return said
+        if on_epoch is not None:
+            arm, seed, epoch, metrics = said
+            on_epoch(arm, seed, epoch, MappingProxyType(metrics))
 
 
 def main(number: int) -> NoReturn:
@@ -82,6 +100,12 @@ def main(number: int) -> NoReturn:
 
     def train(ending: Any) -> int:
         ending.has_trained = ending.leaves_files = True
+        answer = open(number, "wb", buffering=0)  # noqa: SIM115  open until this process ends
+
+        def send(arm: str, seed: int, epoch: int, metrics: Mapping[str, float]) -> None:
+            with suppress(OSError):
+                answer.write(pickle.dumps((arm, seed, epoch, dict(metrics))))
+
         try:
             order = pickle.load(sys.stdin.buffer)  # noqa: S301  written by `launch_apart`
             threading.Thread(target=_end_with_caller, daemon=True).start()
@@ -90,10 +114,9 @@ def main(number: int) -> NoReturn:
             request = Request.read(
                 order.study, order.overrides, home=order.home, plugins=order.plugins
             )
-            launch(request, order.options)
+            launch(request, order.options, on_epoch=send)
         except Exception as error:
-            with open(number, "wb") as answer:
-                answer.write(_pickled(error))
+            answer.write(_pickled(error))
             return BAD_INPUT
         return DONE
 

@@ -1,6 +1,6 @@
 """Functions of `mixsweep` for notebooks and scripts: read, train, run and load studies."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -231,6 +231,7 @@ def run(  # noqa: PLR0913  the options of a launch
     engine: Literal["inline", "ray"] = "inline",
     slots: int | None = None,
     address: str | None = None,
+    on_epoch: Callable[[str, int, int, Mapping[str, float]], object] | None = None,
 ) -> Results:
     """Train the missing runs of a study, write its report, and return the stored results.
 
@@ -248,6 +249,11 @@ def run(  # noqa: PLR0913  the options of a launch
         slots: Number of parallel runs with Ray; None for as many as CPUs or GPUs allow.
         address: HOST:PORT of the Ray cluster to train on; None for the one in RAY_ADDRESS, or else
             for a cluster on this machine that ends with the call.
+        on_epoch: Function that is called in this process once for each epoch that is stored, with
+            the arm, the seed, the epoch (counted from 1) and its metrics, for example to draw or to
+            log them. The metrics cannot be changed. Epochs of less than half a second arrive
+            several at once, and training waits for the function. If it raises an exception, the
+            launch ends as after Ctrl-C, and the call raises the same exception.
 
     Raises:
         StudyError: If the study is invalid.
@@ -263,15 +269,25 @@ def run(  # noqa: PLR0913  the options of a launch
         0       erm     0  complete
         1  midpoint     0  complete
         2   uniform     0  complete
+        >>> def show(arm, seed, epoch, metrics):
+        ...     print(arm, seed, epoch, metrics["test/error"] < 0.5)
+        >>> more = "seeds=1", "base.epochs=1", "base.batch_size=64"
+        >>> results = mixsweep.run("digits", *more, home="runs", on_epoch=show)
+        erm 0 1 True
+        midpoint 0 1 True
+        uniform 0 1 True
     """
     from mixsweep.apart import Order, launch_apart
-    from mixsweep.launching.launch import LaunchOptions, launch
+    from mixsweep.launching.launch import CallbackError, LaunchOptions, launch
     from mixup_core.plugins.loading import loaded_paths
 
-    request = _request(study, overrides, home, store)
+    request = Request.read(study, overrides, home=Home(folder=Path(home), store_url=store))
     options = LaunchOptions(engine=engine, slots=slots, address=address)
     if options.is_inline:
-        launch(request, options)
+        try:
+            launch(request, options, on_epoch=on_epoch)
+        except CallbackError as error:
+            raise error.__cause__ or error from None
     else:
         reference = dict(study) if isinstance(study, Mapping) else str(study)
         launch_apart(
@@ -281,7 +297,8 @@ def run(  # noqa: PLR0913  the options of a launch
                 plugins=loaded_paths(),
                 home=request.home,
                 options=options,
-            )
+            ),
+            on_epoch,
         )
     return load(study, *overrides, home=home, store=store)
 
@@ -309,15 +326,10 @@ def load(
         >>> len(results.stored)
         3
     """
-    request = _request(study, overrides, home, store)
+    place = Home(folder=Path(home), store_url=store)
+    request = Request.read(study, overrides, home=place, reads_only=True)
     request.require_stored()
     return Results(request)
-
-
-def _request(
-    study: Reference, overrides: tuple[str, ...], home: str | Path, store: str | None
-) -> Request:
-    return Request.read(study, overrides, home=Home(folder=Path(home), store_url=store))
 
 
 def train(

@@ -52,7 +52,7 @@ class Request:
     """Home folder, with the addresses of the store, MLflow and Optuna."""
 
     @classmethod
-    def read(
+    def read(  # noqa: PLR0913  what a request consists of
         cls,
         study: str | Path | Mapping[str, Any],
         overrides: Sequence[str] = (),
@@ -60,14 +60,15 @@ class Request:
         home: Home,
         plugins: Sequence[str] = (),
         command: str | None = None,
+        reads_only: bool = False,
     ) -> Self:
-        """Read the study of a request."""
+        """Read the study of a request; if it only reads results, plugins need not be loaded."""
         if isinstance(study, Mapping):
             read = study_of(study, overrides)
             reference = read.name
         else:
             reference = str(study)
-            read = load_study(reference, overrides, home.store)
+            read = load_study(reference, overrides, home.store, reads_only=reads_only)
         request = cls(
             reference=reference, overrides=tuple(overrides), plugins=tuple(plugins), study=read,
             home=home,

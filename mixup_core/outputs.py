@@ -37,17 +37,14 @@ def output_file(
     kind: str,
     is_own: Callable[[Path], bool],
     *,
-    force: bool = False,
     makes_folder: bool = False,
 ) -> Iterator[Path]:
     """Yield a path to write a file to; it is synced and then moved to its place.
 
     If the code inside raises an error, the place is as it was.
     """
-    if require_free(path) and not force and not is_own(path):
-        raise OutputError(
-            f"{path}: is not {kind} and is not replaced; give another name, or add --force"
-        )
+    if require_free(path) and not is_own(path):
+        raise OutputError(f"{path}: is not {kind} and is not replaced; give another name")
     if makes_folder:
         path.parent.mkdir(parents=True, exist_ok=True)
     if not path.parent.is_dir():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.plugins import loading
+from mixup_core.plugins import loading, stand_ins
 
 HEAD = """
 from dataclasses import dataclass
@@ -129,3 +129,5 @@ def unregistered() -> Iterator[None]:
         if left is not before.get(place):
             loading._take_out(left)
             del loading._loaded[place]
+    for noun, name in list(stand_ins._present):
+        stand_ins.take_out(noun, name)

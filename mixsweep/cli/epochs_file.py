@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KINDS = {".csv", ".parquet"}
 
 
-def write_rows(request: Request, path: Path, *, predictions: bool, force: bool) -> int:
+def write_rows(request: Request, path: Path, *, predictions: bool) -> int:
     """Write one row per run and epoch, or per run and image, to a file; return the exit code.
 
     Errors are fractions in [0, 1]. Of unfinished runs, the stored epochs are written. Predictions
@@ -30,7 +30,7 @@ def write_rows(request: Request, path: Path, *, predictions: bool, force: bool) 
         option = "--predictions" if predictions else "--epochs"
         raise RefusedError(f"{option} must end in .parquet or .csv, got ({str(path)!r})")
     frames = _predictions(request) if predictions else _epochs(request)
-    runs, rows, columns = _write(frames, path, force=force)
+    runs, rows, columns = _write(frames, path)
     if not rows:
         what = "prediction" if predictions else "epoch"
         click.echo(f"{request.study.name}: no {what} is stored yet", err=True)
@@ -54,7 +54,7 @@ def _predictions(request: Request) -> "Iterator[pd.DataFrame]":
     )
 
 
-def _write(frames: "Iterator[pd.DataFrame]", path: Path, *, force: bool) -> tuple[int, int, int]:
+def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]:
     """Write frames with equal columns to one file; return the number of runs, rows and columns."""
     filled = (frame for frame in frames if not frame.empty)
     first = next(filled, None)
@@ -63,7 +63,7 @@ def _write(frames: "Iterator[pd.DataFrame]", path: Path, *, force: bool) -> tupl
     runs: set[str] = set()
     rows = 0
     with (
-        output_file(path, "an export of mixsweep", _is_export, force=force) as unfinished,
+        output_file(path, "an export of mixsweep", _is_export) as unfinished,
         _writing(unfinished, first) as write,
     ):
         for frame in chain([first], filled):

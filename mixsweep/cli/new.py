@@ -30,5 +30,5 @@ def new(folder: Path) -> int:
     plugin, study = folder / "plugin.py", folder / "study.yaml"
     click.echo(f"wrote  {', '.join(str(folder / name) for name in _FILES)}")
     click.echo(f"next   {program()} check {plugin}")
-    click.echo(f"       {program()} run {study} --plugin {plugin}")
+    click.echo(f"       {program()} run {study}")
     return DONE

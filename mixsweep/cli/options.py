@@ -156,11 +156,6 @@ loading_option = click.option(
 )
 
 
-force_option = click.option(
-    "--force", is_flag=True, help="Replace an existing file, whatever it contains."
-)
-
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
@@ -231,52 +226,6 @@ tracking_option = click.option(
 )
 
 
-def on_study(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command: it gets the argument STUDY, and is called with a `Request` for it.
-
-    The options of all such commands, such as `--home` and `--set`, are added too.
-    """
-    return _with_requests(_each(command), click.argument("study"))
-
-
-def on_optional_study(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command: it gets the argument STUDY, which may be missing.
-
-    It is called with a `Request` or None, and with the `Home`.
-    """
-
-    def call(requests: Sequence[Request], place: Home, **options: Any) -> int:
-        return command(requests[0] if requests else None, place, **options)
-
-    return _with_requests(_like(command, call), click.argument("study", required=False))
-
-
-def on_study_and_databases(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command as `on_study` does, and add the options for MLflow and Optuna."""
-    return _with_requests(_each(command), click.argument("study"), databases=True)
-
-
-def on_studies(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command as `on_study_and_databases` does; it is called once for each STUDY.
-
-    All study files are read before the first call. The exit code is the largest of all calls.
-    """
-    argument = click.argument("study", nargs=-1, required=True, metavar="STUDY...")
-    return _with_requests(_each(command), argument, databases=True)
-
-
-def _each(command: Callable[..., int]) -> Callable[..., int]:
-    def call(requests: Sequence[Request], place: Home, **options: Any) -> int:
-        del place
-        return max(command(request, **options) for request in requests)
-
-    return _like(command, call)
-
-
-def _like(command: Callable[..., int], call: Callable[..., int]) -> Callable[..., int]:
-    return functools.wraps(command)(call)
-
-
 def home_of(
     home: Path, store_url: str | None, tracking: str | None = None, optuna: str | None = None
 ) -> Home:
@@ -289,46 +238,73 @@ def home_of(
     )
 
 
-def _with_requests(
-    command: Callable[..., int], argument: Callable[..., Any], *, databases: bool = False
-) -> Callable[..., int]:
-    """Decorate a command with an argument for studies, and with the options `--home`, `--set`, ...
+def on_study(
+    takes: Literal["one", "many", "one or none", "any"] = "one",
+    *,
+    databases: bool = False,
+    reads_only: bool = False,
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Return a decorator for a command that has the argument STUDY, `--home`, `--set` and so on.
+
+    The command gets a `Request`; if it takes many studies, it is called once for each after all are
+    read, and the exit code is the largest. One that takes one or none gets a `Request` or None, and
+    the `Home`; one that takes any number gets a list of requests, and the `Home`.
 
     Args:
-        command: The command, which takes the requests and the home.
-        argument: Decorator that adds the argument.
+        takes: Number of studies.
         databases: If True, add options for the addresses of MLflow and Optuna.
+        reads_only: If True, plugins of launched studies need not be loaded.
     """
+    argument = {
+        "one": click.argument("study"),
+        "many": click.argument("study", nargs=-1, required=True, metavar="STUDY..."),
+        "one or none": click.argument("study", required=False),
+        "any": click.argument("study", nargs=-1, metavar="[STUDY...]"),
+    }[takes]
 
-    def with_requests(  # noqa: PLR0913  the options that every command on a study has
-        study: str | tuple[str, ...] | None,
-        home: Path,
-        store_url: str | None,
-        overrides: Sequence[str],
-        plugins: tuple[str, ...],
-        tracking: str | None = None,
-        optuna: str | None = None,
-        show_all: bool = False,
-        **options: Any,
-    ) -> int:
-        place = home_of(home, store_url, tracking, optuna)
-        references = (study,) if isinstance(study, str) else study or ()
-        line = command_line()
-        try:
-            requests = [
-                Request.read(each, overrides, home=place, plugins=plugins, command=line)
-                for each in references
-            ]
-        except StudyError as error:
-            raise StudyError(error.whole if show_all else error.faults) from None
-        return command(requests, place, **options)
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        def with_requests(  # noqa: PLR0913  the options that every command on a study has
+            study: str | tuple[str, ...] | None,
+            home: Path,
+            store_url: str | None,
+            overrides: Sequence[str],
+            plugins: tuple[str, ...],
+            tracking: str | None = None,
+            optuna: str | None = None,
+            show_all: bool = False,
+            **options: Any,
+        ) -> int:
+            place, line = home_of(home, store_url, tracking, optuna), command_line()
+            try:
+                requests = [
+                    Request.read(
+                        each, overrides, home=place, plugins=plugins, command=line,
+                        reads_only=reads_only,
+                    )
+                    for each in ((study,) if isinstance(study, str) else study or ())
+                ]  # fmt: skip
+            except StudyError as error:
+                raise StudyError(error.whole if show_all else error.faults) from None
+            if takes == "any":
+                return command(requests, place, **options)
+            if takes == "one or none":
+                return command(requests[0] if requests else None, place, **options)
+            return max(command(request, **options) for request in requests)
 
-    wrapped: Any = functools.wraps(command)(with_requests)
+        addresses = (tracking_option, optuna_option) if databases else ()
+        shared = (plugin_option, set_option, *addresses, store_option, home_option, argument)
+        return _decorated(command, with_requests, shared)
+
+    return decorate
+
+
+def _decorated(
+    command: Callable[..., int], call: Callable[..., int], shared: Sequence[Callable[..., Any]]
+) -> Callable[..., int]:
+    """Return `call` with the name and text of a command, its options and shared ones."""
+    wrapped: Any = functools.wraps(command)(call)
     wrapped.__click_params__ = []
-    addresses = (tracking_option, optuna_option) if databases else ()
-    for decorate in (
-        plugin_option, set_option, *addresses, store_option, home_option, argument,
-    ):  # fmt: skip
+    for decorate in shared:
         wrapped = decorate(wrapped)
     # Click reads the last of the list first: the command's options, the study, then arguments.
     own = getattr(command, "__click_params__", [])

@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from mixsweep.cli.options import AtLeastZero, StudyCommand, json_option, on_optional_study
+from mixsweep.cli.options import AtLeastZero, StudyCommand, json_option, on_study
 from mixsweep.cli.plan_summary import plan_summary, spell_plan
 from mixsweep.launching.preconditions import missing_data
 from mixsweep.request import DONE, Request
@@ -20,7 +20,7 @@ _ROUGH = 2_000_000_000
 
 
 @click.command(cls=StudyCommand)
-@on_optional_study
+@on_study("one or none")
 @click.option(
     "--slots",
     type=click.IntRange(min=1),

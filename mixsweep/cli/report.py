@@ -11,7 +11,6 @@ from mixsweep.cli.epochs_file import write_rows
 from mixsweep.cli.options import (
     LocalPath,
     StudyCommand,
-    force_option,
     json_option,
     plugin_option,
     set_option,
@@ -72,7 +71,6 @@ from sweeps.machine.arguments import STORE
     metavar="FILE",
     help="Write the predictions of finished runs to FILE (.parquet or .csv), one row per image.",
 )
-@force_option
 @click.option("--cite", is_flag=True, help="Print BibTeX entries for the sources of the study.")
 @json_option
 def report(  # noqa: PLR0913  its options
@@ -87,7 +85,6 @@ def report(  # noqa: PLR0913  its options
     epochs: Path | None,
     predictions: Path | None,
     cite: bool,
-    force: bool,
     as_json: bool,
 ) -> int:
     """Write a report from the stored results: tables, figures, and the software and hardware.
@@ -99,7 +96,9 @@ def report(  # noqa: PLR0913  its options
     """
     places, line = places_of(homes, stores), command_line()
     requests = [
-        Request.read(reference, overrides, home=home, plugins=plugins, command=line)
+        Request.read(
+            reference, overrides, home=home, plugins=plugins, command=line, reads_only=True
+        )
         for reference in dict.fromkeys(studies)
         for home in places
     ]
@@ -120,9 +119,7 @@ def report(  # noqa: PLR0913  its options
         return DONE
     if epochs is not None or predictions is not None:
         files = ((epochs, False), (predictions, True))
-        codes = [
-            write_rows(request, file, predictions=kind, force=force) for file, kind in files if file
-        ]
+        codes = [write_rows(request, file, predictions=kind) for file, kind in files if file]
         return max(codes)
     return _write(request, out)
 

@@ -8,7 +8,7 @@ from mixsweep.cli.ending import Ending
 from mixsweep.cli.options import (
     AtLeastZero,
     StudyCommand,
-    on_studies,
+    on_study,
     placement_options,
     without_secret,
 )
@@ -19,7 +19,7 @@ from mixup_core.addresses import web_address
 
 
 @click.command(cls=StudyCommand)
-@on_studies
+@on_study("many", databases=True)
 @placement_options
 @click.option(
     "--address",

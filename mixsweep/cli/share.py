@@ -12,7 +12,6 @@ import click
 from mixsweep.cli.options import (
     LocalPath,
     StudyCommand,
-    force_option,
     home_option,
     on_study,
     plugin_option,
@@ -39,14 +38,13 @@ from sweeps.state.ledger import Launch, known_data, launches, note
 
 
 @click.command(cls=StudyCommand)
-@on_study
+@on_study(reads_only=True)
 @click.option(
     "--out",
     type=LocalPath(dir_okay=False),
     help="File to write; default: exports/STUDY.mixsweep.zip in the home.",
 )
-@force_option
-def share(request: Request, out: Path | None, force: bool) -> int:
+def share(request: Request, out: Path | None) -> int:
     """Write the records and predictions of a study to one file, for another home.
 
     `mixsweep add FILE` adds the file to the other home, which makes the report from it. Weights are
@@ -68,9 +66,7 @@ def share(request: Request, out: Path | None, force: bool) -> int:
     _require_no_secrets(packed)
     packed = dataclasses.replace(packed, source=without_secrets(packed.source))
     known = known_data(request.store, study.name)
-    with output_file(
-        file, "an archive of a study", is_archive, force=force, makes_folder=out is None
-    ) as place:
+    with output_file(file, "an archive of a study", is_archive, makes_folder=out is None) as place:
         runs = write_archive(place, packed, known, results, request.store)
     size = file.stat().st_size / 1e6
     click.echo(f"{file}: {runs} of {len(results)} runs, {size:,.1f} MB")
@@ -97,7 +93,7 @@ def add(file: Path, home: Path, store_url: str | None, plugins: tuple[str, ...])
         unpacked.mkdir()
         try:
             archive = unpack(file, unpacked)
-            study = study_of_launch(archive.launch, str(file), archive.known)
+            study = study_of_launch(archive.launch, str(file), archive.known, reads_only=True)
             brought = content_of(archive, study)
         except StudyArchiveError as error:
             raise RefusedError(str(error)) from error
@@ -111,11 +107,9 @@ def add(file: Path, home: Path, store_url: str | None, plugins: tuple[str, ...])
     )
     for key in added.other:
         click.echo(f"stage {key}: this store has other records, which are kept", err=True)
-    # Not the recorded options: the file is another's, and this line is copied into a shell.
     given = "".join(f" --plugin {shlex.quote(file)}" for file in plugins)
     if not given:
         _say_plugins(launch)
-        given = " --plugin FILE" if launch.plugins else ""
     click.echo(f"next      {program()} report {study.name} {place.options}{given}", err=True)
     return SOME_FAILED if added.other else DONE
 
@@ -133,7 +127,7 @@ def _require_no_secrets(launch: Launch) -> None:
 
 
 def _say_plugins(launch: Launch) -> None:
-    """Print the plugin files that a study needs and its archive does not contain."""
+    """Print the plugin files that training needs and an archive does not contain."""
     if launch.plugins:
-        told = f"launched with {' '.join(launch.plugins)}"
-        click.echo(f"needs     a plugin, which the archive does not contain: {told}", err=True)
+        told = f"launched with {' '.join(launch.plugins)}; needed to train, not to read results"
+        click.echo(f"plugin    {told}", err=True)

@@ -5,7 +5,7 @@ import json
 import click
 
 from mixsweep.cli.launched_studies import tell_studies
-from mixsweep.cli.options import StudyCommand, json_option, on_optional_study
+from mixsweep.cli.options import StudyCommand, json_option, on_study
 from mixsweep.cli.run_story import tell_runs
 from mixsweep.cli.status_summary import spell_status, status_summary
 from mixsweep.request import DONE, RefusedError, Request
@@ -14,7 +14,7 @@ from sweeps.machine.terminal_text import fitted_text, screen
 
 
 @click.command(cls=StudyCommand)
-@on_optional_study
+@on_study("one or none", reads_only=True)
 @click.argument("arm", required=False)
 @click.argument("seed", type=int, required=False)
 @json_option

@@ -1,20 +1,12 @@
 """Store commands: list and check the files of a store of results, and free disk space."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
-from mixsweep.cli.options import (
-    StudyCommand,
-    home_of,
-    home_option,
-    loading_option,
-    set_option,
-    store_option,
-)
+from mixsweep.cli.options import StudyCommand, home_of, home_option, on_study, store_option
 from mixsweep.cli.recorded_line import command_line
 from mixsweep.launching.stock import prune, spell_stock, take_stock
 from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request, stored_elsewhere
@@ -28,7 +20,7 @@ from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.machine.terminal_text import screen
 from sweeps.reading.study_file import StudyError, load_study
-from sweeps.state.ledger import launches
+from sweeps.state.ledger import forget_launch, launches
 from sweeps.study.study import Study
 
 
@@ -37,29 +29,9 @@ def store_commands() -> None:
     """List and check the checkpoint store, and free disk space."""
 
 
-def _on_store(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command: it gets the options of a store and the argument STUDIES."""
-
-    def with_store(
-        home: Path,
-        store_url: str | None,
-        overrides: Sequence[str],
-        studies: Sequence[str],
-        **options: Any,
-    ) -> int:
-        place = home_of(home, store_url)
-        requests = [Request.read(reference, overrides, home=place) for reference in studies]
-        by_name = {request.study.name: request.grown for request in requests}
-        return command(place, tuple(by_name.values()), **options)
-
-    with_store.__name__, with_store.__doc__ = command.__name__, command.__doc__
-    wrapped: Any = with_store
-    places = (loading_option, set_option, store_option, home_option)
-    for decorate in (*places, click.argument("studies", nargs=-1)):
-        wrapped = decorate(wrapped)
-    wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
-    decorated: Callable[..., int] = wrapped
-    return decorated
+def _grown(requests: Sequence[Request]) -> tuple[Study, ...]:
+    """Return the studies of requests, each once, with search points and added seeds."""
+    return tuple({request.study.name: request.grown for request in requests}.values())
 
 
 def _require_content(store: Store) -> None:
@@ -83,7 +55,7 @@ def _launched(place: Home) -> tuple[tuple[Study, ...], tuple[str, ...]]:
     for name, launch in sorted(newest.items()):
         reference = f"{name}@{launch.settings[:8]}"
         try:
-            study = load_study(reference, (), store.url)
+            study = load_study(reference, (), store.url, reads_only=True)
             grown = Request(reference=reference, overrides=(), study=study, home=place).grown
         except (StudyError, PluginError, DatabaseError) as error:
             *_, reason = str(error).splitlines()
@@ -96,24 +68,28 @@ def _launched(place: Home) -> tuple[tuple[Study, ...], tuple[str, ...]]:
 
 
 @store_commands.command("list", cls=StudyCommand)
-@_on_store
-def list_store(place: Home, studies: Sequence[Study]) -> int:
-    """Show the size of the stored files of STUDIES and of all others, and how much can be freed.
+@click.argument("studies", nargs=-1, metavar="[STUDY...]")
+@home_option
+@store_option
+def list_store(studies: Sequence[str], home: Path, store_url: str | None) -> int:
+    """Show the size of the stored files of studies and of all others, and how much can be freed.
 
-    Without STUDIES, every study that was launched in this store is shown, with its newest settings.
+    Without STUDY, every study that was launched in this store is shown, with its newest settings.
     """
+    place = home_of(home, store_url)
+    requests = [Request.read(study, home=place, reads_only=True) for study in studies]
     store = Store(place.store)
     _require_content(store)
-    studies, unread = (studies, ()) if studies else _launched(place)
+    shown, unread = (_grown(requests), ()) if requests else _launched(place)
     size = screen()
     click.echo(
         spell_stock(
-            take_stock(studies, store), len(store.quarantined()), size.columns if size else None
+            take_stock(shown, store), len(store.quarantined()), size.columns if size else None
         )
     )
     for sentence in unread:
         click.echo(sentence, err=True)
-    _say_elsewhere(studies, place)
+    _say_elsewhere(shown, place)
     return DONE
 
 
@@ -157,7 +133,7 @@ def verify_store(home: Path, store_url: str | None) -> int:
 
 
 @store_commands.command("prune", cls=StudyCommand)
-@_on_store
+@on_study("any")
 @click.option("--yes", is_flag=True, help="Delete the states; without --yes they are only listed.")
 @click.option(
     "--predictions",
@@ -165,21 +141,30 @@ def verify_store(home: Path, store_url: str | None) -> int:
     is_flag=True,
     help="Delete predictions too; reports then lack calibration, ensembles and errors per class.",
 )
-def prune_store(place: Home, studies: Sequence[Study], yes: bool, with_predictions: bool) -> int:
-    """Delete the states (checkpoints) that no run of STUDIES will resume from.
+@click.option(
+    "--forget",
+    is_flag=True,
+    help="Delete all results of the studies, as if they had never been trained or added here; "
+    "those that other launched studies share are kept.",
+)
+def prune_store(
+    requests: Sequence[Request], place: Home, yes: bool, with_predictions: bool, forget: bool
+) -> int:
+    """Delete the states (checkpoints) that no run of the studies will resume from.
 
-    Records are never deleted; predictions only with `--predictions`.
+    Records are deleted with `--forget` only, predictions with `--predictions` or `--forget`.
     """
-    if not studies:
+    if not (studies := _grown(requests)):
         raise RefusedError(
             "no study is named; name the studies whose states (checkpoints) may be deleted"
         )
     store = Store(place.store)
     _require_content(store)
+    if forget:
+        return _forget(studies, place, yes=yes)
     with contextlib.ExitStack() as leases:
-        if yes:
-            for study in studies:
-                leases.enter_context(Lease.acquire(store, study.name, command_line()))
+        for study in studies if yes else ():
+            leases.enter_context(Lease.acquire(store, study.name, command_line()))
         stock = take_stock(studies, store)
         own = list(stock[:-1])
         if yes:
@@ -200,4 +185,39 @@ def prune_store(place: Home, studies: Sequence[Study], yes: bool, with_predictio
         elif any(h.prunable or (h.predictions and with_predictions) for h in own):
             click.echo("nothing was deleted; add --yes to delete", err=True)
     _say_elsewhere(studies, place)
+    return DONE
+
+
+def _forget(studies: Sequence[Study], place: Home, *, yes: bool) -> int:
+    """Delete the results of studies, but not those that other launched studies share."""
+    store, names = Store(place.store), {study.name for study in studies}
+    if searches := [study.name for study in studies if study.search is not None]:
+        raise RefusedError(
+            f"{searches[0]}: Optuna's storage has the points of its search; delete the home instead"
+        )
+    launched, unread = _launched(place)
+    if unknown := [sentence for sentence in unread if sentence.partition(" ")[0] not in names]:
+        raise RefusedError(f"{unknown[0]}; results that it shares cannot be told")
+    others = [study for study in launched if study.name not in names]
+    with contextlib.ExitStack() as leases:
+        for study in studies if yes else ():
+            leases.enter_context(Lease.acquire(store, study.name, command_line()))
+        stock = take_stock((*others, *studies), store)[len(others) : -1]
+        free = set(unused(store, [s.key for h in stock for s in h.stages], names))
+        shared = {key for study in others for run in study.runs() for key in (run.key,)}
+        for study, holding in zip(studies, stock, strict=True):
+            keys = [stage.key for stage in holding.stages if stage.key in free]
+            finished = {stage_keys(run.config)[-1] for run in study.runs()} & set(keys)
+            click.echo(f"{study.name}: {len(finished)} finished runs, {len(keys)} stages")
+            if not yes:
+                continue
+            store.predictions.remove(holding.predictions)
+            store.delete(*keys)
+            for key in {run.key for run in study.runs()} - shared:
+                store.failures.remove(key)
+            for launch in launches(store, study.name):
+                if launch.settings == study.settings:
+                    forget_launch(launch, store)
+    if not yes:
+        click.echo("nothing was deleted; add --yes to delete", err=True)
     return DONE

@@ -14,12 +14,7 @@ from typing import Any, Literal
 import click
 import yaml
 
-from mixsweep.cli.options import (
-    StudyCommand,
-    on_study_and_databases,
-    placement_options,
-    without_secret,
-)
+from mixsweep.cli.options import StudyCommand, on_study, placement_options, without_secret
 from mixsweep.request import DONE, RefusedError, Request
 from mixup_core.addresses import local_path, web_address
 from mixup_core.config.written_forms import flatten
@@ -35,7 +30,7 @@ from sweeps.running.upload import Upload, UploadError, checkout
 
 
 @click.command(cls=StudyCommand)
-@on_study_and_databases
+@on_study(databases=True)
 @placement_options
 @click.option(
     "--address",

@@ -4,7 +4,7 @@ import math
 
 import click
 
-from mixsweep.cli.options import StudyCommand, on_study_and_databases
+from mixsweep.cli.options import StudyCommand, on_study
 from mixsweep.launching.tracked import (
     bringing_up_to_date,
     log_network,
@@ -17,7 +17,7 @@ from sweeps.machine.forced_end import cleaned_by_force
 
 
 @click.command(cls=StudyCommand)
-@on_study_and_databases
+@on_study(databases=True)
 def sync(request: Request) -> int:
     """Delete the runs of a study in MLflow, and write its stored results there again."""
     request.require_stored()

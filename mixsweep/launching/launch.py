@@ -5,10 +5,11 @@ signal of a process that does not belong to it.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -47,10 +48,12 @@ from sweeps.state.passing import let_results_stay
 from sweeps.state.results import RunResult, ended_on_budget, read_results
 from sweeps.state.stages import Plan, plan_study
 from sweeps.state.statements import state
+from sweeps.study.study import Run
 
 if TYPE_CHECKING:
     from reports.pages.build import Report
     from sweeps.searching.sources import RunSource
+    from sweeps.tracking.rows import LoggedEpoch
     from sweeps.tracking.tracker import Tracker
 
 
@@ -105,8 +108,23 @@ class Launched:
     """True if MLflow rejected some of the results."""
 
 
+OnEpoch = Callable[[str, int, int, Mapping[str, float]], object]
+"""Function that gets the arm, the seed, the epoch (counted from 1) and its metrics."""
+
+
+class CallbackError(BaseException):
+    """The function of the caller has raised the exception that is the cause of this one.
+
+    It is no `Exception`, so that it ends the launch as Ctrl-C does, and not only a run.
+    """
+
+
 def launch(
-    request: Request, options: LaunchOptions, *, begin: Callable[[], None] = lambda: None
+    request: Request,
+    options: LaunchOptions,
+    *,
+    begin: Callable[[], None] = lambda: None,
+    on_epoch: OnEpoch | None = None,
 ) -> Launched:
     """Train the missing runs of a study and write its report.
 
@@ -146,8 +164,30 @@ def launch(
             return Launched(request=request, results=stored, report=left)
         if not is_over:
             begin()
+        told = _each_once(on_epoch)
         at = None if options.until is None else started_at + options.until
-        return _launch(request, options, lease, plan, is_over=is_over, tracks=tracks, at=at)
+        return _launch(
+            request, options, lease, plan, is_over=is_over, tracks=tracks, at=at, told=told
+        )
+
+
+def _each_once(on_epoch: OnEpoch | None) -> "Callable[[Run, Sequence[LoggedEpoch]], None]":
+    """Return a function that passes each epoch of a run once to the function of the caller."""
+    seen = set[tuple[str, int]]()
+    if on_epoch is None:
+        return lambda *_: None
+
+    def tell(run: Run, epochs: "Sequence[LoggedEpoch]") -> None:
+        for record, _ in epochs:
+            if (run.key, record.epoch) in seen:
+                continue
+            seen.add((run.key, record.epoch))
+            try:
+                on_epoch(run.arm, run.seed, record.epoch + 1, MappingProxyType(record.metrics))
+            except Exception as error:
+                raise CallbackError from error
+
+    return tell
 
 
 def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and its endings
@@ -159,6 +199,7 @@ def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and 
     is_over: bool,
     tracks: bool,
     at: float | None,
+    told: "Callable[[Run, Sequence[LoggedEpoch]], None]",
 ) -> Launched:
     """Train the planned runs, track them, and write the report; the caller holds the lease."""
     store, placement = request.store, options.placement
@@ -169,6 +210,7 @@ def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and 
     begun_ms = enter(request.grown, store, request.command)
     source = source_of(request, plan, options.keep_final_states)
     tracker = _opened_tracker(request, lease, is_over, tracks=tracks, is_inline=options.is_inline)
+    tracker.on_epochs = told
     with settled_if_cut(tracker, store):
         if not is_over and not options.is_inline:
             tracker.load_ahead("sweeps.running.tuning", at_once=True)

@@ -33,6 +33,7 @@ from mixup_core.plugins.failures import failure_of_plugin, what_happened
 from mixup_core.plugins.fields import UnreadableFieldError, check_fields
 from mixup_core.plugins.meaning import Meaning
 from mixup_core.plugins.source import PluginError, Source, package_digest, read_source
+from mixup_core.plugins.stand_ins import take_out
 from mixup_core.problem import PROBLEMS, Problem
 
 
@@ -138,6 +139,8 @@ def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
 
 def _register(plugin: Plugin) -> None:
     """Register the entries of a plugin."""
+    for register, entry in plugin.entries:
+        take_out(register.noun, kind_name(entry))
     add_all(plugin.entries, plugin.origins)
     try:
         check_fields(plugin.entries)

@@ -14,17 +14,12 @@ from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.problem import PROBLEMS
 
-REGISTERS: Mapping[str, Register[Any]] = {
-    register.noun: register
-    for register in (
-        Model.catalogue,
-        Optimizer.catalogue,
-        Objective.catalogue,
-        Law.catalogue,
-        Operation.catalogue,
-        Augmentation.catalogue,
-        Probe.catalogue,
-        DATASETS,
-        PROBLEMS,
-    )
+BASES: Mapping[str, Any] = {
+    base.catalogue.noun: base
+    for base in (Model, Optimizer, Objective, Law, Operation, Augmentation, Probe)
+}
+"""Base classes of the classes that plugins can add, by noun."""
+
+REGISTERS: Mapping[str, Register[Any]] = {noun: base.catalogue for noun, base in BASES.items()} | {
+    register.noun: register for register in (DATASETS, PROBLEMS)
 }

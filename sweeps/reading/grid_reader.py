@@ -110,7 +110,7 @@ class GridReader:
         ]
 
     def _takes_list(self, path: str) -> bool:
-        leaf = self._read.paths.leaves.get(path)
+        leaf = self._read.paths.leaves.get(self._read.paths.short(path))
         kinds = () if leaf is None else map(unmarked, members(leaf.part.hint))
         return any(get_origin(kind) is tuple for kind in kinds)
 
@@ -119,15 +119,17 @@ class GridReader:
         axes: dict[str, GridAxis] = {}
         if grid == {}:
             self._read.report(at, "needs at least one path")
-        for path, values in self._read.mapping(grid, at).items():
-            here = (*at, path)
-            if not self._read.is_path(path, here):
+        for name, values in self._read.mapping(grid, at).items():
+            here = (*at, name)
+            if not (path := self._read.known(name, here)):
                 continue
+            if path in axes:
+                self._read.report(here, f"{path} is given twice")
             near = [p for p in self._taken if p == path or p in above(path) or path in above(p)]
             if near:
                 self._read.report(here, f"{self._taken[near[0]]} sets this path too")
             elif listed := self._read.filled(values, here, "value"):
-                axes[path] = [{path: self._read.setting(path, v, at)} for at, v in listed.items()]
+                axes[path] = [{path: self._read.setting(name, v, at)} for at, v in listed.items()]
         return axes
 
 

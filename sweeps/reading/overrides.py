@@ -4,7 +4,7 @@ from typing import Any
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, problem_named
 from sweeps.reading.strict_yaml import Document, Mistake, Place, dotted, read_value
-from sweeps.reading.tree_paths import config_paths
+from sweeps.reading.tree_paths import TreePaths, config_paths
 from sweeps.reading.tree_reader import named
 
 
@@ -29,6 +29,7 @@ def override(document: Document, text: str) -> None:
         arms = named(path, _arms(document.value)) or "none"
         document.report(at, f"names no arm of the study file; its arms are: {arms}")
         return
+    _drop_other_spellings(document.value, keys, is_whole=isinstance(given.value, dict))
     parent = document.value
     for depth, key in enumerate(keys[:-1], start=1):
         if key not in parent:
@@ -41,15 +42,45 @@ def override(document: Document, text: str) -> None:
     parent[keys[-1]] = given.value
 
 
+def _drop_other_spellings(study: dict[str, Any], keys: list[str], *, is_whole: bool) -> None:
+    """Remove settings of the same field that a study file writes nested, dotted or with a tag.
+
+    If a choice is set as a whole, those of its fields are removed, too.
+    """
+    head = {"base": 1, "grid": 1, "zip": 1, "arms": 2, "search": 2}.get(keys[0], len(keys))
+    node: Any = study
+    for key in keys[:head]:
+        node = node.get(key) if isinstance(node, dict) else None
+    if keys[head:] and isinstance(node, dict):
+        paths = _paths(study)
+        path = paths.short(".".join(keys[head:]))
+        below = f"{path}." if is_whole and path in paths.choices else "."
+
+        def drop(inside: dict[str, Any], prefix: str, kept: list[str]) -> None:
+            for key in list(inside):
+                here = f"{prefix}{key}"
+                if here in paths.groups and isinstance(inside[key], dict):
+                    drop(inside[key], f"{here}.", kept[1:] if key == kept[0] else [""])
+                    continue
+                short = paths.short(here)
+                if (short == path and kept != [key]) or short.startswith(below):
+                    del inside[key]
+
+        drop(node, "", keys[head:])
+
+
+def _paths(study: dict[str, Any]) -> TreePaths:
+    named = study.get("problem")
+    known = named if isinstance(named, str) and named in PROBLEMS else DEFAULT_PROBLEM
+    return config_paths(problem_named(known))
+
+
 def _keys(study: dict[str, Any], path: str) -> list[str]:
     """Split the dotted path of a `--set` option into nested keys; empty for an unknown arm."""
     section, _, rest = path.partition(".")
     match section:
         case "base" if rest:
-            named = study.get("problem")
-            known = named if isinstance(named, str) and named in PROBLEMS else DEFAULT_PROBLEM
-            paths = config_paths(problem_named(known))
-            return ["base", *paths.keys(rest)]
+            return ["base", *_paths(study).keys(rest)]
         case "grid" | "zip" if rest:
             return [section, rest]
         case "search" if rest.startswith("space."):

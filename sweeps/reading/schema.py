@@ -82,13 +82,16 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
     """Return the schema of each section whose content depends on the problem, by key."""
     here = f"#/$defs/{problem.name}"
     values = {path: {"$ref": f"{here}/properties/{path}"} for path in paths.leaves}
+    values |= {tagged: values[path] for tagged, (path, _) in paths.tagged.items()}
     axes = _mapping({path: _list(value) for path, value in values.items()}) | {"minProperties": 1}
     search, objective = _schema(SearchKeys), {"enum": list(problem.searching.objectives)}
     search["properties"]["objective"] |= {"anyOf": [objective, _list(objective)]}
     for budget in search["properties"]["budget"]["anyOf"]:
         budget.get("properties", {}).pop("runs", None)  # a search limits its points instead
-    leaves = config_paths(problem, searched=True).leaves
-    space = _mapping({path: _searched(leaf, values) for path, leaf in leaves.items()})
+    searched = config_paths(problem, searched=True)
+    space = _mapping({path: _searched(leaf, values) for path, leaf in searched.leaves.items()})
+    tagged = {name: space["properties"][path] for name, (path, _) in searched.tagged.items()}
+    space["properties"] |= tagged
     search["properties"]["space"] |= {"minProperties": 1} | space
     base = _mapping({})
     for path, value in values.items():
@@ -96,6 +99,7 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
         for head in heads:
             group = group["properties"].setdefault(head, _mapping({}))
         group["properties"][last] = value
+    base["properties"] |= values
     groups = {head: base["properties"][head] for head in base["properties"] if head in paths.groups}
     left_out = {path: {"anyOf": [value, _list(value)]} for path, value in values.items()}
     for path, leaf in paths.leaves.items():

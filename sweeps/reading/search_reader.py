@@ -51,6 +51,7 @@ class SearchReader:
         self._fixed: dict[str, Setting] = {}
         self._found: list[Parameter] = []
         self._at: dict[str, At] = {}
+        self._needs: dict[str, tuple[str, str]] = {}
 
     def search(self, written: Any, seeds: Sequence[int]) -> Search | None:
         """Return the search that a section describes; None if it has a fault. Faults are reported.
@@ -110,18 +111,9 @@ class SearchReader:
         before = len(self._read.faults)
         if written == {}:
             self._read.report(SPACE, "needs at least one path")
-        for path, entry in self._read.mapping(written, SPACE).items():
-            at = (*SPACE, path)
-            if not self._read.is_path(path, at):
-                continue
-            if inside := [head for head in above(path) if head in written]:
-                field = path.rpartition(".")[2]
-                text = f"{inside[0]} is in the search space too; write `{field}` under {inside[0]}"
-                self._read.report(at, text)
-            elif path in self._read.paths.choices:
-                self._choice(path, entry, at)
-            else:
-                self._entry(path, entry, at, {})
+        for name, entry in self._read.mapping(written, SPACE).items():
+            if path := self._read.known(name, (*SPACE, name)):
+                self._path(path, name, entry, written)
         for parameter in self._found:
             at, among = self._at[parameter.path], parameter.distribution
             if is_grid and among.values() is None:
@@ -134,12 +126,31 @@ class SearchReader:
             self._check_parents()
         return Space(parameters=ordered) if len(self._read.faults) == before else None
 
+    def _path(self, path: str, name: str, entry: Any, written: Mapping[str, Any]) -> None:
+        """Add the parameters for a path of the space, which a file writes as `name`."""
+        at = (*SPACE, name)
+        if inside := [head for head in above(path) if head in written]:
+            field = path.rpartition(".")[2]
+            text = f"{inside[0]} is in the search space too; write `{field}` under {inside[0]}"
+            self._read.report(at, text)
+        elif path in self._at:
+            self._read.report(at, f"{path} is given twice")
+        elif path in self._read.paths.choices:
+            self._choice(path, entry, at)
+        else:
+            if path != name:
+                self._needs[path] = self._read.paths.tagged[name][1]
+            self._entry(path, entry, at, {})
+
     def _base(self, space: Space) -> Config | None:
         """Check every corner of the search space; return the configuration that points modify."""
         before = len(self._read.faults)
         corners = []
         for values in space.corners():
-            point = {path: Setting(value=v, at=self._at[path]) for path, v in values.items()}
+            point = {
+                path: Setting(value=value, at=self._at[path], needs=self._needs.get(path))
+                for path, value in values.items()
+            }
             corners.append((values, self._configure(self._fixed | point)))
         first: dict[tuple[Place, str, str], Mistake] = {}
         for fault in self._read.faults[before:]:
@@ -288,7 +299,8 @@ class SearchReader:
 
     def _when(self, entry: Mapping[str, Any], at: At) -> When:
         conditions: dict[str, tuple[Any, ...]] = {}
-        for path, value in self._read.mapping(entry.get("when", {}), (*at, "when")).items():
+        for name, value in self._read.mapping(entry.get("when", {}), (*at, "when")).items():
+            path = self._read.paths.short(name)
             conditions[path] = tuple(value) if isinstance(value, list) else (value,)
             if not conditions[path]:
                 self._read.report((*at, "when", path), f"needs at least one value of {path!r}")

@@ -54,9 +54,10 @@ class SensitivityReader:
         if not self._claimed:
             self._read.report(at, "the study has no claims to judge; leave this section out")
             return (), {}
-        for path, values in self._read.mapping(written, at).items():
-            here = (*at, path)
-            if path != "readout" and not self._read.is_path(path, here):
+        for name, values in self._read.mapping(written, at).items():
+            here = (*at, name)
+            path = name if name == "readout" else self._read.known(name, here)
+            if not path:
                 continue
             for place, value in self._read.filled(values, here, "value").items():
                 if path == "readout":

@@ -140,7 +140,9 @@ def read_value(text: str, place: Place, at: At) -> Document:
     tokens = list(yaml.scan(text, Loader=_LOADER))
     scalars = [token for token in tokens if isinstance(token, yaml.ScalarToken)]
     whole = text.strip()
-    if not isinstance(document.value, dict | list) and all(token.plain for token in scalars):
+    if not isinstance(document.value, dict | list) and all(
+        token.plain or token.style in {"|", ">"} for token in scalars
+    ):
         if scalars and scalars[0].value == whole:
             return document
         return replace(document, value=whole or None)

@@ -10,6 +10,7 @@ from typing import Any
 from mixup_core.addresses import local_path, store_address
 from mixup_core.plugins.installed import load_installed
 from mixup_core.plugins.loading import use
+from mixup_core.plugins.stand_ins import put_in, stand_ins_of
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.named_words import words_of
@@ -38,22 +39,43 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
 
 
 def load_study(
-    reference: str, overrides: Sequence[str] = (), store_url: str | None = None
+    reference: str,
+    overrides: Sequence[str] = (),
+    store_url: str | None = None,
+    *,
+    reads_only: bool = False,
 ) -> Study:
     """Read and check a study, given its name or its file; return the study.
 
     Neither torch nor Ray is imported, and nothing is written. The files of an image folder are all
     read, because their sha256 is part of the run keys. If the folder is not on this machine, the
     sha256 recorded in the store is used.
+
+    Args:
+        reference: Name of a bundled or launched study, or the path of a study file.
+        overrides: `PATH=VALUE` texts.
+        store_url: Store in which studies may have been launched; None for no store.
+        reads_only: If True, no run will be trained, and plugins that are not loaded are replaced by
+            what their launch has stored (`mixup_core.plugins.stand_ins`).
     """
     store = None if store_url is None else Store(store_url)
     known = None if store is None else partial(known_data, store)
     if store is not None and known is not None and not _is_file(reference):
         launch = stored_launch(store, reference)
         if launch is not None:
-            return study_of_launch(launch, reference, known, overrides)
+            return study_of_launch(launch, reference, known, overrides, reads_only=reads_only)
     content, name, folder = _content_of(reference, store)
-    return _study(content, name, folder, overrides, known, has_plugins=True)
+    read = partial(
+        _study, content, name, folder, known=known, has_plugins=True, reads_only=reads_only
+    )
+    try:
+        return read(overrides)
+    except StudyError:
+        launch = _launch_of(content, store) if reads_only and store is not None else None
+        put_in(() if launch is None else launch.parts)
+        if launch is None or not stand_ins_of(launch.source):
+            raise
+        return _with_stand_ins(read, overrides, launch, name)
 
 
 def study_of_launch(
@@ -61,23 +83,60 @@ def study_of_launch(
     name: str,
     known: Callable[[str], KnownData],
     overrides: Sequence[str] = (),
+    *,
+    reads_only: bool = False,
 ) -> Study:
     """Return the study in the record of a launch, checked like a study file."""
     content, folder = launch.source.encode(), Path(launch.folder)
+    read = partial(
+        _study, content, name, folder, known=known, only_known=True, reads_only=reads_only
+    )
+    if reads_only:
+        return _with_stand_ins(read, overrides, launch, name)
     try:
-        return _study(content, name, folder, overrides, known, only_known=True)
+        return read(overrides)
     except StudyError as error:
-        if not launch.plugins:
-            raise
-        told = (
-            f"{name}: this study was launched with {' '.join(launch.plugins)}; add this option "
-            "(in Python: mixsweep.plugins.use(FILE))"
-        )
-        raise StudyError((told, error.faults[0].partition("; ")[0][:_MOST_OF_FAULT])) from None
+        raise _with_plugins_named(error, launch, name) from None
 
 
-_MOST_OF_FAULT = 150
-"""Characters of the first fault that are shown after the plugin that is missing."""
+def _launch_of(content: bytes, store: Store) -> Launch | None:
+    """Return the newest launch of the study in a file."""
+    name = read_yaml(content, lambda line: Place(source="", line=line)).value
+    found = name.get("study") if isinstance(name, dict) else None
+    return stored_launch(store, found) if isinstance(found, str) else None
+
+
+def _with_stand_ins(
+    read: Callable[[Sequence[str]], Study], overrides: Sequence[str], launch: Launch, name: str
+) -> Study:
+    """Read a study with stand-ins for plugins that are not loaded; check that its keys are equal.
+
+    Raises:
+        StudyError: If the study is invalid, or a plugin is needed to tell its keys.
+    """
+    put_in(launch.parts)
+    try:
+        study = read(overrides)
+        if not stand_ins_of(study.source):
+            return study
+        same = read(()) if overrides else study
+    except StudyError as error:
+        raise _with_plugins_named(error, launch, name) from None
+    if launch.settings not in {study.settings, same.settings}:
+        fault = StudyError([f"{name}: this study has other settings than its launch"])
+        raise _with_plugins_named(fault, launch, name)
+    return study
+
+
+def _with_plugins_named(error: StudyError, launch: Launch, name: str) -> StudyError:
+    """Return an error that first names the plugins of a launch, if it has any."""
+    if not launch.plugins:
+        return error
+    told = (
+        f"{name}: this study was launched with {' '.join(launch.plugins)}; add this option "
+        "(in Python: mixsweep.plugins.use(FILE))"
+    )
+    return StudyError((told, error.faults[0].partition("; ")[0]))
 
 
 def _study(  # noqa: PLR0913  what a study is read from
@@ -88,6 +147,7 @@ def _study(  # noqa: PLR0913  what a study is read from
     known: Callable[[str], KnownData] | None = None,
     *,
     only_known: bool = False,
+    reads_only: bool = False,
     has_lines: bool = True,
     has_plugins: bool = False,
 ) -> Study:
@@ -99,6 +159,9 @@ def _study(  # noqa: PLR0913  what a study is read from
         for text in overrides:
             override(document, text)
     study = StudyReader(document, folder, known, only_known=only_known).study()
+    if study is not None and not reads_only and (gone := stand_ins_of(study.source)):
+        told = f"add --plugin {gone[0]} (in Python: mixsweep.plugins.use(FILE))"
+        raise StudyError([f"{name}: the plugin {gone[0]} is not loaded; {told}"])
     if study is None:
         faults = sorted(document.faults, key=lambda fault: fault.place.line or math.inf)
         whole = (fault.spelled(fault.whole or fault.text) for fault in faults)

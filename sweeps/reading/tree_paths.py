@@ -3,6 +3,7 @@
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
+from functools import cached_property
 from itertools import accumulate, product
 from typing import Any, get_args, get_origin
 
@@ -23,6 +24,9 @@ class Setting:
     dataclasses) may be given by its tag alone, such as `cutmix`; the value is then this text. It is
     `REFUSED` if a fault was reported."""
     at: At
+    needs: tuple[str, str] | None = None
+    """Path of a choice and the tag that it must have, if the file writes this path with a tag, such
+    as `mix.law.beta.alpha`."""
 
 
 Settings = Mapping[str, Setting]
@@ -58,6 +62,24 @@ class TreePaths:
         )  # fmt: skip
         """Paths without a default, which every study file must set."""
 
+    @cached_property
+    def tagged(self) -> Mapping[str, tuple[str, tuple[str, str]]]:
+        """Paths with a tag, such as `mix.law.beta.alpha`: the same without, the choice, the tag."""
+        found: dict[str, tuple[str, tuple[str, str]]] = {}
+        for path in self.leaves:
+            for head in above(path):
+                leaf = self.leaves.get(head) or self.leaves.get(f"{head}.name")
+                field = path.removeprefix(f"{head}.")
+                for tag, kind in {} if leaf is None else leaf.part.options.items():
+                    if field in leaves(kind):
+                        found[f"{head}.{tag}.{field}"] = path, (head, tag)
+        return found
+
+    def short(self, path: str) -> str:
+        """Return a path without the tag of a choice: `mix.law.alpha` for `mix.law.beta.alpha`."""
+        is_tagged = path not in self.leaves and path in self.tagged
+        return self.tagged[path][0] if is_tagged else path
+
     def keys(self, path: str) -> list[str]:
         """Return a path as the nested keys of a study file: `optimizer`, `lr` for `optimizer.lr`.
 
@@ -75,12 +97,16 @@ class TreePaths:
             levels: Settings by dotted path; earlier levels have priority. If a level sets a choice
                 as a whole, or only its tag, the fields of this choice in later levels are ignored.
         """
-        given: dict[str, Any] = {}
+        return {path: setting.value for path, setting in self.chosen(levels).items()}
+
+    def chosen(self, levels: Sequence[Settings]) -> dict[str, Setting]:
+        """Return the setting of each path that decides its value, as `merged` returns the value."""
+        found: dict[str, Setting] = {}
         for level in reversed(levels):
             whole = tuple(f"{path}." for path in level if path in self.choices)
-            given = {path: value for path, value in given.items() if not path.startswith(whole)}
-            given |= {path: setting.value for path, setting in level.items()}
-        return given
+            found = {path: setting for path, setting in found.items() if not path.startswith(whole)}
+            found |= level
+        return found
 
     def join(self, given: Mapping[str, Any]) -> tuple[Any, frozenset[str], list[RuleError]]:
         """Build a nested dataclass from values by dotted path; collect all rules that they break.

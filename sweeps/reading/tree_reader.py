@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from itertools import islice
+from operator import attrgetter
 from typing import Any, get_args, get_origin
 
 from mixup_core.config.building import parsed
@@ -128,13 +129,19 @@ class TreeReader:
 
     def joined(self, levels: Sequence[Settings], at: At) -> tuple[Any, frozenset[str]]:
         """Build this reader's dataclass from several levels of settings; report every fault."""
-        given = self.paths.merged(levels)
+        chosen = self.paths.chosen(levels)
+        given = {path: setting.value for path, setting in chosen.items()}
         for name in self.paths.required:
             if name not in given:
                 self.report(at, f"missing key {name!r}")
         tree, gone, errors = self.paths.join(given)
         for error in errors:
             self.blame(error, levels, at)
+        for path, setting in chosen.items():
+            if setting.needs is not None and tree is not None and path not in gone:
+                choice, tag = setting.needs
+                if (own := kind_name(attrgetter(choice)(tree))) != tag:
+                    self.report(setting.at, f"{choice} must be {tag}, but it is {own or 'null'}")
         return tree, gone
 
     def blame(self, error: RuleError | DataError, levels: Sequence[Settings], at: At) -> None:
@@ -157,11 +164,12 @@ class TreeReader:
             return {path: refused for path in leaves if path.startswith(prefix)}
         settings: dict[str, Setting] = {}
         for key, part in value.items():
-            path, here, found = f"{prefix}{key}", (*at, key), dict[str, Setting]()
+            written, here, found = f"{prefix}{key}", (*at, key), dict[str, Setting]()
+            path = self.paths.short(written)
             if path in self.paths.groups:
                 found = self.nested(self._by_name(part, path), here, f"{path}.")
             elif path in leaves:
-                found[path] = self.setting(path, part, here)
+                found[path] = self.setting(written, part, here)
             else:
                 self._report_unknown(key, prefix, here)
             for twice in found.keys() & settings.keys():
@@ -188,20 +196,25 @@ class TreeReader:
         settings: dict[str, Setting] = {}
         for path, part in value.items():
             here = (*at, path)
+            found = dict[str, Setting]()
             if path in self.paths.groups and isinstance(part, dict):
-                settings |= self.nested(part, here, f"{path}.")
-            elif self.is_path(path, here):
-                settings[path] = self.setting(path, part, here)
+                found = self.nested(part, here, f"{path}.")
+            elif known := self.known(path, here):
+                found[known] = self.setting(path, part, here)
+            for twice in found.keys() & settings.keys():
+                self.report(here, f"{twice} is given twice")
+            settings |= found
         return settings
 
-    def setting(self, path: str, value: Any, at: At) -> Setting:
+    def setting(self, written: str, value: Any, at: At) -> Setting:
         """Convert a value to the type of the field at a path; return it with its place in the file.
 
         Args:
-            path: Dotted path of the field, such as `mix.law`.
+            written: Dotted path of the field, such as `mix.law`, perhaps with tags.
             value: The value in the file.
             at: Its path in the file.
         """
+        path = self.paths.short(written)
         part, reserved = self.paths.leaves[path].part, self.paths.reserved
         for tag, content in value.items() if part.options and isinstance(value, dict) else ():
             for key in content if isinstance(content, dict) else ():
@@ -209,12 +222,13 @@ class TreeReader:
                     self.report((*at, tag, key), reserved[inside])
         is_kind = isinstance(value, str) and value in part.options
         read = value if is_kind else self.value(part.hint, value, at, part.noun)
-        return Setting(value=read, at=at)
+        needs = None if path == written else self.paths.tagged[written][1]
+        return Setting(value=read, at=at, needs=needs)
 
-    def is_path(self, path: str, at: At) -> bool:
-        """Return True if a dotted path names a field that can be set; otherwise report a fault."""
-        if path in self.paths.leaves:
-            return True
+    def known(self, path: str, at: At) -> str:
+        """Return the path, without tags, of a field that can be set; else report a fault."""
+        if (short := self.paths.short(path)) in self.paths.leaves:
+            return short
         if path in self.paths.reserved:
             self.report(at, self.paths.reserved[path])
         elif path in self.paths.groups:
@@ -225,7 +239,7 @@ class TreeReader:
         else:
             hint = self._other_name(path) or self._hint(path, self.paths.leaves)
             self.report(at, f"unknown path{hint}")
-        return False
+        return ""
 
     def _report_unknown(self, key: str, prefix: str, at: At) -> None:
         path, leaves = f"{prefix}{key}", self.paths.leaves

@@ -25,6 +25,7 @@ import yaml
 from mixup_core.addresses import without_secrets
 from mixup_core.config.written_forms import flatten, plugins_of
 from mixup_core.keys import stage_keys
+from mixup_core.plugins.stand_ins import entry_facts
 from mixup_core.problem import KnownData
 from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
@@ -76,6 +77,8 @@ class Launch:
     """Text of the study file with the overrides applied (`Study.source`); empty if not recorded."""
     folder: AnyText = ""
     """Folder that relative paths in the study file start from."""
+    parts: tuple[Any, ...] = ()
+    """What tables need of the plugin entries that the study names (`stand_ins.entry_facts`)."""
     archive: str = ""
     """sha256 of the archive that brought this record; empty for a launch in this store."""
 
@@ -93,6 +96,7 @@ class Launch:
             runs=tuple(f"{run.key} {run.seed} {run.arm}" for run in study.runs()),
             source=study.source,
             folder=study.folder,
+            parts=tuple(entry_facts(study.source, study.arms.values())),
         )
 
     @property
@@ -138,6 +142,11 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
         for name, content in notes.items():
             write = store.files.create if launch.archive else store.files.write
             write(name, json.dumps(content).encode())
+
+
+def forget_launch(launch: Launch, store: Store) -> None:
+    """Delete the record of a launch."""
+    store.files.remove(f"{_TOP}/{launch.study}/{launch.settings}.json")
 
 
 def known_data(store: Store, study: str) -> KnownData:

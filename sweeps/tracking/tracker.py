@@ -59,6 +59,8 @@ class Tracker:
         """Reason why MLflow lacks results once the tracker is closed; None if it has all."""
         self.was_refused = False
         """True if MLflow rejected a write."""
+        self.on_epochs: Callable[[Run, Sequence[LoggedEpoch]], object] = lambda *_: None
+        """Function of the caller of a launch; called with new epochs before they are queued."""
         self._latest: dict[str, RunProgress] = {}
         self._shown_open: set[str] = set()
         """Keys of runs that are RUNNING in MLflow, or are being set to it."""
@@ -92,12 +94,13 @@ class Tracker:
             self._log.study = study
 
     def post(self, run: Run, epochs: Sequence[LoggedEpoch]) -> None:
-        """Queue newly stored epochs of a run, to be written to MLflow; never waits, never raises.
+        """Queue newly stored epochs of a run, to be written to MLflow; never waits.
 
         Args:
             run: The run.
             epochs: Record (metrics) and facts (training time and date) of each stored epoch.
         """
+        self.on_epochs(run, epochs)
         known = self._latest.get(run.key) or RunProgress(run=run, outcome="missing")
         self._show(known.trained(epochs))
 

@@ -189,7 +189,8 @@ def _environment(folder: Path) -> Mapping[str, str]:
 
 
 def _make_photos(folder: Path) -> None:
-    """Write small photos of two classes that differ in their colour."""
+    """Write small photos of two classes that differ in their colour, and a file of weights."""
+    (folder / "resnet18.pt").write_bytes(b"weights")
     rng = np.random.default_rng(0)
     for split, count in (("train", 12), ("test", 6)):
         for name, shade in (("ants", 60), ("bees", 190)):

@@ -9,16 +9,25 @@ import pytest
 import yaml
 
 from mixsweep.cli.main import commands
+from mixsweep.cli.moved import MOVED
 from mixup_core.config.building import parsed
 from mixup_core.config.parts import leaves, places
 from mixup_core.config.spelling_errors import SpellingError
 from mixup_core.images.config import TrainConfig
-from mixup_core.plugins.loading import use
-from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.plugins.loading import Plugin, use
+from mixup_core.plugins.member_checks import trial_of
+from mixup_core.plugins.problem_checks import smallest
+from mixup_core.problem import PROBLEMS, Problem, problem_named
 from mixup_core.rules import RuleError
-from tests.docs.test_documentation import PAGES
+from sweeps.reading.tree_paths import config_paths
+from tests.docs.test_documentation import PAGES as OF_DOCS
+from tests.docs.test_documentation import ROOT
 from tests.plugin_files import Write
 
+PAGES = [
+    *OF_DOCS,
+    *sorted({*ROOT.glob("*.md"), *ROOT.glob("cluster/*.md")} - {ROOT / "CHANGELOG.md"}),
+]
 INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 PATH = re.compile(r"[a-z_]+(?:\.[a-z_][a-z0-9_-]*)+")
 OF_FILES = {
@@ -59,17 +68,19 @@ def _known() -> set[str]:
         for path in places(problem_named(name).config):
             words = path.split(".")
             found |= {".".join(words[: count + 1]) for count in range(len(words))}
+        found |= config_paths(problem_named(name)).tagged.keys()
     return found
 
 
-def _load_blocks(page: Path, plugin: Write) -> None:
+def _load_blocks(page: Path, plugin: Write) -> list[Plugin]:
     """Load the plugins that the page defines, so that their fields are known."""
-    text = page.read_text()
+    text, loaded = page.read_text(), []
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.M)):
         if "@dataclass" in block and "from mixsweep.plugins import" in block:
             file = plugin(name=f"block{number}.py")
             file.write_text(block)
-            use(file)
+            loaded.append(use(file))
+    return loaded
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
@@ -107,8 +118,10 @@ def test_every_command_in_a_page_exists_with_its_options(page: Path) -> None:
 def test_every_setting_in_a_page_has_a_value_of_its_field(page: Path, plugin: Write) -> None:
     _load_blocks(page, plugin)
     known, wrong = leaves(TrainConfig), []
+    paths = config_paths(problem_named("images"))
     for text in _inline(page):
         path, _, written = text.removeprefix("base.").partition(": ")
+        path = paths.short(path)
         if path not in known or not written or "..." in text or re.search(r"\b[A-Z]{2,}\b", text):
             continue
         try:
@@ -116,3 +129,26 @@ def test_every_setting_in_a_page_has_a_value_of_its_field(page: Path, plugin: Wr
         except (yaml.YAMLError, SpellingError, RuleError) as error:
             wrong.append(f"{text}: {error}")
     assert not wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_no_page_names_a_command_that_has_moved(page: Path) -> None:
+    moved = MOVED.keys() - {"studies"}  # a folder and a bucket have this name
+    assert not moved & set(_inline(page))
+
+
+@pytest.mark.parametrize("name", ["own-method.md", "plugins.md"])
+def test_every_plugin_of_a_page_trains(name: str, plugin: Write) -> None:
+    (page,) = (page for page in PAGES if page.name == name)
+    entries = [entry for loaded in _load_blocks(page, plugin) for _, entry in loaded.entries]
+    assert entries
+    for entry in entries:
+        if isinstance(entry, Problem):
+            config = smallest(entry)
+            assert len(list(entry.start(config, None, "cpu"))) == config.epochs
+        else:
+            records = [record for record, _ in trial_of(entry).trained()]
+            assert len(records) == 3
+            assert getattr(entry, "metrics", {}).keys() & {
+                m for r in records for m in r.metrics
+            } or (not getattr(entry, "metrics", {}))

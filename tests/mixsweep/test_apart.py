@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -58,12 +59,17 @@ time.sleep(WAIT)
 assert facts() == before
 assert ray.get(two) == 2
 
-results = []
-call = lambda: results.append(mixsweep.run(STUDY, home=HOME, engine="ray", slots=1))
+results, epochs = [], []
+tell = lambda *told: epochs.append((os.getpid(), *told))
+call = lambda: results.append(
+    mixsweep.run(STUDY, home=HOME, engine="ray", slots=1, on_epoch=tell)
+)
 thread = threading.Thread(target=call)
 thread.start()
 thread.join()
 assert list(results[0].runs["outcome"]) == ["complete"]
+assert [told[:4] for told in epochs] == [(os.getpid(), "erm", 0, 1)]
+assert epochs[0][4]["test/error"] == results[0].epochs["test/error"][0]
 assert facts() == before
 over.set()
 child.kill()
@@ -90,6 +96,28 @@ def test_a_study_is_trained_inline_outside_the_main_thread(tmp_path: Path) -> No
     thread.start()
     thread.join()
     assert found == ["complete"]
+
+
+def test_a_function_of_the_caller_gets_each_epoch_once_and_can_end_the_launch(
+    tmp_path: Path,
+) -> None:
+    three = {**STUDY, "base": {**STUDY["base"], "epochs": 3}}  # type: ignore[dict-item]
+    told: list[tuple[str, int, int]] = []
+
+    def stop(arm: str, seed: int, epoch: int, metrics: Mapping[str, float]) -> None:
+        told.append((arm, seed, epoch))
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            metrics["test/error"] = 0.0  # type: ignore[index]
+        raise LookupError(f"enough after {epoch}")
+
+    mixsweep.run(three, home=tmp_path, on_epoch=lambda *each: told.append(each[:3]))
+    assert told == [("erm", 0, epoch) for epoch in (1, 2, 3)]
+    mixsweep.run(three, home=tmp_path, on_epoch=stop)  # nothing is trained, so nothing is told
+    with pytest.raises(LookupError, match="enough after 1"):
+        mixsweep.run(three, "seeds=[5, 6]", home=tmp_path, on_epoch=stop)
+    assert told[3:] == [("erm", 5, 1)]
+    results = mixsweep.run(three, "seeds=[5, 6]", home=tmp_path)
+    assert list(results.runs["outcome"]) == ["complete"] * 2
 
 
 @pytest.mark.slow

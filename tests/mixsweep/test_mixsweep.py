@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import mixsweep
 from mixsweep.cli.main import commands
 from mixsweep.request import RefusedError
+from mixup_core.plugins import loading
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import StudyError
 from sweeps.state.ledger import enter
@@ -123,6 +124,38 @@ def test_a_study_runs_in_this_process_and_is_not_trained_twice(
     written = pd.read_csv(tmp_path / "reports" / "from-a-mapping" / "classes.csv")
     assert list(written.columns) == list(classes.columns)
     np.testing.assert_allclose(written["error_mean"], classes["error_mean"])
+
+
+def test_a_study_is_loaded_and_reported_without_its_plugin(tmp_path: Path) -> None:
+    templates = Path(mixsweep.__file__).parent / "templates"
+    small = "seeds=1", "base.epochs=1"
+    home = tmp_path / "runs"
+    with_plugin = mixsweep.run(templates / "study.yaml", *small, home=home)
+    _unload()
+    results = mixsweep.load("corners", home=home)
+    assert results.to_latex() == with_plugin.to_latex()
+    pd.testing.assert_frame_equal(results.epochs, with_plugin.epochs)
+    assert results.figures.keys() == with_plugin.figures.keys()
+    folder = home / "reports" / "corners"
+    before = {path: path.read_bytes() for path in folder.rglob("*.csv")}
+    for command in (["report", "corners"], ["status", "corners"], ["share", "corners"]):
+        said = CliRunner().invoke(commands, [*command, "--home", str(home)], standalone_mode=False)
+        assert said.return_value == 0, said.output
+    assert {path: path.read_bytes() for path in folder.rglob("*.csv")} == before
+    archive, other = home / "exports" / "corners.mixsweep.zip", tmp_path / "other"
+    said = CliRunner().invoke(
+        commands, ["add", str(archive), "--home", str(other)], standalone_mode=False
+    )
+    assert said.return_value == 0, said.output
+    assert mixsweep.load("corners", home=other).to_latex().count("halves")
+    with pytest.raises(StudyError, match=r"launched with --plugin|plugin\.py is not loaded"):
+        mixsweep.run("corners", home=home)
+
+
+def _unload() -> None:
+    for place, plugin in list(loading._loaded.items()):
+        loading._take_out(plugin)
+        del loading._loaded[place]
 
 
 def test_a_figure_prints_in_one_short_line_and_the_table_as_latex(home: Path) -> None:

@@ -36,10 +36,9 @@ def _is_own(path: Path) -> bool:
     return path.read_text().startswith("ours")
 
 
-@pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("kind", IN_THE_WAY)
 def test_special_files_are_never_replaced(
-    kind: str, force: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # sockets have short names
     path = Path("out")
@@ -47,7 +46,7 @@ def test_special_files_are_never_replaced(
     before = path.lstat()
     entries = sorted(Path().iterdir())
     refusing = pytest.raises(OutputError, match=rf"out: is a {kind.split()[0]} ")
-    with refusing, output_file(path, "ours", _is_own, force=force):
+    with refusing, output_file(path, "ours", _is_own):
         pytest.fail("opened")
     assert os.path.samestat(path.lstat(), before)
     assert sorted(Path().iterdir()) == entries
@@ -58,21 +57,18 @@ def test_special_files_are_never_replaced(
 def test_the_device_that_is_always_full_is_not_replaced() -> None:
     with (
         pytest.raises(OutputError, match="is a device"),
-        output_file(Path("/dev/full"), "ours", _is_own, force=True),
+        output_file(Path("/dev/full"), "ours", _is_own),
     ):
         pytest.fail("opened")
     assert Path("/dev/full").is_char_device()
 
 
-@pytest.mark.parametrize(("content", "force"), [("ours, old", False), ("mine", True)])
-def test_a_file_of_the_same_kind_or_with_force_is_replaced(
-    content: str, force: bool, tmp_path: Path
-) -> None:
+def test_a_file_of_the_same_kind_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    path.write_text(content)
-    with output_file(path, "ours", _is_own, force=force) as place:
+    path.write_text("ours, old")
+    with output_file(path, "ours", _is_own) as place:
         place.write_text("ours, new")
-        assert path.read_text() == content
+        assert path.read_text() == "ours, old"
     assert path.read_text() == "ours, new"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -80,7 +76,7 @@ def test_a_file_of_the_same_kind_or_with_force_is_replaced(
 def test_another_file_and_a_missing_folder_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("mine")
-    refused = pytest.raises(OutputError, match=r"is not ours and is not replaced.*--force")
+    refused = pytest.raises(OutputError, match="is not ours and is not replaced; give another name")
     with refused, output_file(path, "ours", _is_own):
         pytest.fail("opened")
     refused = pytest.raises(OutputError, match="absent does not exist")

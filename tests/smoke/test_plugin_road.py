@@ -89,6 +89,7 @@ def test_an_edited_plugin_retrains_only_the_runs_that_use_the_plugin(
 ) -> None:
     mixsweep = command_line()
     study = (folder / "study.yaml").read_text().replace("corners, val_size: 80", "digits")
+    study = study.replace("plugins: [plugin.py]", "")
     (folder / "small.yaml").write_text(study.replace("{name: tiny, channels: 8}", "{name: mlp}"))
     small = ("small.yaml", "--plugin", "plugin.py", "--set", "seeds=1")
     mixsweep("run", *small, "--engine", "inline")

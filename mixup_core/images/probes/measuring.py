@@ -24,11 +24,16 @@ def probed_values(subject: Subject, probes: Sequence[Probe], eval_every: int) ->
             values = _numbers(probe.tag, probe.metrics.keys(), probe.measure(subject))
             found |= {name: value for name, value in values.items() if name in names}
             for name, tensor in _given(subject).items() if before else ():
-                if not torch.allclose(
-                    tensor.detach(), before[name], rtol=0, atol=0, equal_nan=True
-                ):
+                if not _are_equal(tensor.detach(), before[name]):
                     raise ContractError(probe, f"changed {name}; `measure` must work on copies")
     return found
+
+
+def _are_equal(one: Tensor, other: Tensor) -> bool:
+    """Return True if all values are equal, NaN included; `allclose` alone is ten times slower."""
+    return torch.equal(one, other) or (
+        one.shape == other.shape and torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
+    )
 
 
 def _given(subject: Subject) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.options import on_studies, on_study, on_study_and_databases, placement_options
+from mixsweep.cli.options import on_study, placement_options
 from mixsweep.cli.recorded_line import command_line
 from mixsweep.request import DONE, Request, program
 from sweeps.machine.home import Home
@@ -42,7 +42,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Request]:
     def parse(*arguments: str) -> Request:
         found = []
         command = click.command()(
-            on_study_and_databases(lambda request: found.append(request) or DONE)
+            on_study(databases=True)(lambda request: found.append(request) or DONE)
         )
         said = CliRunner().invoke(command, arguments, standalone_mode=False)
         if said.exception is not None:
@@ -96,7 +96,7 @@ def test_a_file_as_home_is_refused(typed: Callable[..., Request]) -> None:
 
 def test_the_decorator_of_a_study_command_keeps_its_name_help_and_options() -> None:
     @click.command()
-    @on_study
+    @on_study()
     @click.option("--loud", is_flag=True)
     def sing(request: Request, loud: bool) -> int:
         """Sing of a study."""
@@ -420,10 +420,10 @@ def test_the_recorded_command_line_has_no_value_of_an_address_or_a_shell_command
     monkeypatch: pytest.MonkeyPatch, typed: list[str], recorded: str
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@host")
-    monkeypatch.setattr("mixsweep.request.load_study", lambda *_: load_study("digits"))
+    monkeypatch.setattr("mixsweep.request.load_study", lambda *_, **__: load_study("digits"))
 
     @click.command()
-    @on_study_and_databases
+    @on_study(databases=True)
     @click.option("--hook")
     @click.option("--loud", is_flag=True)
     def sing(request: Request, hook: str, loud: bool) -> str:
@@ -440,7 +440,7 @@ def test_several_studies_run_in_order_and_give_the_largest_exit_code(
     seen, codes = [], {"digits": 1, "quickstart": 0}
 
     @click.command()
-    @on_studies
+    @on_study("many", databases=True)
     def command(request: Request) -> int:
         seen.append(request.study.name)
         return codes[request.study.name]
@@ -454,7 +454,7 @@ def test_no_study_is_trained_if_one_of_several_cannot_be_read(tmp_path: Path) ->
     seen = []
 
     @click.command()
-    @on_studies
+    @on_study("many", databases=True)
     def command(request: Request) -> int:
         seen.append(request.study.name)
         return 0

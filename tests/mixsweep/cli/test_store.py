@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from mixsweep.cli.main import commands
@@ -15,8 +16,8 @@ from mixup_core.store.checkpoints import Store
 from sweeps.leasing.holders import StudyBusyError
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
-from sweeps.reading.study_file import StudyError, load_study
-from sweeps.state.ledger import enter
+from sweeps.reading.study_file import StudyError, load_study, study_of
+from sweeps.state.ledger import enter, launches
 from sweeps.study.study import Run, Study
 from tests.mixsweep.cli.trained import store_stage
 from tests.sweeps.small_searches import asked, read
@@ -154,15 +155,24 @@ def test_predictions_that_must_be_kept_are_not_listed_for_removal(
     assert said.stderr == "nothing was deleted; add --yes to delete\n"
 
 
-def test_a_store_is_listed_with_overrides(
+def test_a_forgotten_study_leaves_what_other_launched_studies_share(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
-    del study
-    longer = load_study(file, ["seeds=4"])
-    store_stage(store, longer.runs()[-1], 6, None)
-    assert mixsweep("list", file).output.splitlines()[1].split()[:2] == ["digits", "0/6"]
-    said = mixsweep("list", file, "--set", "seeds=4")
-    assert said.output.splitlines()[1].split()[:2] == ["digits", "1/12"]
+    """The second study has the first arm of the first one, and so its runs."""
+    document = yaml.safe_load(study.source)
+    other = study_of({**document, "study": "other", "arms": {"erm": document["arms"]["erm"]}})
+    for of in (study, other):
+        enter(of, store, f"mixsweep run {of.name}.yaml")
+    keys = {run.arm: store_stage(store, run, 6, MB) for run in study.runs() if run.seed == 0}
+    listed = mixsweep("prune", file, "--forget")
+    assert listed.stdout == "digits: 2 finished runs, 2 stages\n"
+    assert listed.stderr == "nothing was deleted; add --yes to delete\n"
+    assert set(store.keys()) == set(keys.values())
+    assert mixsweep("prune", file, "--forget", "--yes").return_value == DONE
+    assert set(store.keys()) == {keys["erm"]}
+    assert [launch.study for launch in launches(store)] == ["other"]
+    again = {run.arm: store_stage(store, run, 6, MB) for run in study.runs() if run.seed == 0}
+    assert again == keys, "a run that was forgotten can be stored again"
 
 
 def test_prune_lists_files_and_deletes_them_only_with_yes(

@@ -166,6 +166,8 @@ def test_faults_of_all_overrides_are_listed(tmp_path: Path) -> None:
 @example("#5")
 @example("--- issue")
 @example("a\n b")
+@example(">")
+@example("|")
 def test_a_text_is_taken_whole_or_reported(text: str) -> None:
     document = document_of(SMALL)
     override(document, f"description={text}")
@@ -330,3 +332,40 @@ def test_a_single_field_of_planned_looks_can_be_overridden() -> None:
     text = SMALL.replace("seeds: 2", "seeds: {at_least: 3, at_most: 20, until: decided}")
     found = overridden(text, "seeds.at_most=40")
     assert found["seeds"] == {"at_least": 3, "at_most": 40, "until": "decided"}
+
+
+@pytest.mark.parametrize("path", ["mix.law.alpha", "mix.law.beta.alpha"])
+@pytest.mark.parametrize("arm", ["mix.law: {beta: 1.0}", "mix.law: erm"])
+def test_a_field_of_a_choice_is_set_with_and_without_its_tag(
+    tmp_path: Path, path: str, arm: str
+) -> None:
+    text = SMALL + f"arms: {{a: {{{arm}}}}}\n"
+    if "beta" in arm:
+        assert read(tmp_path, text, f"arms.a.{path}=0.5").arms["a"].mix.law == Beta(alpha=0.5)
+    else:
+        assert faults_of(tmp_path, text, f"arms.a.{path}=0.5")
+
+
+@pytest.mark.parametrize(
+    "base", ["mix.law: {beta: 1}", "mix: {law: {beta: 1}}", "mix.law: beta, mix.law.beta.alpha: 1"]
+)
+@pytest.mark.parametrize("path", ["mix.law", "mix.law.alpha", "mix.law.beta.alpha"])
+def test_an_override_replaces_every_spelling_of_its_path_in_base(
+    tmp_path: Path, base: str, path: str
+) -> None:
+    text = SMALL.replace("model:", f"{base}, model:") + "arms: {a: {}}\n"
+    value = "0.25" if path.endswith("alpha") else "{beta: 0.25}"
+    study = read(tmp_path, text, f"base.{path}={value}", f"base.{path}={value}")
+    assert study.arms["a"].mix.law == Beta(alpha=0.25)
+
+
+def test_an_override_of_a_grid_keeps_the_order_of_its_axes(tmp_path: Path) -> None:
+    text = SMALL + "grid: {batch_size: [4, 8], mix.law: [erm, midpoint]}\n"
+    before = read(tmp_path, text).arms
+    assert list(read(tmp_path, text, "grid.batch_size=[4, 8]").arms) == list(before)
+
+
+def test_a_path_with_the_tag_of_another_choice_is_refused(tmp_path: Path) -> None:
+    text = SMALL + "arms: {a: {mix.law: {beta: 1.0}}}\n"
+    (fault,) = faults_of(tmp_path, text, "arms.a.mix.law.truncated.alpha=0.5")
+    assert fault.endswith("mix.law must be truncated, but it is beta")

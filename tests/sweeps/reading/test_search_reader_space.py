@@ -274,3 +274,18 @@ def test_a_search_over_kinds_is_refused_if_points_would_lose_a_value_of_base(
         return
     with pytest.raises(StudyError, match=message):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize("path", ["mix.law.alpha", "mix.law.beta.alpha"])
+def test_a_field_of_a_fixed_choice_is_searched_with_and_without_its_tag(
+    tmp_path: Path, path: str
+) -> None:
+    text = STUDY.replace(ALPHA, f"{path}: {{uniform: [0.1, 1.0]}}")
+    text = text.replace("base:", "base:\n  mix.law: {beta: 1.0}", 1)
+    study = read(tmp_path, text)
+    assert study.search is not None
+    found = {parameter.path for parameter in study.search.space.parameters}
+    assert "mix.law.alpha" in found
+    assert "mix.law.beta.alpha" not in found
+    with pytest.raises(StudyError, match=r"mix\.law must be truncated, but it is beta"):
+        read(tmp_path, text.replace(path, "mix.law.truncated.alpha"))
