@@ -95,7 +95,7 @@ class Results:
         from reports.pages.build import report_table
 
         read = partial(read_predictions, store=self._store)
-        history = self._request.weighed_history
+        history = self._request.history
         table = report_table(self.study, self.stored, history=history, predictions=read)
         return table.latex()
 
@@ -197,7 +197,7 @@ class Results:
         """
         from reports.pages.build import draw_report
 
-        history = self._request.weighed_history
+        history = self._request.history
         return {f.name: f for f in draw_report(self.study, self.stored, history)}
 
 

@@ -86,21 +86,6 @@ class Request:
         require_search(self.home.optuna_url)
         return read_history(self.study, self.home.optuna_url, self.search_owner())
 
-    @cached_property
-    def weighed_history(self) -> SearchHistory:
-        """The points of the study's search, with the importance of each searched parameter.
-
-        The importance is that for the metric which the search minimises. Reading it takes longer
-        than reading the points alone (`history`).
-        """
-        if self.study.search is None:
-            return self.history
-        from sweeps.searching.search_history import read_importances
-
-        owner = self.search_owner()
-        importances = read_importances(self.study, self.home.optuna_url, owner)
-        return replace(self.history, importances=importances)
-
     def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
         """Return the study and the store to which a search in Optuna's database belongs.
 

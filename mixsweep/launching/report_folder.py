@@ -44,7 +44,7 @@ def write_report(
         results,
         data_checksums=request.data_checksums(),
         command=request.command,
-        history=request.weighed_history,
+        history=request.history,
         predictions=partial(read_predictions, store=request.store),
         pages=None if request.home.tracking else _pages(request),
         statements=statements,

@@ -13,12 +13,6 @@ from importlib.util import find_spec
 from typing import Any, assert_never
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
 from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
@@ -35,6 +29,7 @@ from sweeps.searching.search_history import (
     NUM_SEEDS,
     OWNER,
     SETTLED,
+    distributions_of,
     end_of,
     history_of,
     name_within,
@@ -78,10 +73,7 @@ class Proposals:
                 self._study.set_user_attr(OWNER, owner.identity)
 
     def history(self) -> SearchHistory:
-        """Return the points of the search so far and, if it has ended, the reason.
-
-        The importances of the hyperparameters are left out, because computing them takes seconds.
-        """
+        """Return the points of the search so far and, if it has ended, the reason."""
         with self._answering():
             return history_of(self._study, self._search)
 
@@ -264,24 +256,14 @@ def _proposal(
     objectives: Sequence[float] = (),
 ) -> FrozenTrial:
     """Return the Optuna trial to add for a point; running, or complete if objectives are given."""
-    distributions = {p.path: _distribution(p) for p in search.space.parameters if p.path in values}
     return create_trial(
         state=TrialState.COMPLETE if objectives else TrialState.RUNNING,
         values=list(objectives) or None,
         params=dict(values),
-        distributions=distributions,
+        distributions=distributions_of(search, values),
         user_attrs={"point": dict(values)} | ({KNOWN: True} if objectives else {}),
         system_attrs=dict(system_attrs),
     )
-
-
-def _distribution(parameter: Parameter) -> BaseDistribution:
-    distribution = parameter.distribution
-    if isinstance(distribution, Categorical):
-        return CategoricalDistribution(distribution.choices)
-    if isinstance(distribution, Integer):
-        return IntDistribution(distribution.low, distribution.high, step=distribution.step)
-    return FloatDistribution(distribution.low, distribution.high, log=distribution.is_log)
 
 
 def _sampler(search: Search, seed: int) -> BaseSampler:

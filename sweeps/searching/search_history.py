@@ -1,11 +1,17 @@
 """SearchHistory: read the points of a search, and why it ended, from Optuna's storage."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -14,6 +20,7 @@ from sweeps.machine.sqlite_files import alone
 from sweeps.searching.optuna_storage import answering, open_storage
 from sweeps.searching.owner import Owner
 from sweeps.study.search import Point, PointState, Search, SearchHistory
+from sweeps.study.space import Categorical, Integer, Parameter
 from sweeps.study.study import Study
 
 _STATES: Mapping[TrialState, PointState] = {
@@ -50,18 +57,9 @@ _Told = TypeVar("_Told")
 def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHistory:
     """Return a search's points and why it ended; empty if the storage does not have the search.
 
-    The importances of parameters are not read (see `read_importances`). No storage is created.
+    No storage is created.
     """
     return _read(study, url, owner, history_of) or SearchHistory()
-
-
-def read_importances(study: Study, url: str, owner: Owner | None = None) -> dict[str, float]:
-    """Return the importance of hyperparameters for the first objective of a search; takes seconds.
-
-    Only hyperparameters that every complete point has are included. The result is empty if there
-    are none, or if the complete points do not have at least two different values of the objective.
-    """
-    return _read(study, url, owner, _importances) or {}
 
 
 def _read(
@@ -152,22 +150,54 @@ def end_of(opened: optuna.Study, search: Search, num_points: int) -> str | None:
     return None if reason is None else f"{reason}, after {num_points} points"
 
 
-def _importances(opened: optuna.Study, search: Search) -> dict[str, float]:
-    complete = [trial for trial in own_trials(opened) if trial.state == TrialState.COMPLETE]
-    everywhere = [
-        p.path for p in search.space.parameters if all(p.path in trial.params for trial in complete)
-    ]
-    if len(complete) < 2 or len({trial.values[0] for trial in complete}) < 2 or not everywhere:
-        return {}
-    means = optuna.create_study()
-    for trial in complete:
-        params, distributions = trial.params, trial.distributions
+def study_of_means(
+    search: Search, points: Sequence[Point], scales: Sequence[float]
+) -> optuna.Study:
+    """Return an Optuna study in memory of complete points and as many objectives as scales.
+
+    The value of an objective is its mean over the seeds of a point, times its scale.
+    """
+    means = optuna.create_study(directions=["minimize"] * len(scales))
+    for point in points:
+        values = [s * mean for s, mean in zip(scales, point.objectives, strict=False)]
         means.add_trial(
-            create_trial(params=params, distributions=distributions, value=trial.values[0])
+            create_trial(
+                params=dict(point.values),
+                distributions=distributions_of(search, point.values),
+                values=values,
+            )
         )
+    return means
+
+
+def importances_of(search: Search, points: Sequence[Point]) -> dict[str, float]:
+    """Return the importance of hyperparameters for the first objective, over complete points.
+
+    Only hyperparameters that every point has are included. The result is empty if there are none,
+    or if the points do not have at least two different values of the objective.
+    """
+    everywhere = [
+        p.path for p in search.space.parameters if all(p.path in point.values for point in points)
+    ]
+    if len({point.objectives[0] for point in points}) < 2 or not everywhere:
+        return {}
     found: dict[str, float] = optuna.importance.get_param_importances(
-        means,
+        study_of_means(search, points, (1.0,)),
         evaluator=optuna.importance.PedAnovaImportanceEvaluator(),
         params=everywhere,
     )
     return found
+
+
+def distributions_of(search: Search, values: Mapping[str, Any]) -> dict[str, BaseDistribution]:
+    """Return the distribution of each parameter that a point has, as Optuna knows it."""
+    return {p.path: _distribution(p) for p in search.space.parameters if p.path in values}
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    distribution = parameter.distribution
+    if isinstance(distribution, Categorical):
+        return CategoricalDistribution(distribution.choices)
+    if isinstance(distribution, Integer):
+        return IntDistribution(distribution.low, distribution.high, step=distribution.step)
+    return FloatDistribution(distribution.low, distribution.high, log=distribution.is_log)

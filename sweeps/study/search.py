@@ -6,7 +6,7 @@ This module does not use Optuna.
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import eq
 from typing import Annotated, Any, Literal, assert_never
 
@@ -316,10 +316,6 @@ class SearchHistory:
     ended: str | None = None
     """Reason why the search proposes no more points, such as `used up its budget of 2 hours` (the
     subject is the search); None while it continues."""
-    importances: Mapping[str, float] = field(default_factory=dict)
-    """Importance of each parameter for the first objective, as a share of 1 (PED-ANOVA over means
-    of complete points). Only for parameters that exist at every point. Empty if not requested, or
-    with fewer than two complete points."""
 
     def asks(self, search: Search) -> bool:
         """Return True if a search will propose more points, given these points so far."""

@@ -62,7 +62,6 @@ HISTORY = SearchHistory(
         point(2, "pruned"),
         point(3, "complete", 0.19),
     ),
-    importances={"mix.law.alpha": 0.7, "mix.switch_epoch": 0.3},
 )
 
 

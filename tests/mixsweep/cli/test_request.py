@@ -153,7 +153,6 @@ def test_the_command_line_of_a_request_has_its_options_and_no_password(
 def test_a_study_without_a_search_has_no_history(tmp_path: Path) -> None:
     request = request_of(tmp_path / "none")
     assert request.history == SearchHistory()
-    assert request.weighed_history is request.history
     assert request.grown is request.study
     assert list(tmp_path.iterdir()) == []
 
@@ -165,8 +164,7 @@ def test_a_point_proposed_during_a_report_is_not_part_of_the_report(tmp_path: Pa
     request = Request(reference="s.yaml", overrides=(), study=study, home=home)
     points = request.history.points
     asked(study, home.optuna_url, 4, reopened=False)
-    assert request.weighed_history.points == points
-    assert request.weighed_history.importances
+    assert request.history.points == points
     assert list(request.grown.points()) == list(study.grown(points).points())
 
 

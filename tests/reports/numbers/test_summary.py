@@ -2,13 +2,12 @@
 
 import math
 import statistics
-from itertools import combinations
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from reports.numbers.summary import expected_lowest, prediction_interval, summarise, summarise_runs
+from reports.numbers.summary import prediction_interval, summarise, summarise_runs
 from sweeps.state.results import RunResult
 
 
@@ -97,10 +96,3 @@ def test_the_metrics_of_an_arm_are_named_as_in_the_table(results: tuple[RunResul
     errors = [metrics["test/error"] for metrics in uniform]
     assert numbers["test/error_sd"] == pytest.approx(np.std(errors, ddof=1))
     assert set(summarise_runs(uniform[:1])) == {f"{metric}_mean" for metric in uniform[0]}
-
-
-def test_the_expected_lowest_value_is_the_mean_over_all_subsets() -> None:
-    values = [0.4, 0.1, 0.1, 0.7, 0.3]
-    for n, expected in enumerate(expected_lowest(values), 1):
-        lowest = [min(chosen) for chosen in combinations(values, n)]
-        assert expected == pytest.approx(np.mean(lowest))

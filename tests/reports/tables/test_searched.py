@@ -205,7 +205,7 @@ def test_points_with_runs_lost_from_the_store_are_reported_as_missing(
     )
     rows = (tmp_path / "r" / "points.md").read_text().splitlines()
     assert all(any(f"| {arm} " in row and " 0/3 " in row for row in rows) for arm in lost)
-    assert "search_map" in {path.stem for path in report.files}
+    assert "search_history" in {path.stem for path in report.files}
 
 
 def test_the_interval_of_a_point_stays_within_the_bounds_of_its_metric(

@@ -7,7 +7,7 @@ import optuna
 import pytest
 
 from sweeps.searching.proposals import Proposals
-from sweeps.searching.search_history import read_history, read_importances
+from sweeps.searching.search_history import importances_of, read_history
 from sweeps.study.search import SearchHistory
 from tests.sweeps.small_searches import asked, read
 
@@ -15,9 +15,12 @@ from tests.sweeps.small_searches import asked, read
 def test_importances_are_computed_from_means_and_sum_to_one(tmp_path: Path) -> None:
     study = read(tmp_path)
     url = str(tmp_path / "j.log")
-    assert asked(study, url, 20, reopened=False).history() == read_history(study, url)
-    assert read_history(study, url).importances == {}
-    importances = read_importances(study, url)
+    history = read_history(study, url)
+    assert asked(study, url, 20, reopened=False).history() == read_history(study, url) != history
+    assert study.search is not None
+    points = [p for p in read_history(study, url).points if p.state == "complete"]
+    assert importances_of(study.search, points[:1]) == {}
+    importances = importances_of(study.search, points)
     assert set(importances) == {"mix.law.alpha", "mix.switch_epoch"}
     assert sum(importances.values()) == pytest.approx(1)
 
