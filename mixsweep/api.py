@@ -13,6 +13,7 @@ from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study, study_of
 from sweeps.running.attempt import prepare_process
 from sweeps.state.results import RunResult, read_predictions
+from sweeps.state.statements import statements_of
 from sweeps.study.study import Run, Study
 
 if TYPE_CHECKING:
@@ -58,7 +59,14 @@ class Results:
         head = f"{self.study.name}: {done} of {len(self.stored)} runs are finished"
         if not done:
             return head
-        return f"{head}\n{report_screen(self.study, self.stored)}"
+        text = report_screen(
+            self.study,
+            self.stored,
+            history=self._request.history,
+            predictions=partial(read_predictions, store=self._store),
+            statements=statements_of(self.study, self._store),
+        )
+        return f"{head}\n{text}"
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
@@ -120,7 +128,7 @@ class Results:
 
     @cached_property
     def classes(self) -> "pd.DataFrame":
-        """DataFrame of one row per class and arm, as in `classes.csv`: test error, interval.
+        """DataFrame of one row per class and arm, as in `tables/classes.csv`: test error, interval.
 
         Errors are fractions in [0, 1]. The frame is empty if no predictions are stored.
 

@@ -22,6 +22,7 @@ from docs.pages.answers import Answers
 from docs.pages.claims_index import claims_index
 from docs.pages.published import (
     PUBLISHED,
+    file_of,
     latest_report,
     provenance_of,
     record_first,
@@ -48,14 +49,16 @@ def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
         record_first(published, target)
         names |= {f.relative_to(target).as_posix() for f in target.rglob("*") if f.is_file()}
         shutil.rmtree(target)
-    for name in sorted(name for name in names if (report / name).is_file()):
-        copy = target / name
+    for name in sorted(names):
+        source, copy = file_of(report, name), target / name
+        if not source.is_file():
+            continue
         copy.parent.mkdir(parents=True, exist_ok=True)
         if copy.suffix == ".png":  # 256 colours need a third of the bytes
-            with Image.open(report / name) as picture:
+            with Image.open(source) as picture:
                 picture.convert("RGB").quantize(256).save(copy, optimize=True)
         else:
-            shutil.copyfile(report / name, copy)
+            shutil.copyfile(source, copy)
     text = shortened(provenance_of(report))
     (target / "provenance.json").write_text(text, encoding="utf-8")
     return target

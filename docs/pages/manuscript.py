@@ -38,6 +38,7 @@ from docs.pages.manuscript_cells import (
     spell_number,
     spell_summary,
 )
+from docs.pages.published import file_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from reports.numbers.runs import arrange, counted_runs, measure_of
@@ -329,7 +330,7 @@ class Manuscript:
         return self.home.report_of(name) if self.reports is None else self.reports / name
 
     def _rows(self, study: str, name: str) -> list[dict[str, str]]:
-        with (self._report(study) / name).open(encoding="utf-8") as lines:
+        with file_of(self._report(study), name).open(encoding="utf-8") as lines:
             return list(csv.DictReader(lines))
 
 

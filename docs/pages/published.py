@@ -170,6 +170,12 @@ def provenance_of(folder: Path) -> dict[str, Any]:
     return found
 
 
+def file_of(report: Path, name: str) -> Path:
+    """Return a file of a report; a published report has no folder `tables`."""
+    below = report / "tables" / name
+    return below if below.is_file() else report / name
+
+
 def rows_of(file: Path) -> Iterator[dict[str, str]]:
     """Yield the rows of a CSV file as mappings from column to text."""
     with file.open(encoding="utf-8") as lines:

@@ -29,5 +29,6 @@ def publish(home: Path, out: Path) -> int:
     entries = write_site(reports, out) if reports.is_dir() else ()
     if not entries:
         raise RefusedError(f"{reports} contains no report; `mixsweep run STUDY` writes one")
-    click.echo(f"{len(entries)} reports  {out / 'index.html'}")
+    reported = "1 report" if len(entries) == 1 else f"{len(entries)} reports"
+    click.echo(f"{reported}  {out / 'index.html'}")
     return DONE

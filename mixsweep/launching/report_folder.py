@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mixsweep.request import DONE, SOME_FAILED, Request, program
+from mixup_core.rules import escaped
+from sweeps.machine.terminal_text import COLUMNS, shortened
 from sweeps.state.results import RunResult, ended_on_budget, read_predictions
 from sweeps.state.statements import look, statements_of
 from sweeps.study.study import Study
@@ -64,6 +66,11 @@ def _pages(request: Request) -> str:
     return f"{program()} ui {request.study.name} --home {home}"
 
 
+def _line(text: str) -> str:
+    """Return a text as one line of at most 100 columns; the report has all of it."""
+    return shortened(escaped(" ".join(text.split())), COLUMNS)
+
+
 def conclude(
     request: Request,
     results: Sequence[RunResult],
@@ -79,14 +86,15 @@ def conclude(
         report: The report of these results.
         is_inline: True if `--engine inline` was used, so that the printed command has it too.
     """
-    if request.history.ended is not None:
-        click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)
-    if (reason := ended_on_budget(request.study, results)) is not None:
-        click.echo(f"{request.study.name}: the study {reason}", err=True)
+    for reason in (request.history.ended, ended_on_budget(request.study, results)):
+        if reason is not None:
+            what = "search" if reason is request.history.ended else "study"
+            click.echo(_line(f"{request.study.name}: the {what} {reason}"), err=True)
     unfinished = [result for result in results if result.outcome != "complete"]
     for result in unfinished[:_MOST_UNFINISHED]:
         reason = result.failure.message if result.failure else "not trained yet"
-        click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
+        told = f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}"
+        click.echo(_line(told), err=True)
     if (more := len(unfinished) - _MOST_UNFINISHED) > 0:
         click.echo(f"... {more} more runs are not complete; see the report", err=True)
     click.echo(f"report    {report.folder / 'report.html'}", err=True)

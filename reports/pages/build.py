@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 
 from mixup_core.problem import Config, problem_of
@@ -25,8 +24,8 @@ from reports.numbers.provenance import describe, spell_origin
 from reports.numbers.runs import arrange, copies, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
 from reports.pages.files import Content, replace_files
-from reports.pages.page import render_page
-from reports.pages.report_folders import holds_report
+from reports.pages.page import MAIN_FIGURE, render_page
+from reports.pages.report_folders import holds_report, listed_files
 from reports.pages.screen import conclusion, findings, screen
 from reports.tables.captions import FIXED_ARMS, Selection
 from reports.tables.claim_tables import verdict_table, verdicts_csv
@@ -52,17 +51,6 @@ from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
-
-REPLACED_FIGURES = (
-    "learning_curves", "decisions", "ensembles", "final_error", "final_values", "ranks",
-    "reliability", "response", "phase_map", "schedules", "series_*", "search_*",
-)  # fmt: skip
-REPLACED_LISTINGS = (
-    "calibration", "class_differences", "classes", "confirmed", "crossed", "ensemble_sizes",
-    "ensembles", "equivalence", "looks", "points", "references", "seeds", "sensitivity", "spread",
-    "variation",
-)  # fmt: skip
-"""Tables of an earlier report that are deleted if the new report does not have them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,27 +82,11 @@ class Draft:
     def write(self, out: Path) -> Report:
         """Write this report to a folder; each file is replaced atomically.
 
-        Tables and figures of an earlier report that this report does not have are deleted, but only
-        if the folder contains a report of this program. In any other folder, files of these names
-        may belong to another program.
+        Files of an earlier report that this report does not have are deleted, if its provenance
+        lists them. All others may belong to another program.
         """
-        was_report = holds_report(out)
-        replace_files(out, self.contents, is_own=was_report)
-        former = (
-            [
-                *(
-                    out.glob(f"{name}.{kind}")
-                    for name in REPLACED_LISTINGS
-                    for kind in ("md", "csv")
-                ),
-                *(out.glob(f"figures/{name}.*") for name in REPLACED_FIGURES),
-            ]
-            if was_report
-            else []
-        )
-        for path in chain.from_iterable(former):
-            if path.relative_to(out).as_posix() not in self.contents and not path.is_dir():
-                path.unlink()
+        former = [name for name in listed_files(out) if name not in self.contents]
+        replace_files(out, self.contents, is_own=holds_report(out), former=former)
         return Report(
             table=self.table,
             screen=self.screen,
@@ -179,10 +151,11 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         "table.csv": table.csv(),
         "table.tex": table.latex(),
         "runs.csv": runs_csv(study, ordered),
-        "verdicts.csv": verdicts_csv(verdicts, varied),
+        "tables/verdicts.csv": verdicts_csv(verdicts, varied),
     }
     for listing in listings:
-        texts |= {f"{listing.name}.md": listing.markdown(), f"{listing.name}.csv": listing.csv()}
+        texts[f"tables/{listing.name}.md"] = listing.markdown()
+        texts[f"tables/{listing.name}.csv"] = listing.csv()
     told = conclusion(findings(parts.study, table, verdicts))
     page = render_page(
         parts.study,
@@ -203,7 +176,13 @@ def draft_report(  # noqa: PLR0913  what a report is made from
             f"figures/{figure.name}.csv": figure.numbers,
             f"figures/{figure.name}.txt": figure.caption + "\n",
         }
-    listed = provenance | {"files": sorted(["provenance.json", *contents])}
+    listed = provenance | {
+        "conclusion": told,
+        "main_figure": next(
+            (f"figures/{f.name}.svg" for f in figures if f.name == MAIN_FIGURE), ""
+        ),
+        "files": sorted(["provenance.json", *contents]),
+    }
     # First, so that an interrupted writer leaves no report without its provenance.
     contents = {
         "provenance.json": json.dumps(listed, indent=2, ensure_ascii=False) + "\n", **contents,
@@ -236,19 +215,34 @@ def report_table(
         result for by_seed in arrange(study, results).values() for result in by_seed.values()
     ]
     parts = _parts(study, ordered, history)
-    origin = spell_origin(
-        describe(study, ordered, selection_rule="", data_checksums={}, command="", history=history)
+    return _tabulated(parts, _origin(study, ordered, history), _predicted(parts, predictions))
+
+
+def _origin(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> str:
+    return spell_origin(
+        describe(study, results, selection_rule="", data_checksums={}, command="", history=history)
     )
-    return _tabulated(parts, origin, _predicted(parts, predictions))
 
 
-def report_screen(study: Study, results: Sequence[RunResult]) -> str:
-    """Return what a study found on one screen, without claims about stored predictions."""
-    parts = _parts(study, results, None)
-    predicted = study.problem.measuring.predicted
-    verdicts = verdicts_of(parts.study, arrange(parts.study, parts.results))
-    told = [verdict for verdict in verdicts if verdict.claim.that.metric not in predicted]
-    return screen(parts.study, _tabulated(parts, "", None), told)
+def report_screen(
+    study: Study,
+    results: Sequence[RunResult],
+    *,
+    history: SearchHistory | None = None,
+    predictions: ReadPredictions | None = None,
+    statements: Mapping[Claim, Statement] | None = None,
+) -> str:
+    """Return what a study found on one screen, as its report would, without making the report.
+
+    Predictions are read only if a claim is about them.
+    """
+    parts = _parts(study, results, history)
+    asked = {claim.that.metric for claim in parts.study.claims}
+    is_asked = not asked.isdisjoint(study.problem.measuring.predicted)
+    predicted = _predicted(parts, predictions) if is_asked else None
+    arranged = arrange(parts.study, parts.results)
+    verdicts = verdicts_of(parts.study, arranged, predicted, statements)
+    return screen(parts.study, _tabulated(parts, _origin(study, results, history), None), verdicts)
 
 
 def draw_report(

@@ -1,6 +1,6 @@
 """Files: writes the files of a report; each replaces its earlier version atomically."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from mixup_core.outputs import require_places
@@ -11,8 +11,14 @@ Content = str | bytes | Iterable[str]
 """Content of a file: all of it, or pieces of text that are written one after the other."""
 
 
-def replace_files(folder: Path, contents: Mapping[str, Content], *, is_own: bool) -> None:
-    """Write all files to a temporary folder, then move each into place; other files stay."""
+def replace_files(
+    folder: Path,
+    contents: Mapping[str, Content],
+    *,
+    is_own: bool,
+    former: Collection[str] = (),
+) -> None:
+    """Write all files to a temporary folder, delete `former` ones, then move each into place."""
     require_places(folder, contents, is_own=is_own)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder.parent, f".{folder.name}.") as own:
@@ -27,6 +33,9 @@ def replace_files(folder: Path, contents: Mapping[str, Content], *, is_own: bool
                     file.write(piece.encode() if isinstance(piece, str) else piece)
             sync(path)
         folder.mkdir(exist_ok=True)
+        for path in (folder / name for name in former):
+            if path.is_file():
+                path.unlink()
         for name in contents:
             (folder / name).parent.mkdir(exist_ok=True)
             (staged / name).replace(folder / name)

@@ -19,6 +19,8 @@ from reports.tables.table import Table
 from sweeps.study.study import Study, spell_seeds
 
 _TEMPLATE = Path(__file__).with_name("page.html")
+MAIN_FIGURE = "final_values"
+"""Name of the figure with which a report opens."""
 _PIECE = 3 * 2**14
 """Bytes that are encoded at a time in a data URL; a multiple of three, so base64 needs no padding.
 """
@@ -70,7 +72,9 @@ def render_page(  # noqa: PLR0913  what a page is made of
             "minutes": {a: _minutes_per_run(study, a, provenance["runs"]) for a in study.arms},
             "figures": figures,
             "downloads": {} if files is None else files,
-            "facts": {**_run_of(study), **_facts(provenance)},
+            "main_figure": MAIN_FIGURE,
+            "facts": _run_of(study, provenance),
+            "details": _facts(provenance),
             "num_runs": len(provenance["runs"]),
             "source": provenance["source"],
             "pages": pages,
@@ -104,35 +108,43 @@ def _addressed(content: str | bytes, kind: str) -> Iterator[str]:
         yield base64.b64encode(plain[start : start + _PIECE]).decode()
 
 
-def _run_of(study: Study) -> dict[str, str]:
-    """Return what was run: arms, data, epochs and networks."""
+def _run_of(study: Study, provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was run: arms, seeds, network, images, epochs and device."""
     flats = [flatten(config) for config in study.arms.values()]
     networks = dict.fromkeys(str(flat["model.name"]) for flat in flats if "model.name" in flat)
     epochs = sorted({config.epochs for config in study.arms.values()})
-    facts = {
-        "arms": f"{len(study.arms)}: {', '.join(study.arms)}",
-        "data": spell_settings(study, study.headline),
-        "network": ", ".join(networks),
-        study.problem.axis.unit + "s": ", ".join(map(str, epochs)),
-    }
-    return {name: fact for name, fact in facts.items() if fact}
+    devices = {place.get("device", "") for place in provenance["environments"]}
+    return _known(
+        {
+            "arms": f"{len(study.arms)}: {', '.join(study.arms)}",
+            "seeds": spell_seeds(study.seeds).removeprefix("seeds "),
+            "network": ", ".join(networks),
+            "data": spell_settings(study, study.headline),
+            study.problem.axis.unit + "s": ", ".join(map(str, epochs)),
+            "device": ", ".join(sorted(devices)),
+        }
+    )
 
 
 def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:
     code = provenance["code"]
-    facts = {
-        "command": provenance["command"],
-        "code": "no git repository" if code is None else _spell_code(code),
-        "versions": _spell_pairs(provenance["versions"]),
-        "trained on": "; ".join(map(_spell_pairs, provenance["environments"])),
-        "selection rule": provenance["selection_rule"],
-        "seeds": spell_seeds(provenance["seeds"]).removeprefix("seeds "),
-        "first epoch stored": _spell_time(provenance["first_epoch_stored_at_ms"]),
-        "last epoch stored": _spell_time(provenance["last_epoch_stored_at_ms"]),
-        "sha256 of constraints.txt": provenance["constraints_sha256"] or "",
-    }
-    for name, checksums in provenance["data_checksums"].items():
-        facts[f"checksums of {name}"] = _spell_pairs(checksums)
+    checksums = provenance["data_checksums"].items()
+    return _known(
+        {
+            "command": provenance["command"],
+            "code": "no git repository" if code is None else _spell_code(code),
+            "versions": _spell_pairs(provenance["versions"]),
+            "trained on": "; ".join(map(_spell_pairs, provenance["environments"])),
+            "selection rule": provenance["selection_rule"],
+            "first epoch stored": _spell_time(provenance["first_epoch_stored_at_ms"]),
+            "last epoch stored": _spell_time(provenance["last_epoch_stored_at_ms"]),
+            "sha256 of constraints.txt": provenance["constraints_sha256"] or "",
+            **{f"checksums of {name}": _spell_pairs(of_data) for name, of_data in checksums},
+        }
+    )
+
+
+def _known(facts: Mapping[str, str]) -> dict[str, str]:
     return {name: fact for name, fact in facts.items() if fact}
 
 

@@ -160,14 +160,10 @@ def holds_report(folder: Path) -> bool:
     return is_known or bool(_listed(folder / _RUNS))
 
 
-def files_of(folder: Path) -> tuple[str, ...]:
+def listed_files(folder: Path) -> tuple[str, ...]:
     """Return the paths of a report's files below its folder, as its provenance lists them."""
     found = filled(_Provenance, read_note(folder / _PROVENANCE))
-    if found is None or not found.files:
-        raise UnreadableError(
-            f"{folder}: {_PROVENANCE} does not list the files of the report; write the report again"
-        )
-    return found.files
+    return () if found is None else found.files
 
 
 def standings(folder: Path, study: str) -> tuple[Standing, ...]:

@@ -24,11 +24,11 @@ from reports.tables.captions import spell_seeds_of, spell_settings
 from reports.tables.claim_tables import spell_compared, spell_numbers
 from reports.tables.listings import digits_of, spell_member, spell_summary
 from reports.tables.table import Table
-from sweeps.machine.terminal_text import clipped, padded, shortened, width_of
+from sweeps.machine.terminal_text import COLUMNS, clipped, padded, shortened, width_of
 from sweeps.study.study import Study
 
-COLUMNS, LINES = 100, 30
-"""Size of the screen; the command adds at most ten lines, so that all fit on 40."""
+LINES = 29
+"""Most lines of the screen; a command adds at most eleven, so that all fit on 40."""
 _NOT = "not decided"
 _MOST_SENTENCES, _MOST_LINES, _MOST_ARMS, _MOST_NAMED, _LONGEST_ARM = 6, 9, 12, 4, 30
 

@@ -1,6 +1,6 @@
 """Site: a static website with the reports of all studies of a home, and an index of their verdicts.
 
-index.html          one card per report: verdicts, numbers of runs and seeds, date, commit
+index.html          one card per report: conclusion, main figure, verdicts, runs, date, commit
 STUDY/              a copy of the report's folder
 """
 
@@ -19,7 +19,7 @@ from mixup_core.store.json_records import Line, Lines, Natural, Time, read_note,
 from mixup_core.store.local_files import read_regular
 from reports.pages.files import replace_files
 from reports.pages.page import coded
-from reports.pages.report_folders import files_of, holds_report
+from reports.pages.report_folders import holds_report, listed_files
 
 _TEMPLATE = Path(__file__).with_name("site.html")
 _LARGEST = 2**30
@@ -47,6 +47,10 @@ class SiteEntry:
     """First digits of the commit that made the report; empty if unknown."""
     date: str
     """UTC date on which the last epoch was stored; empty if there is none."""
+    conclusion: tuple[str, ...]
+    """The sentences that lead the report."""
+    figure: str
+    """Path of the main figure below the report's folder; empty if it has none."""
     verdicts: tuple[tuple[str, str], ...]
     """The sentence of each claim, with its verdict."""
 
@@ -87,7 +91,13 @@ def _require_own(out: Path, names: Sequence[str]) -> None:
 
 
 def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for name in files_of(folder):
+    names = listed_files(folder)
+    if not names:
+        raise UnreadableError(
+            f"{folder}: provenance.json does not list the files of the report; write the report "
+            "again"
+        )
+    for name in names:
         path = folder / name
         if any(each.is_symlink() for each in (path, *path.parents[: name.count("/") + 1])):
             raise UnreadableError(f"{path}: is a link or below one; write the report again")
@@ -117,12 +127,16 @@ class _Facts:
     seeds: tuple[Natural, ...]
     code: _Code | None
     last_epoch_stored_at_ms: Time | None
+    conclusion: tuple[Lines, ...] = ()
+    main_figure: str = ""
+    files: tuple[str, ...] = ()
 
 
 def _entry(folder: Path) -> SiteEntry:
     try:
         found = record_of(_Facts, read_note(folder / "provenance.json"))
-        verdicts = tuple(_verdicts(folder / "verdicts.csv"))
+        named = next((name for name in found.files if name.endswith("verdicts.csv")), "")
+        verdicts = tuple(_verdicts(folder / named))
     except (ValueError, KeyError, csv.Error) as error:
         raise UnreadableError(
             f"{folder}: provenance.json or verdicts.csv is damaged ({type(error).__name__}: "
@@ -139,6 +153,8 @@ def _entry(folder: Path) -> SiteEntry:
         seeds=len(found.seeds),
         commit="" if found.code is None else found.code.commit[:7],
         date="" if stored_at_ms is None else f"{_date(stored_at_ms):%Y-%m-%d}",
+        conclusion=found.conclusion,
+        figure=found.main_figure if found.main_figure in found.files else "",
         verdicts=verdicts,
     )
 

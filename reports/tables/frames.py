@@ -34,7 +34,7 @@ def classes_frame(
 ) -> pd.DataFrame:
     """Return the test error of each class as a DataFrame: one row per class and arm.
 
-    The columns are those of `classes.csv`. The frame is empty if no predictions are stored.
+    The columns are those of `tables/classes.csv`. The frame is empty if no predictions are stored.
     """
     predicted = gather_predictions(study, arrange(study, results), read)
     names = {arm: study.problem.presentation.classes(study.arms[arm]) for arm in predicted.arms}

@@ -343,7 +343,7 @@ def _points_caption(searched: Searched, baseline: str) -> str:
             "others."
         )
     if len(points) > _MOST_POINTS:
-        parts.append(f"The best {_MOST_POINTS} points are shown; all are in points.csv.")
+        parts.append(f"The best {_MOST_POINTS} points are shown; all are in tables/points.csv.")
     if searched.history.ended is not None:
         parts.append(f"The search {searched.history.ended}.")
     return " ".join(parts)

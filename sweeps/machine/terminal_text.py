@@ -12,6 +12,8 @@ from typing import TextIO
 _LABEL = re.compile(r"( *\S+(?: \S+)? {2,})?")
 """Label at the start of a line, such as `disk      `; the rest of the line wraps beside it."""
 _LONGEST_LABEL = 24
+COLUMNS = 100
+"""Width of the text at the end of a run, on any terminal."""
 RESERVED_LINES = 8
 """Lines of the terminal kept free for the text that is printed around a table."""
 

@@ -15,7 +15,7 @@ from tests.faults.launches import Launch, Task, wait_for
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600, func_only=True)]
 
 TASK = Task(str(Path(__file__).with_name("until-decided.yaml")))
-EXPORTS = ("runs.csv", "verdicts.csv", "looks.csv", "table.csv")
+EXPORTS = ("runs.csv", "tables/verdicts.csv", "tables/looks.csv", "table.csv")
 
 
 def finished(home: Path) -> int:

@@ -121,7 +121,7 @@ def test_a_study_runs_in_this_process_and_is_not_trained_twice(
     assert list(mixsweep.load("from-a-mapping", home=tmp_path).arms["n"]) == [1, 1]
     classes = results.classes
     assert (len(classes), set(classes["arm"])) == (20, {"erm", "uniform"})
-    written = pd.read_csv(tmp_path / "reports" / "from-a-mapping" / "classes.csv")
+    written = pd.read_csv(tmp_path / "reports" / "from-a-mapping" / "tables" / "classes.csv")
     assert list(written.columns) == list(classes.columns)
     np.testing.assert_allclose(written["error_mean"], classes["error_mean"])
 

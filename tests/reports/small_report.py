@@ -13,14 +13,17 @@ def write_report(folder: Path, **provenance: object) -> None:
     """
     folder.mkdir(parents=True)
     (folder / "figures").mkdir()
+    (folder / "tables").mkdir()
     (folder / "figures" / "a.svg").write_bytes(b"\x89svg")
     (folder / "report.html").write_text(f"<p>{folder.name}</p>")
-    (folder / "verdicts.csv").write_text(
+    (folder / "tables" / "verdicts.csv").write_text(
         'says,verdict,value,low,high,reference,n\n"A is <better>, by far",holds,1,0,2,,5\n'
     )
     content = {
         "study": "one", "arms": {},
         "description": "Does A beat `B < C`?", "finished": True, "seeds": [0, 1], "code": None,
+        "conclusion": ["Test error is <lower>.", "B is not decided."],
+        "main_figure": "figures/a.svg",
         "last_epoch_stored_at_ms": 1_795_569_753_752,
         "runs": [
             {"run_key": "a", "outcome": "complete"}, {"run_key": "b", "outcome": "diverged"},

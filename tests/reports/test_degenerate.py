@@ -191,7 +191,7 @@ def test_no_p_value_is_computed_from_an_unknown_spread(contents: Mapping[str, st
 def test_a_decided_claim_has_two_seeds_a_width_and_p_of_at_most_5_percent(
     contents: Mapping[str, str],
 ) -> None:
-    for row in rows_of(contents["verdicts.csv"]):
+    for row in rows_of(contents["tables/verdicts.csv"]):
         assert row["verdict"] in {"holds", "fails", "undecided", "unfinished"}
         if row["verdict"] in {"holds", "fails"}:
             assert int(row["n"]) >= 2
@@ -233,7 +233,7 @@ def test_seeds_that_are_hashes_cost_no_memory_and_keep_their_digits() -> None:
     draft = draft_report(study, results, data_checksums={}, command="")
     assert f"over seeds 42, 20261128, 4000000000, {MAX_SEED}." in draft.table.caption
     texts = [text for text in draft.contents.values() if isinstance(text, str)]
-    for name in ("runs.csv", "seeds.csv", "seeds.md"):
+    for name in ("runs.csv", "tables/seeds.csv", "tables/seeds.md"):
         assert str(MAX_SEED) in str(draft.contents[name])
     digits = re.findall(r"922337[0-9]{5,}", " ".join(texts))
     assert set(digits) == {str(MAX_SEED)}

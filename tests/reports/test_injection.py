@@ -127,7 +127,7 @@ def test_hostile_texts_do_not_change_the_commands_of_the_latex_table(
     assert all(letter.isprintable() or letter == "\n" for letter in hostile)
 
 
-@pytest.mark.parametrize("name", ["table.md", "sensitivity.md"])
+@pytest.mark.parametrize("name", ["table.md", "tables/sensitivity.md"])
 def test_hostile_texts_do_not_change_the_cells_of_markdown(
     folders: tuple[Path, Path], name: str
 ) -> None:

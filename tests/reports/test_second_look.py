@@ -152,7 +152,7 @@ def decided(relation: str, low: float, high: float, value: float, margin: float 
 
 
 def test_verdicts_follow_from_the_runs_by_holm_over_the_claims(folder: Path) -> None:
-    runs, rows = read(folder, "runs.csv"), read(folder, "verdicts.csv")
+    runs, rows = read(folder, "runs.csv"), read(folder, "tables/verdicts.csv")
     levels, intervals = {}, {}
     for row, (relation, arm, against, margin) in zip(rows, CLAIMS, strict=True):
         if row["verdict"] == "unfinished":
@@ -184,7 +184,7 @@ def test_verdicts_follow_from_the_runs_by_holm_over_the_claims(folder: Path) -> 
 
 
 def test_probabilities_of_equivalence_agree_with_scipy(folder: Path) -> None:
-    runs, rows = read(folder, "runs.csv"), read(folder, "equivalence.csv")
+    runs, rows = read(folder, "runs.csv"), read(folder, "tables/equivalence.csv")
     assert [row["arm"] for row in rows] == ["midpoint", "uniform"]
     for row in rows:
         ours, theirs = paired(runs, row["arm"], "erm")
@@ -197,7 +197,7 @@ def test_probabilities_of_equivalence_agree_with_scipy(folder: Path) -> None:
 
 
 def test_differences_from_the_paper_follow_from_the_runs(folder: Path) -> None:
-    runs, rows = read(folder, "runs.csv"), read(folder, "references.csv")
+    runs, rows = read(folder, "runs.csv"), read(folder, "tables/references.csv")
     assert [row["metric"] for row in rows] == ["test/error", "test/nll"]
     for row in rows:
         values = list(by_seed(runs, row["arm"], row["metric"]).values())
@@ -207,7 +207,7 @@ def test_differences_from_the_paper_follow_from_the_runs(folder: Path) -> None:
 def test_primary_rows_of_the_sensitivity_table_equal_the_main_table(folder: Path) -> None:
     """Rows of other read-outs need more than `runs.csv`."""
     table = {row["arm"]: row for row in read(folder, "table.csv")}
-    rows = [row for row in read(folder, "sensitivity.csv") if row["is_primary"] == "true"]
+    rows = [row for row in read(folder, "tables/sensitivity.csv") if row["is_primary"] == "true"]
     same = ("n", "difference", "p", "p_unadjusted", "difference_ci_low", "difference_ci_high")
     against_erm = [row for row in rows if row["baseline"] == "erm"]
     assert [row["arm"] for row in against_erm] == ["midpoint", "uniform"]

@@ -72,7 +72,8 @@ def test_a_search_ends_with_a_confirmed_winner_and_its_report(
     undisturbed: CommandLine, file: str
 ) -> None:
     folder = undisturbed.home / "reports" / "small-search"
-    assert {"points.csv", "confirmed.csv", "table.csv"} <= {p.name for p in folder.iterdir()}
+    tables = {path.name for path in (folder / "tables").iterdir()}
+    assert {"points.csv", "confirmed.csv"} <= tables
     assert (folder / "figures" / "search_map.svg").is_file()
     status = undisturbed.json("status", file)
     assert status["points"] == {"expected": 6, "asked": 6, "finished": 6}
@@ -114,7 +115,7 @@ def test_a_search_killed_five_times_gives_the_same_points_and_report(
     (name,) = optuna.get_all_study_names(url)
     states = Counter(t.state.name for t in optuna.load_study(study_name=name, storage=url).trials)
     assert states == {"COMPLETE": 6}
-    for kept in ("runs.csv", "points.csv", "table.csv", "confirmed.csv"):
+    for kept in ("runs.csv", "tables/points.csv", "table.csv", "tables/confirmed.csv"):
         assert mixsweep.report("small-search", kept) == undisturbed.report("small-search", kept)
     tracked = read_runs(Home(folder=mixsweep.home).tracking_uri, "small-search")
     assert len({run.run_key for run in tracked}) == len(tracked) == RUNS

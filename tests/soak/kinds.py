@@ -331,10 +331,16 @@ _KINDS: Mapping[str, Kind] = {
     ),
 }  # fmt: skip
 REPORTED = (
-    "table.csv", "table.md", "table.tex", "runs.csv", "verdicts.csv", "provenance.json",
-    "report.html", "seeds.csv", "seeds.md", "calibration.csv", "calibration.md", "classes.csv",
-    "classes.md", "class_differences.csv", "class_differences.md", "ensembles.csv", "ensembles.md",
-    "ensemble_sizes.csv", "ensemble_sizes.md", "spread.csv", "spread.md",
+    "table.csv", "table.md", "table.tex", "runs.csv", "provenance.json", "report.html",
+    "tables/verdicts.csv",
+    *(
+        f"tables/{name}.{kind}"
+        for name in (
+            "seeds", "calibration", "classes", "class_differences", "ensembles",
+            "ensemble_sizes", "spread",
+        )
+        for kind in ("csv", "md")
+    ),
     "figures/learning_curves.svg", "figures/learning_curves.png", "figures/learning_curves.csv",
     "figures/learning_curves.txt",
 )  # fmt: skip

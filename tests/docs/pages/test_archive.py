@@ -47,7 +47,8 @@ def _report(folder: Path, verdict: str, ended: int) -> Path:
     (folder / "verdicts.csv").write_text(f"says,verdict,low,high\nso,{verdict},0,1\n")
     (folder / "runs.csv").write_text("arm,seed\n")
     (folder / "table.csv").write_text("arm\n")
-    (folder / "looks.csv").write_text(f"{verdict}\n")
+    (folder / "tables").mkdir()
+    (folder / "tables" / "looks.csv").write_text(f"{verdict}\n")
     return folder
 
 

@@ -80,7 +80,7 @@ def test_verdicts_of_other_claims_than_those_of_the_study_are_refused(
 ) -> None:
     report = tmp_path / "reports" / "small-views"
     report.mkdir(parents=True)
-    text = (home.report_of("small-views") / "verdicts.csv").read_text()
+    text = (home.report_of("small-views") / "tables" / "verdicts.csv").read_text()
     (report / "verdicts.csv").write_text(text.replace("One feature of two", "One feature of three"))
     page = Manuscript(home=home, out=tmp_path, reports=tmp_path / "reports")
     with pytest.raises(ValueError, match=r"has other claims than .*small-views"):

@@ -37,7 +37,7 @@ def test_a_report_with_other_seeds_after_a_report_widens_the_interval(tmp_path: 
         options = ["--set", f"seeds={seeds}", "--home", str(home), "--out", str(out)]
         said = CliRunner().invoke(commands, ["report", str(file), *options], standalone_mode=False)
         assert said.return_value == 0, said.stderr
-        with (out / "verdicts.csv").open() as verdicts:
+        with (out / "tables" / "verdicts.csv").open() as verdicts:
             (row,) = csv.DictReader(verdicts)
         return float(row["confidence"])
 

@@ -130,7 +130,7 @@ def test_the_page_shows_every_seed_and_its_difference(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     report = draft_report(study, results, data_checksums={}, command="x").write(tmp_path / "r")
-    rows = list(csv.DictReader((report.folder / "seeds.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((report.folder / "tables/seeds.csv").read_text().splitlines()))
     runs = {
         (row["arm"], row["seed"]): float(row["test/error"])
         for row in csv.DictReader((report.folder / "runs.csv").read_text().splitlines())
@@ -170,7 +170,7 @@ def test_the_conclusion_comes_before_the_results_and_claims_after_them(
     assert lead < page.index("<h2>Results</h2>") < page.index("<h2>What was run</h2>")
     assert page.index("<h2>What was run</h2>") < page.index("Uniform has less error")
     assert table.index("Uniform has less error") < table.index("| arm ")
-    assert "holds" in (report.folder / "verdicts.csv").read_text()
+    assert "holds" in (report.folder / "tables/verdicts.csv").read_text()
 
 
 def test_a_page_is_produced_in_small_pieces_and_can_be_read_twice() -> None:

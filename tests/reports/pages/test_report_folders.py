@@ -321,7 +321,7 @@ def test_a_report_with_predictions_is_kept_beside_one_without(
     assert report().return_value == 0
     folder = home / "reports" / "digits"
     finished = _bytes(folder)
-    assert "calibration.csv" in finished
+    assert "tables/calibration.csv" in finished
     for path in files[:num_lost]:
         path.write_bytes(path.read_bytes()[:-9])
     for is_first in (True, False):
@@ -351,7 +351,7 @@ def test_a_report_with_more_runs_and_fewer_predictions_keeps_the_other_aside(
         assert said.return_value == 0
         assert ("it has runs or predictions that" in said.stderr) == is_first
         assert _rows(home / "reports" / "digits") == 9
-        assert "calibration.csv" not in _bytes(home / "reports" / "digits")
+        assert "tables/calibration.csv" not in _bytes(home / "reports" / "digits")
         (first,) = _beside(home)
         assert _bytes(first) == finished
 

@@ -18,9 +18,9 @@ from reports.numbers.judging import verdicts_of
 from reports.numbers.runs import arrange
 from reports.numbers.spelling import upper_first
 from reports.numbers.verdict import Verdict
-from reports.pages.screen import COLUMNS, LINES, conclusion, findings, screen
+from reports.pages.screen import LINES, conclusion, findings, screen
 from reports.tables.table import Table, tabulate
-from sweeps.machine.terminal_text import width_of
+from sweeps.machine.terminal_text import COLUMNS, width_of
 from sweeps.state.results import RunResult
 from sweeps.study.added_arm import name_of_confirmation
 from sweeps.study.claims import Claim, StatedComparison

@@ -25,6 +25,9 @@ def test_a_site_contains_every_report_and_an_index_of_verdicts(tmp_path: Path) -
     assert 'href="two%401a2b/report.html"' in index
     assert "Does A beat <code>B &lt; C</code>?" in index
     assert "unfinished" in index
+    assert index.count("Test error is &lt;lower&gt;.") == 2
+    assert '<img src="two%401a2b/figures/a.svg"' in index
+    assert index.count("<summary>1 claim</summary>") == 2
     assert {path.name for path in out.iterdir()} == {".nojekyll", "index.html", "one", "two@1a2b"}
 
 
@@ -53,7 +56,8 @@ def test_files_of_another_website_are_not_replaced(tmp_path: Path, place: str) -
     ("file", "content"),
     [
         ("provenance.json", "["), ("provenance.json", "[]"), ("provenance.json", "{}"),
-        ("provenance.json", "null"), ("verdicts.csv", "a,b"), ("verdicts.csv", "says,verdict\n1"),
+        ("provenance.json", "null"), ("tables/verdicts.csv", "a,b"),
+        ("tables/verdicts.csv", "says,verdict\n1"),
     ],
 )  # fmt: skip
 def test_a_damaged_report_raises_only_an_unreadable_error(
@@ -73,7 +77,9 @@ def test_only_files_that_the_provenance_lists_are_published(tmp_path: Path) -> N
     (report / "linked.txt").symlink_to(tmp_path / "secret")
     write_site(tmp_path / "reports", tmp_path / "site")
     names = {path.name for path in (tmp_path / "site" / "one").rglob("*")}
-    assert names == {"figures", "a.svg", "report.html", "verdicts.csv", "provenance.json"}
+    assert names == {
+        "figures", "a.svg", "report.html", "tables", "verdicts.csv", "provenance.json",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["../secret", "/secret", "figures/../../secret", "", ".x", "a\n"])
@@ -87,12 +93,14 @@ def test_a_listed_file_outside_of_the_report_is_refused(tmp_path: Path, name: st
 
 
 def test_a_listed_file_that_is_missing_is_refused(tmp_path: Path) -> None:
-    write_report(tmp_path / "reports" / "one", files=["report.html", "verdicts.csv/x", "gone"])
+    write_report(
+        tmp_path / "reports" / "one", files=["report.html", "tables/verdicts.csv/x", "gone"]
+    )
     with pytest.raises(UnreadableError, match="is missing"):
         write_site(tmp_path / "reports", tmp_path / "site")
 
 
-@pytest.mark.parametrize("name", ["figures", "verdicts.csv"])
+@pytest.mark.parametrize("name", ["figures", "tables/verdicts.csv"])
 def test_a_listed_file_that_is_a_link_or_below_one_is_refused(tmp_path: Path, name: str) -> None:
     report = tmp_path / "reports" / "one"
     write_report(report)

@@ -336,7 +336,7 @@ def test_a_verdict_shows_whether_sign_and_decision_hold_under_other_settings() -
     assert listing.cells[0][-1] == "x: fails, other sign; same under mean of the last 2 evaluations"
     assert listing.cells[1][-1] == "same under x, mean of the last 2 evaluations"
     report = draft_report(study, results, data_checksums={}, command="mixsweep")
-    rows = rows_of(str(report.contents["verdicts.csv"]))
+    rows = rows_of(str(report.contents["tables/verdicts.csv"]))
     assert [row["variants"] for row in rows] == [cells[-1] for cells in listing.cells]
     assert len(rows_of(str(report.contents["runs.csv"]))) == len(study.runs())
 
@@ -364,7 +364,7 @@ def test_verdicts_under_other_settings_are_corrected_for_seeds_changed_after_a_l
     report = draft_report(
         study, results, data_checksums={}, command="mixsweep", statements={made: stated}
     )
-    (row,) = rows_of(str(report.contents["verdicts.csv"]))
+    (row,) = rows_of(str(report.contents["tables/verdicts.csv"]))
     assert (plain.verdict, row["verdict"], row["variants"]) == (
         "holds",
         "undecided",

@@ -150,7 +150,12 @@ def test_the_report_of_a_search_begins_with_the_confirmation(
     assert "Selection rule val-mean" in report.table.caption
     assert "The selected point 1 is the best of 4 points tried" in report.screen
     written = {path.relative_to(tmp_path / "r").as_posix() for path in report.files}
-    assert {"points.csv", "points.md", "confirmed.csv", "figures/search_map.svg"} <= written
+    assert {
+        "tables/points.csv",
+        "tables/points.md",
+        "tables/confirmed.csv",
+        "figures/search_map.svg",
+    } <= written
     assert "Best points" in (tmp_path / "r" / "report.html").read_text()
 
 
@@ -203,7 +208,7 @@ def test_points_with_runs_lost_from_the_store_are_reported_as_missing(
     report = draft_report(study, results, data_checksums={}, command="x", history=HISTORY).write(
         tmp_path / "r"
     )
-    rows = (tmp_path / "r" / "points.md").read_text().splitlines()
+    rows = (tmp_path / "r" / "tables/points.md").read_text().splitlines()
     assert all(any(f"| {arm} " in row and " 0/3 " in row for row in rows) for arm in lost)
     assert "search_history" in {path.stem for path in report.files}
 
