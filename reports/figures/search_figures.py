@@ -6,6 +6,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from reports.figures.canvas import PANEL_INCHES, Figure, finished, numbers_of, scale_values, styled
@@ -155,6 +156,7 @@ def _finished(  # noqa: PLR0913  what a figure is made of
         panels = draw()
         first: Axes = panels if isinstance(panels, Axes) else panels.flat[0]
         canvas = first.figure
+        assert isinstance(canvas, Canvas), "Optuna draws no figure within a figure"
         if searched is not None:
             points = (p for p in searched.history.points if p.state == "complete")
             scale = searched.shown.scale
