@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis as Scaled
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from mixup_core.problem import Axis, Metric
 from mixup_core.records import EpochRecord
+from reports.figures.colours import LineStyle
+from reports.numbers.summary import Summary
 from reports.tables.table import Table
 
 if TYPE_CHECKING:
@@ -65,11 +66,6 @@ _DOTS_PER_INCH = 200
 _PACKED = {"compress_level": 2}
 """Options for PNG files: a low compression level. A higher one takes as long as the drawing itself
 and makes the file only a tenth smaller.
-"""
-
-_SHORT = 5e-5, 1e6
-"""A logarithmic axis within this range has plain numbers as tick labels; any other has powers of
-ten.
 """
 
 _WIDE = 1e3
@@ -168,17 +164,9 @@ def draw_axis(axes: Axes, axis: Axis) -> None:
     axes.set_xlabel(axis.label)
     if axis.scale == "log":
         axes.set_xscale("log")
-        tick_logarithms(axes.xaxis)
         return
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=axis.metric is None, nbins=6))
-
-
-def tick_logarithms(axis: Scaled) -> None:
-    """Put ticks at round numbers on a logarithmic axis, as many as have room with their labels."""
-    axis.set_major_locator(_RoundNumbers())
-    axis.set_major_formatter(_Plain())
-    axis.set_minor_locator(NullLocator())
 
 
 def place_of(record: EpochRecord, axis: Axis) -> float | None:
@@ -256,9 +244,31 @@ def scale_values(
         limit(max(0.0, low), min(100.0, high))
     elif (ends := ends_of(values)) and ends[0] > 0 and ends[1] >= _WIDE * ends[0]:
         (axes.set_xscale if across else axes.set_yscale)("log")
-        tick_logarithms(axis)
         high = max(axis.get_view_interval())
         limit(ends[0] * (ends[0] / high) ** _MARGIN, high)
+
+
+def draw_mean(  # noqa: PLR0913  what is drawn and how
+    axes: Axes,
+    summaries: Mapping[float, Summary],
+    scale: float,
+    look: LineStyle,
+    label: str,
+    dots: str = "",
+) -> None:
+    """Draw the means of a curve as a line, and their intervals as a band where they are known."""
+    colour, dashes = look
+    means = [scale * summary.mean for summary in summaries.values()]
+    axes.plot(
+        list(summaries), means, color=colour, linestyle=dashes, label=label, marker=dots, ms=3
+    )
+    banded = {
+        place: (scale * summary.ci_low, scale * summary.ci_high)
+        for place, summary in summaries.items()
+        if summary.ci_low is not None and summary.ci_high is not None
+    }
+    lows, highs = zip(*banded.values(), strict=True) if banded else ((), ())
+    axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
 
 
 def ends_of(values: Iterable[float]) -> tuple[float, ...]:
@@ -308,81 +318,6 @@ def finished(  # noqa: PLR0913  what a figure is made of
         png=png.getvalue(),
         numbers=numbers,
         strips=strips,
-    )
-
-
-class _RoundNumbers(LogLocator):
-    """Tick positions of a logarithmic axis: round numbers, as many as have room for their labels.
-
-    Ticks are at 1, 2 and 5 in each decade, else at 1 and 3, else at whole decades.
-    """
-
-    def tick_values(self, vmin: float, vmax: float) -> Any:
-        """Return the positions of an axis's ticks at round numbers, from `vmin` to `vmax`."""
-        assert isinstance(self.axis, Scaled), "a locator needs an axis before it computes ticks"
-        low, high = self.nonsingular(vmin, vmax)
-        fewest: list[float] = []
-        for places in _round_numbers(low, high):
-            inside = [float(place) for place in places if low <= place <= high]
-            if len(inside) > 1 and _leave_room(self.axis, inside):
-                return inside
-            fewest = fewest or inside[:1]
-        return fewest
-
-
-class _Plain(Formatter):
-    """Tick labels of a logarithmic axis, as plain numbers.
-
-    Where plain numbers would be long, all labels of the axis are powers of ten.
-    """
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        """Return the label of the tick at x."""
-        del pos
-        assert isinstance(self.axis, Scaled), "a formatter needs an axis before it formats labels"
-        return _spell_place(x, self.axis)
-
-
-def _round_numbers(low: float, high: float) -> Iterator[Sequence[float]]:
-    """Yield candidate sets of tick positions between two limits, the preferred set first."""
-    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ladders = [
-        [step * 10.0**exponent for exponent in exponents for step in steps]
-        for steps in ((1, 2, 5), (1, 3))
-    ]
-    if _is_short(low, high):
-        yield from ladders
-    for stride in range(1, len(exponents)):
-        yield [10.0**exponent for exponent in exponents if exponent % stride == 0]
-    yield from ladders
-    yield [step * 10.0**exponent for exponent in exponents for step in range(1, 10)]
-    for count in (4, 3, 2, 1):
-        yield MaxNLocator(count).tick_values(low, high)
-
-
-def _is_short(low: float, high: float) -> bool:
-    return _SHORT[0] < low and high < _SHORT[1]
-
-
-def _spell_place(place: float, axis: Scaled) -> str:
-    if _is_short(*axis.get_view_interval()):
-        return f"{place:g}"
-    factor, exponent = f"{place:.2e}".split("e")
-    times = "" if float(factor) == 1 else rf"{float(factor):g} \times "
-    return f"${times}10^{{{int(exponent)}}}$"
-
-
-def _leave_room(axis: Scaled, places: Sequence[float]) -> bool:
-    """Return whether the labels at these positions are at least one letter apart."""
-    low, high = axis.get_view_interval()
-    is_across = axis is axis.axes.xaxis
-    box, dots = axis.axes.bbox, axis.axes.figure.dpi
-    letters = (box.width if is_across else box.height) / dots / _LETTER_INCHES
-    labels = [_spell_place(place, axis).replace(r"\times", "x") for place in places]
-    lengths = [len(re.sub("[${}^ ]", "", label)) if is_across else 2 for label in labels]
-    return all(
-        letters * math.log(right / left) / math.log(high / low) > 1 + (mine + theirs) / 2
-        for (left, mine), (right, theirs) in pairwise(zip(places, lengths, strict=True))
     )
 
 

@@ -17,6 +17,7 @@ from reports.figures.canvas import (
     Figure,
     Told,
     draw_axis,
+    draw_mean,
     ends_of,
     finished,
     legend,
@@ -306,7 +307,7 @@ def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis, measure: M
 
 
 def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: LineStyle) -> None:
-    colour, dashes = look
+    colour, _ = look
     num_points = max(map(len, curve.seeds.values()), default=0)
     dots = "o" if num_points <= _MOST_DOTS else ""
     # One line with gaps: hundreds of them take seconds to draw.
@@ -315,16 +316,7 @@ def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: LineS
         across.extend((*values, math.nan))
         heights.extend((*(scale * value for value in values.values()), math.nan))
     axes.plot(across, heights, color=colour, alpha=0.35, linewidth=0.6, marker=dots, ms=1.5)
-    places = list(curve.summaries)
-    means = [scale * summary.mean for summary in curve.summaries.values()]
-    axes.plot(places, means, color=colour, linestyle=dashes, label=title, marker=dots, ms=3)
-    banded = {
-        place: (scale * summary.ci_low, scale * summary.ci_high)
-        for place, summary in curve.summaries.items()
-        if summary.ci_low is not None and summary.ci_high is not None
-    }
-    lows, highs = zip(*banded.values(), strict=True) if banded else ((), ())
-    axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
+    draw_mean(axes, curve.summaries, scale, look, title, dots)
 
 
 def _ends(curves: Iterable[_Curve], shown: Metric) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ from reports.figures.canvas import (
     PANEL_INCHES,
     Figure,
     draw_axis,
+    draw_mean,
     finished,
     legend,
     place_of,
@@ -125,7 +126,7 @@ def _along_parts(series: Series, arranged: Arranged, table: Table, styles: Style
         axes = canvas.subplots()
         scale = series.metric.scale
         for arm, by_seed in values.items():
-            colour, dashes = styles[arm]
+            colour, _ = styles[arm]
             for parts in by_seed.values():
                 heights = [scale * value for value in parts.values()]
                 axes.plot(list(parts), heights, color=colour, alpha=0.3, linewidth=0.6)
@@ -138,15 +139,7 @@ def _along_parts(series: Series, arranged: Arranged, table: Table, styles: Style
                     | {"ci_low": means[place].ci_low, "ci_high": means[place].ci_high}
                     | {f"seed_{s}": by_seed.get(s, {}).get(place) for s in arranged[arm]}
                 )
-            heights = [scale * summary.mean for summary in means.values()]
-            axes.plot(list(means), heights, color=colour, linestyle=dashes, label=arm)
-            banded = {
-                place: (scale * s.ci_low, scale * s.ci_high)
-                for place, s in means.items()
-                if s.ci_low is not None and s.ci_high is not None
-            }
-            lows, highs = zip(*banded.values(), strict=True) if banded else ((), ())
-            axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
+            draw_mean(axes, means, scale, styles[arm], arm)
         axes.set_xlabel(series.along or "")
         axes.set_ylabel(series.metric.heading)
         dots = [scale * v for seeds in values.values() for p in seeds.values() for v in p.values()]

@@ -43,6 +43,15 @@ def spell_interval(low: float | None, high: float | None, scale: float, digits: 
     return ""
 
 
+def spell_value(
+    value: float | None, low: float | None, high: float | None, scale: float, digits: int
+) -> str:
+    """Return a value with its interval as text: `1.20 [1.10, 1.35]`; a dash for None."""
+    if value is None:
+        return DASH
+    return spell_number(value * scale, digits) + spell_interval(low, high, scale, digits)
+
+
 def _is_tiny(value: float, digits: int) -> bool:
     """Return True if a number needs more than three further digits to show that it is not 0."""
     return value < 0.5 * 10.0 ** -(digits + 3)
@@ -53,11 +62,7 @@ def spell_estimate(record: Mapping[str, Any], name: str, scale: float, digits: i
 
     The ends of the interval are in the columns NAME_low and NAME_high of the same row.
     """
-    value = record[name]
-    if value is None:
-        return DASH
-    interval = spell_interval(record[f"{name}_low"], record[f"{name}_high"], scale, digits)
-    return spell_number(value * scale, digits) + interval
+    return spell_value(record[name], record[f"{name}_low"], record[f"{name}_high"], scale, digits)
 
 
 def spell_half(half: float, scale: float, digits: int) -> str:

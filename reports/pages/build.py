@@ -315,14 +315,13 @@ def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> 
     reason = ended_on_budget(parts.study, parts.results)
     ended = [] if reason is None else [f"the study {reason}"]
     arranged = arrange(parts.study, parts.results)
-    plain = tabulate(parts.study, parts.results, selection=parts.selection)
     return tabulate(
         parts.study,
         parts.results,
         made_with=made_with,
         selection=parts.selection,
-        notes=[
-            *changed_by_readout(sensitivity_table(parts.study, arranged, plain)),
+        notes=lambda table: [
+            *changed_by_readout(sensitivity_table(parts.study, arranged, table)),
             *short,
             *ended,
             *parts.notes,

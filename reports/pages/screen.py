@@ -15,8 +15,8 @@ from reports.numbers.spelling import (
     spell_amount,
     spell_heading,
     spell_interval,
-    spell_number,
     spell_p,
+    spell_value,
     upper_first,
 )
 from reports.numbers.verdict import Verdict, family_size
@@ -226,9 +226,7 @@ def _oriented(verdict: Verdict, shown: Metric, sign: int) -> str:
     low, high = verdict.low, verdict.high
     if sign < 0 and low is not None and high is not None:
         low, high = -high, -low
-    digits = digits_of(verdict.n, shown)
-    value = spell_number(sign * verdict.value * shown.scale, digits)
-    return value + spell_interval(low, high, shown.scale, digits)
+    return spell_value(sign * verdict.value, low, high, shown.scale, digits_of(verdict.n, shown))
 
 
 def _grid(table: Table, found: Sequence[ComparisonResult]) -> list[list[str]]:

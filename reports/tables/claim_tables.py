@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from mixup_core.problem import Metric
 from reports.numbers.judging import COLUMNS, spell_variants, verdict_records
-from reports.numbers.spelling import DASH, spell_csv, spell_interval, spell_number, spell_p
+from reports.numbers.spelling import DASH, spell_csv, spell_number, spell_p, spell_value
 from reports.numbers.verdict import Verdict, family_size
 from reports.tables.listings import Listing, digits_of
 from sweeps.state.statements import Statement, num_changes
@@ -122,13 +122,9 @@ def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
     """
     shown = study.problem.metric(verdict.claim.that.metric)
     scale, digits = shown.scale, digits_of(verdict.n, shown)
-    value = reference = DASH
-    if verdict.value is not None:
-        interval = spell_interval(verdict.low, verdict.high, scale, digits)
-        value = spell_number(verdict.value * scale, digits) + interval
-    if verdict.reference is not None:
-        reference = _spell_written(verdict.reference, shown)
-    return value, reference
+    printed = verdict.reference
+    reference = DASH if printed is None else _spell_written(printed, shown)
+    return spell_value(verdict.value, verdict.low, verdict.high, scale, digits), reference
 
 
 def spell_compared(study: Study, claim: Claim) -> str:

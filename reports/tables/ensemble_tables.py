@@ -7,7 +7,7 @@ from mixup_core.problem import Metric
 from reports.numbers.ensembles import NAMES, SCALED, Measured, sizes_of
 from reports.numbers.families import Family, family_of, record_of
 from reports.numbers.predicted import Predicted
-from reports.numbers.spelling import DASH, spell_interval, spell_number
+from reports.numbers.spelling import DASH, spell_number, spell_value
 from reports.tables.captions import spell_family
 from reports.tables.listings import Listing, digits_of, spell_member
 
@@ -120,11 +120,15 @@ def spread_table(predicted: Predicted) -> Listing | None:
                 arm,
                 str(spread.n),
                 str(spread.images),
-                spell_number(scale * spread.total, digits)
-                + spell_interval(spread.total_low, spread.total_high, scale, digits),
+                spell_value(spread.total, spread.total_low, spread.total_high, scale, digits),
                 spell_number(scale * spread.noise, digits),
-                spell_number(scale * spread.distribution, digits)
-                + spell_interval(spread.distribution_low, spread.distribution_high, scale, digits),
+                spell_value(
+                    spread.distribution,
+                    spread.distribution_low,
+                    spread.distribution_high,
+                    scale,
+                    digits,
+                ),
             )
             for arm, spread in found.items()
             for digits in (digits_of(spread.n, 2),)
@@ -164,8 +168,7 @@ def _families(predicted: Predicted, name: str, baseline: str, equal: Mapping[str
 def _spell(measured: Measured | None, metric: Metric) -> str:
     if measured is None:
         return DASH
-    interval = spell_interval(measured.low, measured.high, metric.scale, metric.digits)
-    return spell_number(measured.mean * metric.scale, metric.digits) + interval
+    return spell_value(measured.mean, measured.low, measured.high, metric.scale, metric.digits)
 
 
 def _record(name: str, measured: Measured | None) -> dict[str, float | None]:

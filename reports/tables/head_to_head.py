@@ -8,7 +8,7 @@ from mixup_core.problem import Metric
 from reports.numbers.comparison import Comparison, compare
 from reports.numbers.runs import arrange, complete_runs, measures_of, values_of
 from reports.numbers.shares import Measure
-from reports.numbers.spelling import DASH, spell_heading, spell_interval, spell_number, spell_p
+from reports.numbers.spelling import DASH, spell_heading, spell_number, spell_p, spell_value
 from reports.numbers.summary import summarise
 from reports.tables.captions import spell_unpaired
 from reports.tables.listings import Listing, spell_difference, spell_summary
@@ -77,10 +77,7 @@ class HeadToHead:
         """Return two tables: a comparison of two arms, and the values of both arms by seed."""
         first, second = self.names
         c, shown = self.comparison, self.shown
-        effect = DASH
-        if c.effect is not None:
-            interval = spell_interval(c.effect_low, c.effect_high, 1.0, 1)
-            effect = spell_number(c.effect, 1) + interval
+        effect = spell_value(c.effect, c.effect_low, c.effect_high, 1.0, 1)
         signs = () if c.sign_flip_p is None else (spell_p(c.sign_flip_p),)
         told = (spell_difference(c, shown), spell_p(c.p), *signs, effect)
         ours, theirs = (

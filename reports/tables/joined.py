@@ -38,8 +38,8 @@ from reports.tables.captions import (
 )
 from reports.tables.claim_tables import spell_claims_family, spell_numbers
 from reports.tables.joined_columns import JoinedColumn, heads_of, require_one_protocol, settings_of
-from reports.tables.joined_references import joined_references
 from reports.tables.listings import Listing, spell_member, spell_summary
+from reports.tables.references import joined_references
 from reports.tables.same_runs import same_runs
 from reports.tables.table import Table, tabulate
 from sweeps.state.statements import num_changes
@@ -74,7 +74,7 @@ class Joined:
             self._means(),
             self._differences(),
             self._verdicts(),
-            joined_references(self.heads, self.columns, self._first.problem),
+            joined_references(self.heads, self.columns),
             same_runs(self.heads, self.columns, self._first),
         )
         return tuple(listing for listing in found if listing is not None)

@@ -15,8 +15,8 @@ from reports.numbers.spelling import (
     markdown_grid,
     spell_csv,
     spell_half,
-    spell_interval,
     spell_number,
+    spell_value,
 )
 from reports.numbers.summary import Summary
 
@@ -81,8 +81,7 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
     if half is None and summary.ci_low is None:
         return f"{spell_number(summary.mean * metric.scale, metric.digits)} ± {DASH}"
     if half is None:
-        interval = spell_interval(summary.ci_low, summary.ci_high, metric.scale, digits)
-        return f"{spell_number(summary.mean * metric.scale, digits)}{interval}"
+        return spell_value(summary.mean, summary.ci_low, summary.ci_high, metric.scale, digits)
     mean = spell_number(summary.mean * metric.scale, digits)
     return f"{mean} ± {spell_half(half, metric.scale, digits)}"
 
@@ -104,9 +103,8 @@ def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
     """
     if comparison is None:
         return DASH
-    scale, digits = metric.scale, digits_of(comparison.n, metric)
-    interval = spell_interval(comparison.ci_low, comparison.ci_high, scale, digits)
-    return f"{spell_number(comparison.difference * scale, digits)}{interval}"
+    ends, digits = (comparison.ci_low, comparison.ci_high), digits_of(comparison.n, metric)
+    return spell_value(comparison.difference, *ends, metric.scale, digits)
 
 
 def spell_member(member: Member, metric: Metric) -> str:
@@ -114,6 +112,5 @@ def spell_member(member: Member, metric: Metric) -> str:
 
     The adjustment is for the number of comparisons that are printed together.
     """
-    scale, digits = metric.scale, digits_of(member.comparison.n, metric)
-    interval = spell_interval(member.low, member.high, scale, digits)
-    return f"{spell_number(member.comparison.difference * scale, digits)}{interval}"
+    difference, digits = member.comparison.difference, digits_of(member.comparison.n, metric)
+    return spell_value(difference, member.low, member.high, metric.scale, digits)

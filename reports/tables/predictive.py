@@ -13,7 +13,7 @@ from mixup_core.rules import printable
 from reports.numbers.families import BySeed, Family, Member, family_of, record_of
 from reports.numbers.predicted import MEASURES, MOST_PAIRED, Predicted
 from reports.numbers.shares import Measure
-from reports.numbers.spelling import DASH, spell_interval, spell_number, spell_p
+from reports.numbers.spelling import DASH, spell_number, spell_p, spell_value
 from reports.numbers.summary import SUMMARY_COLUMNS, Summary, summarise
 from reports.tables.captions import spell_family
 from reports.tables.listings import Listing, digits_of, spell_member, spell_summary
@@ -122,7 +122,6 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
         ends = (of_arm.gain + side * of_arm.gain_half_width for side in (-1, 1))
         low, high = (max(-1.0, min(1.0, end)) for end in ends)
         digits = digits_of(len(of_arm.runs), 2)
-        interval = spell_interval(low, high, 100.0, digits)
         cells.append(
             (
                 arm,
@@ -133,7 +132,7 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
                 _spell(member),
                 spell_p(None if member is None else member.p),
                 spell_number(100 * of_arm.ensemble_error, 2),
-                spell_number(100 * of_arm.gain, digits) + interval,
+                spell_value(of_arm.gain, low, high, 100.0, digits),
             )
         )
         records.append(

@@ -1,15 +1,21 @@
-"""References: table of the values printed in papers, beside the values measured here."""
+"""References: values printed in papers beside the values measured here, of one study or several."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reports.numbers.runs import measure_of, values_of
+from reports.numbers.runs import arrange, measure_of, values_of
 from reports.numbers.spelling import DASH, spell_amount, spell_interval, spell_number
 from reports.numbers.summary import summarise
+from reports.tables.joined_columns import JoinedColumn
 from reports.tables.listings import Listing, digits_of, spell_summary
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
+_TITLE = "Comparison with published values"
+_UNCOVERED = (
+    "Intervals are not adjusted for multiple comparisons. They cover the variation over our seeds "
+    "only, not the uncertainty of the published values"
+)
 NOT_TRAINED = "not trained"
 """Text in the column for the number of runs, for a method that the study lists but does not train.
 """
@@ -56,13 +62,39 @@ def reference_table(
         return None
     return Listing(
         name="references",
-        title="Comparison with published values",
+        title=_TITLE,
         header=("arm", "metric", "ours", "n", "paper", "ours minus paper"),
         cells=tuple(cells),
         caption="Ours: mean ± the half-width of the 95 % t interval over seeds (read-out: "
-        f"{study.readout}). Intervals are not adjusted for multiple comparisons. They cover the "
-        "variation over our seeds only, not the uncertainty of the published values, nor the "
-        f"effect of other sizes, data or machines.{spell_differing(study)}",
+        f"{study.readout}). {_UNCOVERED}, nor the effect of other sizes, data or machines."
+        f"{spell_differing(study)}",
+        records=tuple(records),
+    )
+
+
+def joined_references(heads: Sequence[str], columns: Sequence[JoinedColumn]) -> Listing | None:
+    """Return our values beside those that papers print, by study; None if no study has any."""
+    rows: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
+    records = []
+    for head, column in zip(heads, columns, strict=True):
+        listing = reference_table(column.study, arrange(column.study, column.results))
+        if listing is not None:
+            records += [{"column": head, **record} for record in listing.records]
+            for arm, metric, *_, paper, difference in listing.cells:
+                rows.setdefault((arm, metric), {})[head] = (paper, difference)
+    if not rows:
+        return None
+    headings = (h for head in heads for h in (f"{head}, paper", "ours minus paper"))
+    return Listing(
+        name="references",
+        title=_TITLE,
+        header=("arm", "metric", *headings),
+        cells=tuple(
+            (*row, *(cell for head in heads for cell in by_head.get(head, (DASH, DASH))))
+            for row, by_head in rows.items()
+        ),
+        caption=f"{_UNCOVERED}."
+        + "".join(dict.fromkeys(spell_differing(column.study) for column in columns)),
         records=tuple(records),
     )
 

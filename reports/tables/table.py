@@ -1,6 +1,6 @@
 """Table: the main table of a report, with one row per arm and its difference from the baseline."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +13,8 @@ from reports.numbers.spelling import (
     DASH,
     escape_markdown,
     spell_heading,
-    spell_interval,
-    spell_number,
     spell_p,
+    spell_value,
     upper_first,
 )
 from reports.numbers.summary import SUMMARY_COLUMNS
@@ -247,9 +246,12 @@ def tabulate(
     *,
     made_with: str = "",
     selection: Selection = FIXED_ARMS,
-    notes: Sequence[str] = (),
+    notes: Callable[[Table], Sequence[str]] = lambda _: (),
 ) -> Table:
-    """Return the main table of a study, computed from the results so far, even without any."""
+    """Return the main table of a study, computed from the results so far, even without any.
+
+    `notes` returns further phrases for the caption of the table.
+    """
     study, results = primary_of(study, results)
     arranged = arrange(study, results)
     metric, baseline = study.headline, study.baseline
@@ -268,7 +270,7 @@ def tabulate(
     ]
     if not has_differing_populations(study):
         rows = mark_best(rows, values, equal, family, study)
-    return Table(
+    table = Table(
         study=study.name,
         problem=study.problem,
         metric=metric,
@@ -284,19 +286,19 @@ def tabulate(
             for result in by_seed.values()
             if result.outcome != "complete"
         ),
-        caption=caption_of(
-            Captioned(
-                study=study,
-                rows=[row for row in rows if equal[row.arm] == row.arm],
-                family=family,
-                equal=equal,
-                selection=selection,
-                made_with=made_with,
-                notes=notes,
-            )
-        ),
+        caption="",
         selection=selection,
     )
+    captioned = Captioned(
+        study=study,
+        rows=table.printed,
+        family=family,
+        equal=equal,
+        selection=selection,
+        made_with=made_with,
+        notes=notes(table),
+    )
+    return replace(table, caption=caption_of(captioned))
 
 
 def printed_pairs(study: Study, winner: str | None) -> tuple[tuple[str, str], ...]:
@@ -328,7 +330,6 @@ def _unfinished(result: RunResult, unit: str) -> UnfinishedRun:
 
 
 def _spell_effect(member: Member | None) -> str:
-    if member is None or member.comparison.effect is None:
+    if member is None:
         return DASH
-    interval = spell_interval(member.effect_low, member.effect_high, 1.0, 1)
-    return spell_number(member.comparison.effect, 1) + interval
+    return spell_value(member.comparison.effect, member.effect_low, member.effect_high, 1.0, 1)

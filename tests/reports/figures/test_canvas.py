@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import matplotlib as mpl
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from mixup_core.problem import Metric
-from reports.figures.canvas import legend, scale_values, spell_scales, tick_logarithms
+from reports.figures.canvas import legend, scale_values, spell_scales
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.drawn import draw
@@ -147,43 +146,3 @@ def test_positive_values_over_three_decades_are_drawn_on_a_log_axis(
     assert ("logarithmic axis" in spell_scales([axes], across=across)) == (scale == "log")
     if scale == "log":
         assert min(values) / 10 < low < min(values) < max(values) < high < 100 * max(values)
-
-
-def labels_along(low: float, high: float, *, inches: float = 3.4) -> tuple[Axes, list[str]]:
-    """Return a logarithmic axis between two values, with its labels in order."""
-    canvas = Canvas(figsize=(inches, 2.4), layout="constrained")
-    axes = canvas.subplots()
-    axes.set(xscale="log", xlim=(low, high))
-    tick_logarithms(axes.xaxis)
-    canvas.draw_without_rendering()
-    assert not [text for text in axes.xaxis.get_minorticklabels() if text.get_text()]
-    ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-    return axes, [text.get_text() for place, text in ticks if low <= place <= high]
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "labels"),
-    [
-        (1.25, 80, ["2", "5", "10", "20", "50"]),
-        (0.8, 900, ["1", "3", "10", "30", "100", "300"]),
-        (2e-4, 5e4, ["0.01", "1", "100", "10000"]),
-        (1.5, 4.5, ["2", "3", "4"]),
-        (3e2, 3e7, ["$10^{3}$", "$10^{4}$", "$10^{5}$", "$10^{6}$", "$10^{7}$"]),
-    ],
-)
-def test_labels_of_a_log_axis_are_as_many_round_numbers_as_fit(
-    low: float, high: float, labels: list[str]
-) -> None:
-    assert labels_along(low, high)[1] == labels
-
-
-@pytest.mark.parametrize("inches", [1.7, 3.4, 6.8])
-@pytest.mark.parametrize("decades", [0.3, 1, 2, 3, 5, 8, 18])
-@pytest.mark.parametrize("low", [1.25, 3e-4, 2e-16])
-def test_labels_of_a_log_axis_do_not_overlap(low: float, decades: float, inches: float) -> None:
-    high = low * 10**decades
-    axes, labels = labels_along(low, high, inches=inches)
-    assert labels
-    ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-    boxes = [text.get_window_extent() for place, text in ticks if low <= place <= high]
-    assert max(box.count_overlaps(boxes) for box in boxes) == 1, "it overlaps itself alone"

@@ -18,15 +18,19 @@ from reports.numbers.judging import verdicts_of
 from reports.numbers.runs import arrange
 from reports.numbers.spelling import upper_first
 from reports.numbers.verdict import Verdict
+from reports.pages.build import draft_report, report_screen
 from reports.pages.screen import LINES, conclusion, findings, screen
 from reports.tables.table import Table, tabulate
 from sweeps.machine.terminal_text import COLUMNS, width_of
 from sweeps.state.results import RunResult
+from sweeps.state.statements import Statement
 from sweeps.study.added_arm import name_of_confirmation
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Run, Study
 from tests.bundled import bundled
 from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic_predictions import reader
+from tests.reports.synthetic_search import HISTORY
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
 FOLDERS = sorted(file.parent for file in PUBLISHED.glob("*/runs.csv"))
@@ -132,8 +136,7 @@ def test_the_screen_of_a_published_study_fits_and_is_never_stronger_than_its_ver
 def test_readme_shows_the_screen_of_the_published_quickstart() -> None:
     study, results = read(PUBLISHED / "quickstart")
     text = screen(study, tabulate(study, results), verdicts_of(study, arrange(study, results)))
-    shown = text.rpartition("\n\n")[0]
-    assert f"{shown}\n...\nreport " in (PUBLISHED.parents[1] / "README.md").read_text("utf-8")
+    assert f"{text}\nreport " in (PUBLISHED.parents[1] / "README.md").read_text("utf-8")
 
 
 errors = st.floats(0, 1)
@@ -193,3 +196,30 @@ def test_missing_runs_and_warnings_are_on_the_screen() -> None:
     text = screen(study, tabulate(study, results), ())
     assert "WARNING, two seeds" in text
     assert "Not in the table: 1 runs (1 missing)." in text
+
+
+def test_the_screen_alone_equals_that_of_the_report(
+    study: Study,
+    results: tuple[RunResult, ...],
+    grown: Study,
+    grown_results: tuple[RunResult, ...],
+) -> None:
+    """Also if seeds were changed, which widens intervals, with predictions, and for a search."""
+    claims = tuple(
+        Claim(
+            says=metric, source="ours",
+            that=StatedComparison(metric=metric, less=("uniform", "erm")),
+        )
+        for metric in ("test/error", "predicted/brier")
+    )  # fmt: skip
+    stated = replace(study, claims=claims)
+    changed = Statement(at_ms=1, finished=0, runs=10, seeds=(0,), extended=3)
+    statements = dict.fromkeys(claims, changed)
+    shown = report_screen(stated, results, predictions=reader(), statements=statements)
+    draft = draft_report(
+        stated, results, data_checksums={}, command="", predictions=reader(), statements=statements
+    )
+    assert shown == draft.screen
+    assert shown != report_screen(stated, results, predictions=reader())
+    draft = draft_report(grown, grown_results, data_checksums={}, command="", history=HISTORY)
+    assert report_screen(grown, grown_results, history=HISTORY) == draft.screen

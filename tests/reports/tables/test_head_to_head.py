@@ -1,7 +1,6 @@
 """Head to head: two arms over their common seeds, compared with SciPy; and impossible pairs."""
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -135,55 +134,6 @@ def test_the_sign_flip_test_is_shown_with_the_t_test_for_six_or_more_seeds(num: 
     place = comparison.header.index("sign-flip p")
     assert comparison.cells[0][place] == f"{expected:#.2g}"
     assert comparison.header[place - 1 : place + 2] == ("p", "sign-flip p", "d")
-
-
-def test_one_seed_gives_a_difference_without_interval_and_p() -> None:
-    study, results = many_seeds(1)
-    found = against(study, results)
-    (line, _) = found.listings()[0].cells
-    ours, theirs = last_errors(results, "uniform")[0], last_errors(results, "erm")[0]
-    assert line == (
-        "uniform", f"{100 * ours:.2f} ± —", "1", f"{100 * (ours - theirs):.2f}", "—", "—",
-    )  # fmt: skip
-    assert found.comparison.p is None
-
-
-def test_a_metric_without_a_unit_is_spelled_as_a_number(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    comparison, by_seed = against(study, results, "test/nll").listings()
-    assert comparison.header[3] == "minus erm, nats"
-    nll = {
-        result.run.seed: result.records[-1].metrics["test/nll"]
-        for result in results
-        if result.run.arm == "uniform"
-    }
-    assert [line[1] for line in by_seed.cells] == [f"{value:.3f}" for value in nll.values()]
-
-
-def test_the_json_record_of_a_comparison_has_unrounded_numbers(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    found = against(study, results)
-    record = found.record()
-    assert record == {
-        "arms": ["uniform", "erm"],
-        "metric": ERROR,
-        "values": [last_errors(results, "uniform"), last_errors(results, "erm")],
-        **{
-            name: getattr(found.comparison, name)
-            for name in ("n", "difference", "sd", "ci_low", "ci_high", "p", "effect")
-        },
-        **{
-            name: getattr(found.comparison, name)
-            for name in ("effect_low", "effect_high", "sign_flip_p")
-        },
-    }
-    read = json.loads(json.dumps(record))
-    assert read["difference"] == found.comparison.difference
-    assert read["values"][0]["0"] == last_errors(results, "uniform")[0]
-    comparison, _ = found.listings()
-    assert comparison.records == (record,)
 
 
 def test_arms_of_two_studies_have_names_with_their_study(

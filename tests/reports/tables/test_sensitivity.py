@@ -3,12 +3,11 @@ from dataclasses import replace
 import pytest
 
 from mixup_core.records import EpochRecord
-from reports.numbers.families import family_of
-from reports.numbers.runs import arrange, measures_of, values_of
+from reports.numbers.runs import arrange
 from reports.tables.sensitivity import changed_by_readout, sensitivity_table
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
-from sweeps.study.readouts import Averaged, Last, MeanOfLast
+from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
 from tests.reports.decay import decay_study, decayed
 from tests.reports.synthetic import finish, make_study
@@ -45,26 +44,6 @@ def test_the_sensitivity_table_has_every_comparison_under_every_readout() -> Non
         )
     ]  # fmt: skip
     assert [record["is_primary"] for record in listing.records] == 2 * [True, False, False]
-
-
-def test_numbers_of_the_sensitivity_table_equal_the_comparison_in_each_readout() -> None:
-    study = make_study()
-    results = measured(study, AVERAGED)
-    arranged = arrange(study, results)
-    listing = sensitivity_table(study, arranged, tabulate(study, results))
-    assert listing is not None
-    readouts = {
-        str(readout): readout for readout in (Last(), MeanOfLast(evaluations=3), Averaged())
-    }
-    for record in listing.records:
-        values = values_of(arranged, "test/error", readouts[record["readout"]])
-        pairs = [("midpoint", "erm"), ("uniform", "erm")]
-        measures = measures_of(study, "test/error", readouts[record["readout"]])
-        equal = {arm: arm for arm in study.arms}
-        members = family_of(pairs, values, equal, measures).members
-        member = members[record["arm"], record["baseline"]]
-        assert record["p"] == member.p
-        assert record["difference_ci_low"] == member.low
 
 
 def test_the_caption_names_readouts_with_another_sign_or_decision() -> None:

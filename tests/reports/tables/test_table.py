@@ -1,5 +1,4 @@
 import io
-import math
 import re
 import shutil
 import subprocess
@@ -8,8 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import scipy.special
-import scipy.stats
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
@@ -199,38 +196,6 @@ def width_of(cell: str) -> float:
     font = FontProperties(family="cmb10" if "textbf" in cell else "cmr10", size=9)
     shown = re.sub(r"\\textbf|\\pm|[{}$\\]", "", cell.replace("\\pm", "+")).strip()
     return float(TextPath((0, 0), shown or ".", prop=font).get_extents().width)
-
-
-def test_every_number_of_the_table_follows_from_runs_csv_by_scipy(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    runs = pd.read_csv(io.StringIO(runs_csv(study, results)))
-    arms = pd.read_csv(io.StringIO(tabulate(study, results).csv())).set_index("arm")
-    by_arm = {arm: part.set_index("seed") for arm, part in runs.groupby("arm")}
-    for metric in ("test/error", "test/nll", "test/calibration_error", "train/loss"):
-        for arm, part in by_arm.items():
-            found = scipy.stats.ttest_1samp(part[metric], 0).confidence_interval(0.95)
-            assert arms[f"{metric}_mean"][arm] == pytest.approx(part[metric].mean())
-            assert arms[f"{metric}_sd"][arm] == pytest.approx(part[metric].std(ddof=1))
-            assert arms[f"{metric}_ci_low"][arm] == pytest.approx(found.low)
-            assert arms[f"{metric}_ci_high"][arm] == pytest.approx(found.high)
-    baseline = by_arm["erm"]["test/error"]
-    tests = {
-        arm: scipy.stats.ttest_rel(by_arm[arm]["test/error"], baseline)
-        for arm in ("midpoint", "uniform")
-    }
-    for arm, test in tests.items():
-        differences = by_arm[arm]["test/error"] - baseline
-        simultaneous = test.confidence_interval(1 - 0.05 / 2)
-        assert arms["difference"][arm] == pytest.approx(differences.mean())
-        assert arms["difference_sd"][arm] == pytest.approx(differences.std(ddof=1))
-        assert arms["p_unadjusted"][arm] == pytest.approx(test.pvalue)
-        assert arms["p"][arm] == pytest.approx(min(1, 2 * test.pvalue))
-        assert arms["difference_ci_low"][arm] == pytest.approx(simultaneous.low)
-        assert arms["difference_ci_high"][arm] == pytest.approx(simultaneous.high)
-        d = differences.mean() / differences.std(ddof=1)
-        hedges = scipy.special.gamma(2) / (math.sqrt(2) * scipy.special.gamma(1.5))
-        assert arms["d"][arm] == pytest.approx(d * hedges)
 
 
 def test_a_table_by_another_readout_follows_from_runs_csv_and_names_the_readout() -> None:
