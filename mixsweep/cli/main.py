@@ -98,7 +98,7 @@ def run_to_end(action: Callable[[Ending], int]) -> NoReturn:
     except click.exceptions.Exit as exited:
         code = exited.exit_code
     except click.ClickException as error:
-        code = _say(_spell_usage(error), error.exit_code)
+        code = _say(spell_usage(error), error.exit_code)
     except (StudyBusyError, StudyLostError) as error:
         is_cut, code = isinstance(error, StudyLostError), _say(error, BUSY)
     except StoreFullError as error:
@@ -119,7 +119,7 @@ def run_to_end(action: Callable[[Ending], int]) -> NoReturn:
     _end(ending, code or DONE, is_cut=is_cut)
 
 
-def _spell_usage(error: click.ClickException) -> str:
+def spell_usage(error: click.ClickException) -> str:
     """Return the message of a wrong command line: the mistake first, in one line."""
     if isinstance(error, click.UsageError) and not isinstance(
         error, click.exceptions.NoArgsIsHelpError

@@ -12,10 +12,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mixsweep.cli.main import BAD_INPUT, commands, main
+from mixsweep.cli.main import BAD_INPUT, commands, main, spell_usage
 from mixsweep.cli.moved import MOVED, SECTIONS
 from mixsweep.request import RefusedError, program
 from reports.numbers import code_origin
+from sweeps.machine.terminal_text import wrapped
 
 BAD = {
     "an unknown study": ["run", "quikstart"],
@@ -202,3 +203,30 @@ def test_help_lists_every_command_once_below_a_heading() -> None:
     said = CliRunner().invoke(commands, ["--help"]).stdout
     assert all(f"{heading}:\n" in said for heading in SECTIONS)
     assert "..." not in said.partition("Options:")[2]
+
+
+WRONG = [
+    ["run"], ["rum", "digits"], ["run", "nonesuch"], ["run", "digits", "--slot", "2"],
+    ["run", "digits", "--slots", "0"], ["plan", "digits", "--price", "x"],
+    ["plan", "digits", "--set", "x"], ["plan", "digits", "--set", "base.mix.operation=cutmx"],
+    ["plan", "digits", "--set", "base.probes=[x]"], ["plan", "digits", "--plugin", "none.py"],
+    ["status", "digits", "none"], ["status", "digits", "erm", "9"], ["report", "digits"],
+    ["report", "digits", "--metric", "x"], ["report", "digits", "--arms", "a", "b"],
+    ["studies", "nonesuch"], ["data", "fetch", "mnits"], ["data", "check", "/nonesuch"],
+    ["share", "nonesuch"], ["add", "none.zip"], ["check", "none.py"], ["store", "prune"],
+    ["submit", "digits"], ["sync", "digits"], ["publish"], ["why", "digits"],
+]  # fmt: skip
+"""Command lines that are refused before anything is trained."""
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_a_refused_command_line_has_at_most_five_lines(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    error = CliRunner().invoke(commands, words, standalone_mode=False).exception
+    assert error is not None
+    said = spell_usage(error) if isinstance(error, click.ClickException) else str(error)
+    assert not said.startswith("Usage")
+    assert len([part for line in said.splitlines() for part in wrapped(line, 100).splitlines()]) < 6
