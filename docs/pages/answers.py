@@ -32,8 +32,8 @@ from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
-_OWN = ("no source", "open question")
-"""First words of the `source` of claims that this project states and no publication does."""
+_OWN = re.compile(r"\bno source\b|\bopen question\b")
+"""Words in the `source` of claims that this project states and no publication does."""
 _DECIDED = re.compile(r": (?:holds|fails)\b")
 """Verdict of a variant that is decided, in the text `LABEL: VERDICT; same under LABEL`."""
 
@@ -50,6 +50,7 @@ KINDS = {
 }
 """Kinds of evidence, in words; the first three are about a sentence of a source."""
 _REFUTING = ("mathematics", "protocol")
+_OF_A_SOURCE = (*_REFUTING, "setting")
 
 _COLUMNS = (
     "statement of the source, in our words", "study", "claim", "place in the source", "comparison",
@@ -82,7 +83,7 @@ class Answers:
             keep_trailing_newline=True,
         )  # fmt: skip
         functions = (
-            self.section, self.untested, self.value, self.figure, self.counts, self.cost,
+            self.section, self.sentences, self.value, self.figure, self.counts, self.cost,
             self.costs, self.failed, self.turned,
         )  # fmt: skip
         environment.globals |= {function.__name__: function for function in functions}
@@ -96,20 +97,20 @@ class Answers:
         lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
         for study in entries()[name]:
             found = self._of(study)
-            says = escape_markdown(found.entry["states"])
             if found.report is None:
-                lines.append(self._waiting(says, found))
-                continue
-            for verdict in found.verdicts:
-                lines.append((says, *self._cells(found, verdict)))
-                says = ""
+                lines.append(self._waiting(found))
+            else:
+                lines += [self._cells(found, verdict) for verdict in found.verdicts]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
-    def untested(self) -> str:
-        """Return the table of sentences of the sources that no study tests, each with a reason."""
-        grid = [["sentence of a source, in our words", "place", "why no study tests it"]]
-        grid += [[row["sentence"], row["place"], row["reason"]] for row in entries()["untested"]]
-        return markdown_grid([[escape_markdown(cell) for cell in line] for line in grid])
+    def sentences(self) -> str:
+        """Return the table of sentences with the study that tests them or why there is none."""
+        grid = [["sentence of a source, in our words", "place", "study", "limits, or why no study"]]
+        for row in entries()["sentences"]:
+            links = ", ".join(self._of(name).link(self.published) for name in row.get("study", ()))
+            says, place, reason = (escape_markdown(row[k]) for k in ("sentence", "place", "reason"))
+            grid.append([says, place, links or DASH, reason])
+        return markdown_grid(grid)
 
     def counts(self) -> str:
         """Return a table that counts rows by kind of evidence and verdict.
@@ -223,7 +224,7 @@ class Answers:
 
     def _names(self) -> Iterator[str]:
         for name, section in entries().items():
-            if name != "untested":
+            if name != "sentences":
                 yield from section
 
     def _judged(self) -> Iterator[tuple["Asked", Verdict]]:
@@ -239,14 +240,15 @@ class Answers:
             self._asked[name] = Asked(study=load_study(name), report=report)
         return self._asked[name]
 
-    def _waiting(self, says: str, found: "Asked") -> tuple[str, ...]:
+    def _waiting(self, found: "Asked") -> tuple[str, ...]:
         """Return the row of a study without a report."""
         number = len(found.study.claims)
         evidence = KINDS[found.entry["evidence"]]
         claims = f"needs a GPU or other data: {number} claim{'s' if number > 1 else ''}"
-        sources = ", ".join(dict.fromkeys(claim.source for claim in found.study.claims))
+        sources = "; ".join(dict.fromkeys(claim.source for claim in found.study.claims))
         planned = f"{len(found.study.seeds)} planned"
         cells = (claims, sources, DASH, DASH, DASH, evidence, "**not run**", DASH, planned)
+        says = escape_markdown(found.states)
         return (says, f"`{found.study.name}`", *cells, self._differs(found), found.all_rates)
 
     def _cells(self, found: "Asked", verdict: Verdict) -> tuple[str, ...]:
@@ -260,6 +262,7 @@ class Answers:
             printed, KINDS[kind],
         )  # fmt: skip
         return (
+            escape_markdown(found.states) if kind in _OF_A_SOURCE else DASH,
             found.link(self.published),
             *map(escape_markdown, cells),
             f"**{outcome}**{flag}",
@@ -271,7 +274,7 @@ class Answers:
 
     def _differs(self, found: "Asked") -> str:
         """Return our setting, its differences from the source, and links to related studies."""
-        told = [found.setting, found.entry.get("differs", ""), *found.study.differs]
+        told = [found.setting, *found.differs]
         text = escape_markdown("; ".join(filter(None, told)))
         for key, words in (("see", "see"), ("instead", "**corrected by**")):
             if other := found.entry.get(key):
@@ -286,6 +289,12 @@ def entries() -> Mapping[str, Any]:
     return found
 
 
+def entry_of(study: str) -> Mapping[str, Any]:
+    """Return the entry of a study in `answers.yaml`."""
+    found: Mapping[str, Any] = next(part[study] for part in entries().values() if study in part)
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """A bundled study on the page of statements, and its published report; None if it has none."""
@@ -296,12 +305,27 @@ class Asked:
     @cached_property
     def entry(self) -> Mapping[str, Any]:
         """The entry of the study in `answers.yaml`."""
-        found: Mapping[str, Any] = next(
-            section[self.study.name] for section in entries().values() if self.study.name in section
-        )
+        found = entry_of(self.study.name)
         for begins in found.get("but", {}):
             self.verdict(begins)
         return found
+
+    @property
+    def states(self) -> str:
+        """The sentence of the source, and where this study tests it if another one does, too."""
+        here: str = self.entry["states"]
+        other = self.entry.get("as")
+        return f"{entry_of(other)['states']}; here {here}" if other else here
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        """How the study differs from the source: the entries of the page and of the study file."""
+        told = self.entry.get("differs", "")
+        if other := re.match(r"as `([a-z0-9-]+)`", told):
+            told = entry_of(other[1])["differs"] + told.removeprefix(other[0])
+        is_old = self.report is not None and self.report.outdated(self.study)
+        old = self.entry.get("outdated", "") if is_old else ""
+        return tuple(filter(None, (told, *self.study.differs, old)))
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -319,7 +343,7 @@ class Asked:
             return "mirrored"
         but = self.entry.get("but", {})
         own = next((kind for begins, kind in but.items() if claim.says.startswith(begins)), None)
-        if own is None and claim.source.startswith(_OWN):
+        if own is None and _OWN.search(claim.source):
             return "own" if self.entry["evidence"] != "check" else "check"
         found: str = own or self.entry["evidence"]
         return found

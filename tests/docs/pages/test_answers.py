@@ -46,11 +46,41 @@ def test_every_claim_is_one_row_and_is_counted_once(page: str) -> None:
 
 def test_every_entry_has_a_known_kind_of_evidence_and_known_links() -> None:
     for name, section in entries().items():
-        for study, entry in section.items() if name != "untested" else ():
+        for study, entry in section.items() if name != "sentences" else ():
             kinds = {entry["evidence"], *entry.get("but", {}).values()}
             assert kinds <= KINDS.keys(), study
             assert {entry.get("see", study), entry.get("instead", study)} <= set(bundled_names())
-            assert entry.keys() <= {"states", "evidence", "differs", "but", "see", "instead"}
+            known = {"states", "as", "evidence", "differs", "but", "see", "instead", "outdated"}
+            assert entry.keys() <= known
+            assert "The same" not in entry["states"]
+
+
+def test_the_protocol_of_a_source_has_no_choice_of_this_project() -> None:
+    ours = re.compile(
+        r"chosen for this study|choice of this project|names? neither|prints? neither"
+    )
+    for section in list(entries().values())[:-1]:
+        for name, entry in section.items():
+            if entry["evidence"] == "protocol":
+                study = bundled(name)
+                assert not ours.search(" ".join((study.description, *study.differs))), name
+
+
+def test_each_row_on_a_source_has_its_sentence_and_no_other_row_has_one(page: str) -> None:
+    rows = [
+        line[2:].split(" | ")
+        for line in page.splitlines()
+        if re.search(r"\| \*\*[a-z ]+\*\*", line)
+    ]
+    own = {KINDS["own"], KINDS["mirrored"], KINDS["check"]}
+    assert rows
+    assert [row for row in rows if (row[0] == "—") != (row[7] in own)] == []
+
+
+def test_each_listed_sentence_has_a_study_or_a_reason() -> None:
+    for row in entries()["sentences"]:
+        assert row["reason"]
+        assert set(row.get("study", ())) <= set(bundled_names())
 
 
 def test_only_mathematics_and_the_protocol_of_a_source_contradict_it(page: str) -> None:
@@ -107,7 +137,7 @@ def test_no_number_of_a_verdict_is_typed_into_the_template() -> None:
 
 
 def test_text_that_begins_no_claim_or_several_claims_is_refused(tmp_path: Path) -> None:
-    for words in ("no such words", "Stopping mixup"):
+    for words in ("no such words", "Mixup stopped"):
         template = tmp_path / "page.md"
         template.write_text('{{ value("switch-epochs", "' + words + '") }}')
         with pytest.raises(KeyError, match="claims begin with"):
