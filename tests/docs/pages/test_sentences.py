@@ -69,7 +69,10 @@ MIXES = {
 }  # fmt: skip
 """Parts of names of arms that train with plain mixup."""
 
-POINTER = r"^(?:It|So|That|They|There|None|Stopped)\b|\bthat teacher\b|\bas well$"
+POINTER = (
+    r"^(?:It|So|That|They|There|None|Stopped)\b|\bleaves them\b|\b[Ww]here they\b|"
+    r"\bthat teacher\b|\bas well$"
+)
 """Words by which a sentence points to the one before it."""
 
 FORMULA = r"\w / \d+|\w\^\S+|\d/\S+|\^\(.*?\)|\(C.*?\)|\(\d C\)|[\d.]+ ln \d|theorem \d+|1 - c"
@@ -175,3 +178,29 @@ def test_a_sentence_with_another_meaning_is_found(name: str, says: str, wrong: s
     claim = replace(study.claims[tested.get(name, 0)], says=says)
     found = " ".join(problems(study, claim))
     assert wrong in found
+
+
+@pytest.mark.parametrize("name", bundled_names())
+def test_a_claim_agrees_with_what_its_source_prints(name: str) -> None:
+    study = bundled(name)
+    for claim in study.claims:
+        that, values = claim.that, []
+        for side in (that.left, that.right):
+            arms = side if isinstance(side, tuple) else (side,)
+            printed = [
+                arm if isinstance(arm, float) else study.references.get(arm, {}).get(that.metric)
+                for arm in arms
+            ]
+            if None not in printed:
+                values.append(printed[0] - sum(printed[1:]))
+        if len(values) == 2 and that.readout is None:
+            left, right = values[0], values[1] * that.times
+            near = math.isclose(left, right, rel_tol=1e-9, abs_tol=that.margin or 0)
+            allowed = {
+                "less": left < right,
+                "greater": left > right,
+                "at_least": left > right or near,
+                "at_most": left < right or near,
+                "within": near,
+            }
+            assert allowed[that.relation], (claim.says, values)
