@@ -12,7 +12,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -248,8 +248,14 @@ class Answers:
         sources = "; ".join(dict.fromkeys(claim.source for claim in found.study.claims))
         planned = f"{len(found.study.seeds)} planned"
         cells = (claims, sources, DASH, DASH, DASH, evidence, "**not run**", DASH, planned)
-        says = escape_markdown(found.states)
-        return (says, f"`{found.study.name}`", *cells, self._differs(found), found.all_rates)
+        says, baseline = escape_markdown(found.states), (found.study.baseline,)
+        return (
+            says,
+            f"`{found.study.name}`",
+            *cells,
+            self._differs(found, baseline),
+            found.all_rates,
+        )
 
     def _cells(self, found: "Asked", verdict: Verdict) -> tuple[str, ...]:
         study, claim, outcome = found.study, verdict.claim, found.outcome(verdict)
@@ -268,13 +274,13 @@ class Answers:
             f"**{outcome}**{flag}",
             escape_markdown(value),
             str(verdict.n),
-            self._differs(found),
+            self._differs(found, claim.that.arms),
             escape_markdown(", ".join(told)) or DASH,
         )
 
-    def _differs(self, found: "Asked") -> str:
-        """Return our setting, its differences from the source, and links to related studies."""
-        told = [found.setting, *found.differs]
+    def _differs(self, found: "Asked", arms: Iterable[str]) -> str:
+        """Return the setting of arms, its differences from the source, and links to studies."""
+        told = [found.setting(arms), *found.differs]
         text = escape_markdown("; ".join(filter(None, told)))
         for key, words in (("see", "see"), ("instead", "**corrected by**")):
             if other := found.entry.get(key):
@@ -362,15 +368,15 @@ class Asked:
             )
         return found[0]
 
-    @property
-    def setting(self) -> str:
-        """Dataset, network and length of training, as text; empty for problems without images."""
-        config = self.study.arms[self.study.baseline]
-        data = self.study.problem.presentation.setting(config, "train/error")
-        flat = flatten(config)
-        if not data or "model.name" not in flat:
-            return ""
-        return f"{data}, {flat['model.name']}, {config.epochs} epochs"
+    def setting(self, arms: Iterable[str]) -> str:
+        """Dataset, network and length of training of some arms, as text; empty without images."""
+        told = []
+        for config in map(self.study.arms.__getitem__, arms):
+            flat = flatten(config)
+            data = self.study.problem.presentation.setting(config, "train/error")
+            if data and "model.name" in flat:
+                told.append(f"{data}, {flat['model.name']}, {config.epochs} epochs")
+        return " and ".join(dict.fromkeys(told))
 
     @property
     def all_rates(self) -> str:

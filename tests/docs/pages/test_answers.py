@@ -142,3 +142,9 @@ def test_text_that_begins_no_claim_or_several_claims_is_refused(tmp_path: Path) 
         template.write_text('{{ value("switch-epochs", "' + words + '") }}')
         with pytest.raises(KeyError, match="claims begin with"):
             Answers().page(template)
+
+
+def test_a_row_has_the_setting_of_the_arms_that_it_compares(page: str) -> None:
+    (row,) = [line for line in page.splitlines() if "mixup with alpha = 0.2 has lower" in line]
+    assert re.search("1.600 training images, narrow-resnet", row)
+    assert not re.search("[^0-9]400 training images", row)
