@@ -1,5 +1,6 @@
 """new: write an example study, with a plugin that it uses and a test of the plugin."""
 
+import os
 from importlib import resources
 from pathlib import Path
 
@@ -18,7 +19,7 @@ def new(folder: Path) -> int:
 
     No existing file is replaced.
     """
-    there = [name for name in _FILES if (folder / name).exists()]
+    there = [name for name in _FILES if os.path.lexists(folder / name)]
     if there:
         raise RefusedError(
             f"{folder / there[0]}: exists already and is not replaced; name another folder"
@@ -26,7 +27,8 @@ def new(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         template = resources.files("mixsweep.templates").joinpath(name)
-        (folder / name).write_bytes(template.read_bytes())
+        with (folder / name).open("xb") as file:
+            file.write(template.read_bytes())
     plugin, study = folder / "plugin.py", folder / "study.yaml"
     click.echo(f"wrote  {', '.join(str(folder / name) for name in _FILES)}")
     click.echo(f"next   {program()} check {plugin}")

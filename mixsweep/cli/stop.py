@@ -1,5 +1,6 @@
 """stop: ask the driver of a study to stop, on this or another machine."""
 
+import re
 from pathlib import Path
 
 import click
@@ -31,7 +32,8 @@ def stop(study: str, home: Path, store_url: str | None, now: bool) -> int:
     place = Home(folder=home, store_url=store_url)
     store = Store(place.store)
     # A study file need not be readable here: its name alone is known to the driver.
-    name = load_study(study, (), place.store).name if Path(study).suffix else study
+    is_name = re.fullmatch(r"[a-z0-9-]{1,100}", study) is not None
+    name = study if is_name else load_study(study, (), place.store).name
     holder = Lease.current(store, name)
     if holder is None:
         click.echo(f"{name}: not running, nothing to stop", err=True)

@@ -128,7 +128,7 @@ def verify_store(home: Path, store_url: str | None) -> int:
     faults = store.verify()
     for fault in faults:
         click.echo(fault, err=True)
-    click.echo(f"{len(faults)} files are damaged or missing" if faults else "every file is intact")
+    click.echo(f"{len(faults)} files are damaged or missing" if faults else "no file is damaged")
     return SOME_FAILED if faults else DONE
 
 

@@ -7,6 +7,7 @@ from typing import Self
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
+from mixup_core.store.sealed_files import known
 from sweeps.machine.terminal_text import padded, shortened, width_of
 from sweeps.state.failures import diverged
 from sweeps.study.study import Study
@@ -61,7 +62,9 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
     stages = {stage.key: stage for stage in store.stages()}
     predictions = dict(store.predictions.sizes(store.predictions.keys()))
     prefixes = {run.key: stage_keys(run.config) for study in studies for run in study.runs()}
-    hopeless = diverged(store.failures.read_all(store.failures.keys() & prefixes.keys()))
+    listed = sorted(store.failures.keys() & prefixes.keys())
+    failures = dict(known(listed, lambda key: store.failures.read_all([key]).get(key)))
+    hopeless = diverged({key: failure for key, failure in failures.items() if failure is not None})
     needed = {
         key
         for run_key, keys in prefixes.items()

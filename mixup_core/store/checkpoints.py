@@ -32,7 +32,7 @@ from mixup_core.store.manifests import (
 )
 from mixup_core.store.names import MANIFEST_NAME, checked, is_temporary, key_in, manifest_name
 from mixup_core.store.prediction_store import PredictionStore
-from mixup_core.store.sealed_files import SealedFiles
+from mixup_core.store.sealed_files import SealedFiles, known
 from mixup_core.store.state_store import StateStore, name_of_state
 
 _TRIES = 10
@@ -229,9 +229,8 @@ class Store:
         ]
 
     def stages(self) -> Iterator[Stage]:
-        """Yield every undamaged stage of this store, sorted by stage key."""
-        for key in sorted(self.keys()):
-            stage = self.read(key)
+        """Yield every undamaged stage of this store of a known format, sorted by stage key."""
+        for _, stage in known(sorted(self.keys()), self.read):
             if stage is not None:
                 yield stage
 
@@ -242,8 +241,7 @@ class Store:
     def verify(self, *, stale_after: float = 3600.0) -> tuple[str, ...]:
         """Read all results, quarantine damaged files, and remove what ended processes left."""
         faults, named = [], set()
-        for key in sorted(self.keys()):
-            stage = self.read(key)
+        for key, stage in known(sorted(self.keys()), self.read):
             if stage is None:
                 faults.append(f"{manifest_name(key)}: damaged")
             elif (name := name_of_state(stage)) is not None:

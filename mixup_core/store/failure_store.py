@@ -12,7 +12,7 @@ from pathlib import Path
 from mixup_core.store.files import Files
 from mixup_core.store.manifests import Failure, seal
 from mixup_core.store.names import FAILURE_NAME, failure_name
-from mixup_core.store.sealed_files import SealedFiles
+from mixup_core.store.sealed_files import SealedFiles, known
 
 
 class FailureStore:
@@ -48,7 +48,5 @@ class FailureStore:
 
     def verify(self) -> tuple[str, ...]:
         """Read the files of all failures of runs, and move damaged ones to `quarantine/`."""
-        keys = self.keys()
-        return tuple(
-            f"{failure_name(key)}: damaged" for key in sorted(keys - {*self.read_all(keys)})
-        )
+        found = known(sorted(self.keys()), lambda key: self.read_all([key]))
+        return tuple(f"{failure_name(key)}: damaged" for key, failure in found if not failure)

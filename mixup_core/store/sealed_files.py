@@ -5,8 +5,9 @@
 A damaged file is moved to `quarantine/` when it is read, and then counts as missing.
 """
 
+import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from mixup_core.store.manifests import FORMAT, Failure, FormatError, Stage, chec
 
 _Kind = TypeVar("_Kind", Stage, Failure)
 _Found = TypeVar("_Found")
+_Any = TypeVar("_Any")
 _logger = logging.getLogger(__name__)
 
 
@@ -91,6 +93,11 @@ class SealedFiles:
             aside = put_aside(self._files, name)
         except FileNotFoundError:
             return  # another reader was faster
+        except OSError as error:
+            if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
+                raise
+            _logger.warning("%s %s; it cannot be moved and is ignored", name, reason)
+            return
         if content is not None and (moved := self._read_aside(aside)) not in {None, content}:
             assert moved is not None
             self._files.create(name, moved)
@@ -106,6 +113,21 @@ class SealedFiles:
             return self._files.read(name)
         except (FileNotFoundError, UnreadableError):
             return None
+
+
+def known(keys: Iterable[str], read: Callable[[str], _Any]) -> Iterator[tuple[str, _Any]]:
+    """Yield each key and what is read of it; skip records of newer formats and log the first."""
+    newer = []
+    for key in keys:
+        try:
+            found = read(key)
+        except FormatError as error:
+            newer.append(error)
+        else:
+            yield key, found
+    if newer:
+        more = f", and {len(newer) - 1} more records" if newer[1:] else ""
+        _logger.warning("skipped: %s%s", newer[0], more)
 
 
 def unsealed(name: str, sealed: bytes | UnreadableError) -> dict[str, Any]:

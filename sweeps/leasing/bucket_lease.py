@@ -26,12 +26,13 @@ import re
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mixup_core.store.bucket import Bucket
 from mixup_core.store.errors import StoreError
-from mixup_core.store.json_records import parse_note
+from mixup_core.store.json_records import Natural, parse_note, record_in_note
 from sweeps.leasing.holders import (
     BUSY,
     Heartbeat,
@@ -43,6 +44,7 @@ from sweeps.leasing.holders import (
 )
 from sweeps.machine.signals import interrupt_main_thread
 
+_Kind = TypeVar("_Kind")
 _BEAT_EVERY = 2.0
 _EXPIRY = 30.0
 """Seconds without a change of the heartbeat after which another driver may take over."""
@@ -55,6 +57,13 @@ _TO_RELEASE = 3.0
 _LOOK_EVERY = 0.25
 _SUSPENDS_TOO = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Clock that keeps counting while the machine is suspended, if the system has one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Beat:
+    beats: Natural
+    released: bool
+    progress: Heartbeat | None
 
 
 class BucketLease:
@@ -121,9 +130,8 @@ class BucketLease:
         token = _newest(files, study)
         if not _lives(files, study, token, _SILENCE):
             return None
-        beat = _read(files, _beat_name(study, token))
-        progress = beat and beat.get("progress")
-        return Heartbeat.from_plain(progress) if isinstance(progress, dict) else None
+        beat = _record(_Beat, files, _beat_name(study, token))
+        return None if beat is None else beat.progress
 
     def is_held(self) -> bool:
         """Return True if the last heartbeat is so recent that the lease is certainly still valid.
@@ -195,13 +203,14 @@ class BucketLease:
 
     def _beat(self) -> None:
         self._beats += 1
-        running = Heartbeat.now(self.holder.token, self._running, self._seconds_left).to_plain()
-        beat = {
-            "beats": self._beats,
-            "released": self._ends.is_set(),
-            "progress": running if self._running else None,
-        }
-        self._files.write(_beat_name(self._study, self.holder.token), json.dumps(beat).encode())
+        running = Heartbeat.now(self.holder.token, self._running, self._seconds_left)
+        beat = _Beat(
+            beats=self._beats,
+            released=self._ends.is_set(),
+            progress=running if self._running else None,
+        )
+        name = _beat_name(self._study, self.holder.token)
+        self._files.write(name, json.dumps(dataclasses.asdict(beat)).encode())
 
 
 def _await_end(files: Bucket, study: str, token: int) -> None:
@@ -272,8 +281,14 @@ _TOKEN = re.compile(r"/(\d+)\.(?:json|beat)$")
 
 
 def _read_holder(files: Bucket, study: str, token: int) -> Holder | None:
-    record = _read(files, _holder_name(study, token))
-    return None if record is None else Holder.from_plain(record)
+    return _record(Holder, files, _holder_name(study, token))
+
+
+def _record(kind: type[_Kind], files: Bucket, name: str) -> _Kind | None:
+    try:
+        return record_in_note(kind, name, files.read(name))
+    except FileNotFoundError:
+        return None
 
 
 def _read(files: Bucket, name: str) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ from typing import Self
 
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.folder import Folder
-from mixup_core.store.json_records import parse_note, record_in_note
+from mixup_core.store.json_records import record_in_note
 from mixup_core.store.local_files import open_lock, read_regular, write_durably
 from mixup_core.store.sealed_files import put_aside
 from sweeps.leasing.holders import (
@@ -162,7 +162,7 @@ class FolderLease:
             self._write_holder()
         progress = Heartbeat.now(self.holder.token, running, seconds_left)
         self._has_progress = True
-        _write(self._files.progress, json.dumps(progress.to_plain()).encode())
+        _write(self._files.progress, json.dumps(dataclasses.asdict(progress)).encode())
 
     def _write_holder(self) -> None:
         _write(self._files.holder, json.dumps(dataclasses.asdict(self.holder)).encode())
@@ -214,7 +214,7 @@ def _lock(files: _LeaseFiles, study: str) -> int:
         _put_aside(files.lock, str(error))
         lock = open_lock(files.lock)
     give_up_at = time.monotonic() + _PATIENCE
-    while not _try_lock(lock, fcntl.LOCK_EX):
+    while not _try_lock(files.lock, lock, fcntl.LOCK_EX):
         if time.monotonic() >= give_up_at:
             os.close(lock)
             raise StudyBusyError(study, _read_holder(files))
@@ -244,16 +244,27 @@ def _is_locked(files: _LeaseFiles) -> bool:
             return False
         raise
     try:
-        return not _try_lock(lock, fcntl.LOCK_SH)
+        return not _try_lock(files.lock, lock, fcntl.LOCK_SH)
+    except _LockingError:
+        return False  # no driver can hold a lease there
     finally:
         os.close(lock)
 
 
-def _try_lock(lock: int, kind: int) -> bool:
+class _LockingError(StoreError):
+    """The file system of a store has no locks."""
+
+
+def _try_lock(path: Path, lock: int, kind: int) -> bool:
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        raise _LockingError(
+            f"{path}: this file system cannot lock files ({error.strerror}), so two drivers could "
+            "train one study; mount it with locks, or give --store another folder or a bucket"
+        ) from error
     return True
 
 
@@ -261,15 +272,16 @@ def _next_token(files: _LeaseFiles, lock: int) -> int:
     """Return a number larger than the token of each earlier driver of the study."""
     if (holder := _read_holder(files)) is not None:
         return holder.token + 1
-    if not os.fstat(lock).st_size and not os.path.lexists(files.holder):
-        return 1
-    _logger.warning("%s is missing or damaged; it is written again", files.holder)
+    if not os.path.lexists(files.holder):  # a damaged one is named where it is read
+        if not os.fstat(lock).st_size:
+            return 1
+        _logger.warning("%s is missing; it is written again", files.holder)
     return int(time.time())
 
 
 def _read_holder(files: _LeaseFiles) -> Holder | None:
-    record = parse_note(_read(files.holder) or b"")
-    return None if record is None else Holder.from_plain(record)
+    content = _read(files.holder)
+    return None if content is None else record_in_note(Holder, files.holder, content)
 
 
 def _read_progress(files: _LeaseFiles) -> Heartbeat | None:

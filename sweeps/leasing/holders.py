@@ -1,18 +1,17 @@
 """Holder: a record of the driver of a study (the process that trains it), and of its progress."""
 
 import contextlib
-import dataclasses
 import os
 import re
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from mixup_core.store.json_records import Line, Natural, Time, filled
+from mixup_core.store.json_records import Line, Natural, Positive, Time
 
 BUSY = 3
 """Exit code of a command whose study another driver trains, or took over."""
@@ -22,7 +21,7 @@ BUSY = 3
 class Holder:
     """The driver of a study, as recorded in the store: the process that trains or trained it."""
 
-    token: Natural
+    token: Positive
     """Number of the lease: 1 for the first driver of the study, larger for each later driver."""
     host: Line
     boot_id: Line | None
@@ -43,15 +42,6 @@ class Holder:
             started_at_ms=_now_ms(),
             command=command,
         )
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Return the driver that a stored JSON record describes; None if the record is invalid.
-
-        Unknown fields are ignored.
-        """
-        found = filled(cls, plain)
-        return None if found is None or found.token < 1 else found
 
     def __str__(self) -> str:
         since = _clock_time(self.started_at_ms)
@@ -93,18 +83,6 @@ class Heartbeat:
             updated_at_ms=_now_ms(),
             seconds_left=seconds_left,
         )
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Return the progress report in a stored JSON record; None if the record is invalid.
-
-        Unknown fields are ignored.
-        """
-        return filled(cls, plain)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return this progress report as a dict that can be stored as JSON."""
-        return dataclasses.asdict(self)
 
     def spell_death(self) -> str:
         """Return a sentence about the death of the driver that wrote this progress report."""

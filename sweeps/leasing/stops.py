@@ -7,10 +7,11 @@ later drivers of the study ignore it.
 """
 
 import json
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.json_records import parse_note
+from mixup_core.store.json_records import Positive, record_in_note
 from sweeps.leasing.holders import Holder, checked
 
 Stop = Literal["finish", "now"]
@@ -18,9 +19,16 @@ Stop = Literal["finish", "now"]
 interrupt the runs in training too."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Request:
+    token: Positive
+    how: Stop
+
+
 def ask_to_stop(store: Store, study: str, holder: Holder, how: Stop) -> None:
     """Ask the driver of a study to stop; it reads such requests about once a second."""
-    store.files.write(_name(study), json.dumps({"token": holder.token, "how": how}).encode())
+    request = _Request(token=holder.token, how=how)
+    store.files.write(_name(study), json.dumps(asdict(request)).encode())
 
 
 def asked_to_stop(store: Store, study: str, holder: Holder) -> Stop | None:
@@ -28,10 +36,10 @@ def asked_to_stop(store: Store, study: str, holder: Holder) -> Stop | None:
 
     With `finish` it lets the runs in training end, with `now` it interrupts them.
     """
-    for _, content in store.files.read_present([_name(study)]):
-        record = parse_note(content)
-        if record is not None and record.get("token") == holder.token:
-            return "now" if record.get("how") == "now" else "finish"
+    for name, content in store.files.read_present([_name(study)]):
+        request = record_in_note(_Request, name, content)
+        if request is not None and request.token == holder.token:
+            return request.how
     return None
 
 

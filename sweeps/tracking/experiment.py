@@ -90,7 +90,7 @@ class Experiment:
                 raise _foreign(name)
             client.restore_experiment(found.experiment_id)
         if found is not None and (
-            _has_moved(found, uri, artifact_location) or _is_early(client, found)
+            _is_misplaced(client, found, uri, artifact_location) or _is_early(client, found)
         ):
             # MLflow has no call that changes where artifacts are: the study is written again.
             client.rename_experiment(found.experiment_id, f"{name} ({found.experiment_id}, old)")
@@ -121,9 +121,12 @@ class Experiment:
                 params=dict(run.data.params),
             )  # fmt: skip
             is_named = any(entry.identity[1]) and all(entry.identity[1])
-            artifacts = str(run.info.artifact_uri)
-            is_below = artifacts.startswith(f"{place}/") and ".." not in artifacts.split("/")
-            if not (is_named and is_below) or entry.identity in self.entries:
+            run_id = entry.run_id
+            has_own_folder = run.info.artifact_uri == f"{place.rstrip('/')}/{run_id}/artifacts"
+            if (
+                not (is_named and has_own_folder and run_id.isalnum())
+                or entry.identity in self.entries
+            ):
                 self.client.delete_run(entry.run_id)
                 continue
             self.entries[entry.identity] = entry
@@ -215,13 +218,15 @@ def _cut(texts: Mapping[str, str], kind: str) -> dict[str, str]:
     return {name: text[: _LONGEST[kind]] for name, text in texts.items()}
 
 
-def _has_moved(found: "MlflowExperiment", uri: str, artifact_location: str | None) -> bool:
-    """Return True if a home was moved or copied: its database names another artifact folder."""
+def _is_misplaced(
+    client: "MlflowClient", found: "MlflowExperiment", uri: str, artifact_location: str | None
+) -> bool:
+    """Return True if a home's database names another artifact folder: it was moved or changed."""
     database = database_file(uri)
-    if database is None or VIEW_TAG not in found.tags:
+    beside = database and (Path(database).parent.resolve() / "artifacts").as_uri()
+    if beside is None or artifact_location != beside or found.artifact_location == beside:
         return False
-    beside = (Path(database).parent.resolve() / "artifacts").as_uri()
-    return artifact_location == beside and found.artifact_location != beside
+    return VIEW_TAG in found.tags or not any(True for _ in _runs(client, found.experiment_id))
 
 
 def _is_early(client: "MlflowClient", found: "MlflowExperiment") -> bool:

@@ -64,7 +64,7 @@ def test_killed_workers_and_a_killed_driver_lose_no_results_on_remote_servers(
         task, mixsweep, run_undisturbed(task),
         acknowledged=acknowledged, store=url, database=tracking.backend,
     )  # fmt: skip
-    assert "every file is intact" in mixsweep("store", "verify", "--store", url).stdout
+    assert "no file is damaged" in mixsweep("store", "verify", "--store", url).stdout
 
 
 AUTHENTICATION = """[mlflow]

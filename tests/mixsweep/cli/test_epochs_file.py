@@ -1,3 +1,4 @@
+import csv
 import json
 from pathlib import Path
 
@@ -7,10 +8,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mixsweep
+from mixsweep.cli import epochs_file
 from mixsweep.cli.main import commands
 from mixsweep.request import RefusedError
+from mixup_core.keys import stage_keys
 from mixup_core.predictions import AVERAGED, Predictions, Split
+from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
+from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_results
 from tests.mixsweep.cli.trained import error_of, train
 from tests.sweeps.machine.left import left_by_a_dead_process
@@ -55,6 +61,25 @@ def test_an_empty_export_and_an_unknown_format_are_reported(tmp_path: Path) -> N
     assert isinstance(refused.exception, RefusedError)
     with pytest.raises(RefusedError, match=r"--epochs must end in \.parquet or \.csv"):
         raise refused.exception
+
+
+def test_no_text_of_an_export_starts_a_formula(tmp_path: Path) -> None:
+    signs = ("=1+1", "+1+1", "-1+1", "@SUM(1)", " =1+1")
+    study, store = load_study("digits"), Store(str(tmp_path / "store"))
+    store.write(
+        stage_keys(study.runs()[0].config)[-1],
+        records=[EpochRecord(epoch=e, metrics=dict.fromkeys(signs, -0.5)) for e in range(5)],
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=1)] * 5,
+        environment={},
+        state=None,
+    )
+    assert _export(tmp_path, "--epochs", str(tmp_path / "e.csv")).return_value == 0
+    header, *rows = csv.reader((tmp_path / "e.csv").read_text().splitlines())
+    assert {f"'{sign}" for sign in signs} <= {*header}
+    assert not [name for name in header if name.lstrip()[:1] in set("=+-@")]
+    assert all(row[header.index("'=1+1")] == "-0.5" for row in rows), "numbers stay numbers"
+    texts = epochs_file._with_texts(pd.DataFrame({"arm": signs}))
+    assert list(texts["arm"]) == [f"'{sign}" for sign in signs]
 
 
 def _predict(home: Path, but: str) -> dict[tuple[str, int], Predictions]:

@@ -34,6 +34,11 @@ BAD = {
     "an unknown data set": ["data", "fetch", "mnist1d"],
     "data that is not here": ["run", "table1-cifar10"],
     "a store that is a file": ["status", "digits", "--store", __file__],
+    "to stop what is no study": ["stop", "../digits"],
+    "to stop a name with control characters": ["stop", "a\x1b[2Jb"],
+    "to run a name with control characters": ["run", "a\x1b[2Jb"],
+    "the status of a name with control characters": ["status", "a\x1b[2Jb", "\x1b[2J"],
+    "layers wider than any memory": ["plan", "digits", "--set", "base.model.hidden=[1e30]"],
     "a store without a lease": ["run", "digits", "--store", "memory://store"],
 }
 
@@ -56,6 +61,7 @@ def test_bad_input_is_reported_in_one_message_with_exit_code_2(
     assert said.out == ""
     assert 0 < len(said.err.strip().splitlines()) <= 4
     assert "Traceback" not in said.err
+    assert "\x1b" not in said.err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -92,7 +92,7 @@ def test_a_store_address_can_be_given_by_option_or_environment_variable(
         ([], {"MIXSWEEP_STORE": store.url}),
     ):
         said = CliRunner().invoke(commands, ["store", "verify", *home, *arguments], env=environment)
-        assert (said.exit_code, said.output) == (0, "every file is intact\n")
+        assert (said.exit_code, said.output) == (0, "no file is damaged\n")
 
 
 def test_an_unknown_study_is_refused_before_the_store_is_read(
@@ -245,7 +245,7 @@ def test_verify_names_damaged_files_and_exits_1(
 ) -> None:
     keys = [store_stage(store, run, 1, b"weights") for run in study.runs()[:3]]
     sound = mixsweep("verify")
-    assert (sound.return_value, sound.output) == (DONE, "every file is intact\n")
+    assert (sound.return_value, sound.output) == (DONE, "no file is damaged\n")
     _state_of(store, keys[0]).write_bytes(b"other bytes")
     _state_of(store, keys[1]).unlink()
     damaged = mixsweep("verify")
@@ -266,7 +266,7 @@ def test_a_store_with_only_damaged_files_does_not_count_as_empty(
     assert mixsweep("verify").return_value == SOME_FAILED
     assert store.keys() == {}
     assert mixsweep("list").stdout.endswith("\n1 damaged files are in quarantine/\n")
-    assert mixsweep("verify").output == "every file is intact\n"
+    assert mixsweep("verify").output == "no file is damaged\n"
 
 
 def test_states_of_a_run_shared_by_two_studies_are_kept_until_no_study_needs_them(

@@ -39,9 +39,8 @@ def test_control_characters_in_a_failure_message_are_escaped_when_read(store: St
 def test_a_failure_of_a_newer_format_is_refused_by_name(disk: Store) -> None:
     disk.failures.write(FAILURE)
     failure_of(disk).write_bytes(reseal(failure_of(disk).read_bytes(), {"format": 3}))
-    for use in (disk.failures.read_all, disk.verify):
-        with pytest.raises(FormatError, match=rf"^failures/{KEY}\.json: store format 3, "):
-            use()
+    with pytest.raises(FormatError, match=rf"^failures/{KEY}\.json: store format 3, "):
+        disk.failures.read_all()
 
 
 @pytest.mark.parametrize(

@@ -52,13 +52,29 @@ def test_a_manifest_of_a_newer_format_is_refused_by_name_and_stays_unchanged(
         lambda: store.keys(proven=[KEY]),
         lambda: write(store),
         lambda: store.drop_state(KEY),
-        lambda: list(store.stages()),
-        store.verify,
     ):
         with pytest.raises(
             FormatError, match=rf"^stages/01/{KEY}\.json: store format 3, .* up to 1: "
         ):
             use()
+    assert store.keys() == {KEY: True}
+
+
+def test_records_of_a_newer_format_are_skipped_and_named_where_others_are_wanted(
+    store: Store, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(store)
+    store.failures.write(FAILURE)
+    for folder in ("/stages/", "/failures/"):
+        alter(url, folder, lambda sealed: reseal(sealed, {"format": 3}))
+    caplog.clear()
+    assert store.verify(stale_after=0.0) == ()
+    assert [*store.stages()] == []
+    assert [line.split(", ")[0] for line in caplog.messages] == [
+        f"skipped: stages/01/{KEY}.json: store format 3",
+        f"skipped: failures/{FAILURE.run_key}.json: store format 3",
+        f"skipped: stages/01/{KEY}.json: store format 3",
+    ]
     assert store.keys() == {KEY: True}
 
 

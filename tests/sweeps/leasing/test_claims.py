@@ -11,6 +11,7 @@ import pytest
 
 from mixup_core.store.bucket import Bucket
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.json_records import name_once
 from sweeps.leasing.claims import Claims, unused
 from sweeps.leasing.lease import Lease
 
@@ -97,7 +98,7 @@ def test_the_files_that_a_start_touches_do_not_grow_with_the_runs_in_training(
     for read in ("read", "read_present"):
         monkeypatch.setattr(store.files, read, lambda *_: pytest.fail("a start reads no file"))
     assert driver.takes(KEYS[0])
-    assert len(touched) == 3
+    assert len(touched) == 2
     assert {path for path in touched if any(other in path for other in others)} == set()
 
 
@@ -123,12 +124,16 @@ def test_states_that_a_live_driver_uses_are_not_removed(any_store: Store) -> Non
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"token": 1, "stages": 3}'])
-def test_a_damaged_list_of_used_states_uses_none(
-    store: Store, tmp_path: Path, content: bytes
+def test_a_driver_whose_list_of_used_states_is_damaged_uses_all_while_it_lives(
+    store: Store, tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     driver = Driver(store, "a")
-    driver.claims.use(KEYS)
+    driver.claims.use(KEYS[:1])
+    name_once.cache_clear()
     (tmp_path / "uses" / "a.json").write_bytes(content)
+    assert unused(store, KEYS, []) == ()
+    assert "uses/a.json: " in caplog.text
+    driver.lease.release()
     assert unused(store, KEYS, []) == tuple(KEYS)
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.errors import StoreFullError
+from mixup_core.store.errors import StoreError, StoreFullError
+from mixup_core.store.json_records import name_once
 from sweeps.leasing import folder_lease
 from sweeps.leasing.folder_lease import FolderLease
 from sweeps.leasing.holders import BUSY, RunningRun, StudyBusyError, StudyLostError
@@ -181,16 +182,32 @@ def test_a_record_damaged_during_a_lease_is_rewritten(
         assert progress.running[0].epoch == 8
 
 
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_refused_by_name_and_can_be_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    leave_a_lease(store, 1)
+
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StoreError, match=r"table1\.lock: this file system cannot lock files"):
+        Lease.acquire(store, "table1", "run")
+    assert Lease.current(store, "table1") is None
+
+
 def test_damage_is_logged_in_one_line_that_names_the_file(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
+    name_once.cache_clear()
     leave_a_lease(store, 1)
     DAMAGES["random"](lease_file(store, "table1.json"))
     DAMAGES["a FIFO"](lease_file(store, "table1.lock"))
     leave_a_lease(store, 1)
     lock, holder = caplog.messages
     assert lock.endswith("leases/table1.lock is no file; moved to quarantine")
-    assert holder.endswith("leases/table1.json is missing or damaged; it is written again")
+    assert holder.endswith("leases/table1.json: is not a JSON mapping; the file is ignored")
 
 
 def test_fields_that_a_later_version_added_to_a_lease_are_ignored(store: Store) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.store.json_records import LATEST_MS
+from mixup_core.store.json_records import LATEST_MS, filled
 from sweeps.leasing.holders import (
     Heartbeat,
     Holder,
@@ -41,17 +41,17 @@ def test_the_holder_describes_the_pid_host_and_boot_of_this_process() -> None:
 
 def test_a_holder_is_read_back_with_fields_of_later_versions_ignored() -> None:
     plain = json.loads(json.dumps(dataclasses.asdict(HOLDER)))
-    assert Holder.from_plain(plain) == HOLDER
-    assert Holder.from_plain({"format": 2, **plain, "cluster": {"nodes": 3}}) == HOLDER
+    assert filled(Holder, plain) == HOLDER
+    assert filled(Holder, {"format": 2, **plain, "cluster": {"nodes": 3}}) == HOLDER
     no_boot = {name: value for name, value in plain.items() if name != "boot_id"}
-    assert Holder.from_plain(no_boot) == dataclasses.replace(HOLDER, boot_id=None)
+    assert filled(Holder, no_boot) == dataclasses.replace(HOLDER, boot_id=None)
 
 
 @pytest.mark.parametrize("field", ["token", "host", "pid", "started_at_ms", "command"])
 def test_a_holder_with_a_missing_field_is_read_as_unknown(field: str) -> None:
     plain = dataclasses.asdict(HOLDER)
     del plain[field]
-    assert Holder.from_plain(plain) is None
+    assert filled(Holder, plain) is None
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ def test_a_holder_with_a_missing_field_is_read_as_unknown(field: str) -> None:
 def test_a_holder_with_a_value_of_the_wrong_type_is_read_as_unknown(
     changes: dict[str, object],
 ) -> None:
-    assert Holder.from_plain(dataclasses.asdict(HOLDER) | changes) is None
+    assert filled(Holder, dataclasses.asdict(HOLDER) | changes) is None
 
 
 @pytest.mark.parametrize("changes", [{"token": 1}, {"started_at_ms": 0}])
 def test_token_1_and_time_0_of_a_holder_are_valid(changes: dict[str, int]) -> None:
     plain = dataclasses.asdict(HOLDER) | changes
-    found = Holder.from_plain(plain)
+    found = filled(Holder, plain)
     assert found is not None
     assert dataclasses.asdict(found) == plain
 
 
 def test_the_latest_valid_time_of_a_holder_can_be_shown() -> None:
-    found = Holder.from_plain(dataclasses.asdict(HOLDER) | {"started_at_ms": LATEST_MS})
+    found = filled(Holder, dataclasses.asdict(HOLDER) | {"started_at_ms": LATEST_MS})
     assert re.fullmatch(
         r"pid 7 on node-a since 989[123]-\d\d-\d\d \d\d:\d\d \(token 41\)", str(found)
     )
@@ -123,16 +123,16 @@ def test_progress_is_read_back_from_json_with_fields_of_later_versions_ignored(
     seconds: float | None,
 ) -> None:
     progress = dataclasses.replace(PROGRESS, seconds_left=seconds)
-    plain = json.loads(json.dumps(progress.to_plain()))
-    assert Heartbeat.from_plain(plain) == progress
+    plain = json.loads(json.dumps(dataclasses.asdict(progress)))
+    assert filled(Heartbeat, plain) == progress
     plain["running"][0]["loss"] = 0.5
-    assert Heartbeat.from_plain({**plain, "nodes": 3}) == progress
+    assert filled(Heartbeat, {**plain, "nodes": 3}) == progress
 
 
 def test_progress_without_the_remaining_time_can_be_read() -> None:
-    plain = PROGRESS.to_plain()
+    plain = dataclasses.asdict(PROGRESS)
     del plain["seconds_left"]
-    assert Heartbeat.from_plain(plain) == dataclasses.replace(PROGRESS, seconds_left=None)
+    assert filled(Heartbeat, plain) == dataclasses.replace(PROGRESS, seconds_left=None)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_progress_without_the_remaining_time_can_be_read() -> None:
 def test_progress_with_a_value_of_the_wrong_type_is_read_as_unknown(
     changes: dict[str, object],
 ) -> None:
-    assert Heartbeat.from_plain(PROGRESS.to_plain() | changes) is None
+    assert filled(Heartbeat, dataclasses.asdict(PROGRESS) | changes) is None
 
 
 @pytest.mark.parametrize(("holder", "by"), [(HOLDER, str(HOLDER)), (None, "another process")])

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.json_records import name_once
 from sweeps.leasing.holders import Holder
 from sweeps.leasing.stops import ask_to_stop, asked_to_stop
 
@@ -25,11 +26,17 @@ def test_only_the_named_driver_gets_a_stop_request_and_the_last_one_counts(store
     assert asked_to_stop(store, "digits", HOLDER) == "now"
 
 
-@pytest.mark.parametrize("content", [b"", b"[3]", b'{"token": "3"}', b'{"how": "now"}'])
-def test_a_damaged_stop_request_is_ignored(store: Store, tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"", b"[3]", b'{"token": "3"}', b'{"how": "now"}', b'{"token": 3, "how": 1}']
+)
+def test_a_damaged_stop_request_is_named_and_ignored(
+    store: Store, tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     ask_to_stop(store, "digits", HOLDER, "now")
     (tmp_path / "stops" / "digits.json").write_bytes(content)
+    name_once.cache_clear()
     assert asked_to_stop(store, "digits", HOLDER) is None
+    assert "stops/digits.json: " in caplog.text
 
 
 def test_a_stop_request_for_an_invalid_study_name_is_refused(store: Store) -> None:

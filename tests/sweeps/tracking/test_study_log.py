@@ -1,5 +1,6 @@
 """Runs of a study in MLflow, against the results in the store; read by MLflow's client alone."""
 
+import sqlite3
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -421,6 +422,40 @@ def test_a_moved_home_is_noticed_and_written_again(
     assert place.is_file()
     assert len(runs_of(study, client, "seed")) == 4
     assert {path: path.stat().st_mtime_ns for path in (home / "artifacts").rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "aim"),
+    [
+        ("runs", "artifact_uri", "file://{out}"),
+        ("runs", "artifact_uri", "file://{home}/artifacts/../../out"),
+        ("runs", "artifact_uri", "file://{home}/artifacts/%2e%2e/%2e%2e/out"),
+        ("experiments", "artifact_location", "file://{out}"),
+    ],
+)
+@pytest.mark.parametrize("has_runs", [True, False])
+def test_a_tampered_database_sends_no_report_elsewhere(
+    study: Study, home: Path, tmp_path: Path, table: str, column: str, aim: str, has_runs: bool
+) -> None:
+    out = tmp_path / "out"
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "table.md").write_text("| arm |")
+    client = MlflowClient(uri_of(home))
+    if has_runs:
+        write(log_of(study, home), results_of(study, 1, 0, 0, 0))
+        log_of(study, home).write_report(tmp_path / "report", "")
+    else:
+        client.create_experiment(study.name, Home(folder=home).artifact_location)
+    with sqlite3.connect(home / "mlflow.db") as database:
+        aimed = aim.format(home=home.resolve(), out=out)
+        database.execute(f"UPDATE {table} SET {column} = ?", [aimed])
+    database.close()
+    log = log_of(study, home)
+    write(log, results_of(study, 1, 0, 0, 0))
+    log.write_report(tmp_path / "report", "")
+    assert not out.exists()
+    (sweep,) = at_level(study, client, "sweep")
+    assert (home / "artifacts" / sweep.info.run_id / "artifacts" / "table.md").is_file()
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
