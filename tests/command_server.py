@@ -13,20 +13,29 @@ from pathlib import Path
 class CommandServer:
     """Runs commands one after another. The server process starts with the first command."""
 
-    def __init__(self) -> None:
+    def __init__(self, python: str = sys.executable) -> None:
+        self._python = python
         self._process: subprocess.Popen[str] | None = None
 
-    def run(self, arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
-        """Run a command; return exit code, standard output and standard error."""
+    def run(
+        self, arguments: Sequence[str], environment: Mapping[str, str], ids: Sequence[int] = ()
+    ) -> tuple[int, str, str]:
+        """Run a command; return exit code, standard output and standard error.
+
+        Root may run it as another user: the ids of the user, of its group and of further groups.
+        """
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", Path(__file__).with_name("forked_commands.py")],
+                [self._python, "-P", Path(__file__).with_name("forked_commands.py")],
                 env=dict(environment), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             )  # fmt: skip
         lines, answers = self._process.stdin, self._process.stdout
         assert lines is not None
         assert answers is not None
-        request = {"arguments": arguments, "environment": environment, "folder": str(Path.cwd())}
+        request = {
+            "arguments": arguments, "environment": environment, "folder": str(Path.cwd()),
+            "ids": list(ids),
+        }  # fmt: skip
         lines.write(json.dumps(request) + "\n")
         lines.flush()
         try:

@@ -1,7 +1,8 @@
 """Run commands in forks of one interpreter that has imported everything, which saves time.
 
-Each line of standard input is JSON: arguments, environment and working directory of a command. Each
-answer is JSON: exit code, standard output and standard error.
+Each line of standard input is JSON: arguments, environment and working directory of a command, and
+the ids of a user and its groups, if root is to become that user. Each answer is JSON: exit code,
+standard output and standard error.
 """
 
 import atexit
@@ -62,6 +63,11 @@ def main() -> None:
 
 def _become(request: Mapping[str, Any], set_by_imports: Mapping[str, str]) -> None:
     """Give this process the environment, folder and streams of the command."""
+    if request["ids"]:
+        uid, gid, *groups = request["ids"]
+        os.setgroups(groups)
+        os.setgid(gid)
+        os.setuid(uid)
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(set_by_imports | request["environment"])

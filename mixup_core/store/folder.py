@@ -8,7 +8,7 @@ from pathlib import Path
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import (
     is_locked,
-    make_private_folder,
+    make_folder,
     read_regular,
     write_durably,
 )
@@ -84,7 +84,7 @@ class Folder:
         folder is to be renamed and the new name is in use, the new name gets a number: `x.json.1`.
         """
         source, target = self.root / name, self.root / new_name
-        make_private_folder(target.parent, self._top)
+        make_folder(target.parent, self._top)
         is_folder = source.is_dir() and not source.is_symlink()
         number = 0
         while target.is_dir() or (is_folder and os.path.lexists(target)):

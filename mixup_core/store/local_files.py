@@ -21,7 +21,8 @@ def write_durably(
     """Write a local file durably: after any crash it is complete, or as it was before.
 
     A new file in the same folder is synced and then renamed (or linked, if it must not
-    overwrite), and the folder is synced. The file has mode 0600, folders that are made have 0700.
+    overwrite), and the folder is synced. File and folders that are made are private, unless they
+    are in a shared folder (`share`).
     """
     try:
         # A process that removes files of dead writers may remove our temporary file.
@@ -32,6 +33,7 @@ def write_durably(
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise StoreFullError(f"disk full: {path} needs {len(data):,} bytes") from error
+        error.filename = error.filename or str(path)
         raise
 
 
@@ -50,13 +52,14 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def open_lock(path: Path) -> int:
-    """Return the file descriptor of a lock file; create a missing file, for this user alone.
+    """Return the file descriptor of a lock file; create a missing file.
 
     If this user owns the file without permission to read and write it, the permission is added.
     """
     try:
-        make_private_folder(path.parent)
-        return _opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        make_folder(path.parent)
+        is_new = not os.path.lexists(path)
+        lock = _opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise StoreFullError(f"disk full: {path} cannot be created") from error
@@ -66,6 +69,9 @@ def open_lock(path: Path) -> int:
             raise
         path.chmod(0o600)
         return _opened(path, os.O_RDWR | os.O_NOFOLLOW)
+    if is_new:
+        share(path)
+    return lock
 
 
 def is_locked(path: Path) -> bool:
@@ -80,18 +86,46 @@ def is_locked(path: Path) -> bool:
         os.close(descriptor)
 
 
-def make_private_folder(path: Path, top: Path | None = None) -> None:
-    """Make a folder and its missing parents, durably, readable by this user alone."""
+def make_folder(path: Path, top: Path | None = None) -> None:
+    """Make a folder and its missing parents, durably; private, unless the parent is shared."""
     if path.is_dir():
         return
     if path == top:
         raise StoreError(f"{path} was moved or deleted, so nothing is written there any more")
-    make_private_folder(path.parent, top)
+    make_folder(path.parent, top)
     try:
         path.mkdir(mode=0o700, exist_ok=True)
     except FileExistsError as error:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
+    share(path)
     sync(path.parent)
+
+
+def is_shared(folder: Path) -> bool:
+    """Return whether a folder has the set-group-ID bit and its group may write to it."""
+    mode = folder.stat().st_mode
+    return bool(mode & stat.S_ISGID and mode & stat.S_IWGRP)
+
+
+def share(path: Path) -> None:
+    """Give a new file or folder the group permissions of its folder, if that is shared by a group.
+
+    Others may read it if they may read the folder. As in a shared repository of git.
+    """
+    if is_shared(path.parent):
+        folder, own = path.parent.stat().st_mode, path.lstat()
+        mask = 0o2075 if stat.S_ISDIR(own.st_mode) else 0o064
+        wanted = stat.S_IMODE(own.st_mode) | folder & mask
+        if own.st_uid == os.geteuid() and wanted != stat.S_IMODE(own.st_mode):
+            path.chmod(wanted)
+
+
+def share_below(folder: Path) -> None:
+    """Share (`share`) a folder and what another library has just written below it."""
+    if folder.is_dir() and is_shared(folder.parent):
+        for path in (folder, *sorted(folder.rglob("*"))):
+            if not path.is_symlink():
+                share(path)
 
 
 def _opened(path: Path, flags: int) -> int:
@@ -120,10 +154,11 @@ def _unreadable(path: Path, error: OSError) -> str | None:
 
 
 def _write_once(path: Path, data: bytes, top: Path | None, *, overwrite: bool) -> bool:
-    make_private_folder(path.parent, top)
+    make_folder(path.parent, top)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp")
     try:
         _try_lock(descriptor)
+        share(Path(temporary))
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(descriptor, rest) :]
@@ -166,9 +201,13 @@ def _link(source: Path, path: Path) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Write a file or folder through to the disk."""
+    """Write a file or folder through to the disk; some file systems cannot do so for a folder."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP} or not path.is_dir():
+            error.filename = str(path)
+            raise
     finally:
         os.close(descriptor)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from mixup_core.outputs import require_places
-from mixup_core.store.local_files import sync
+from mixup_core.store.local_files import share, sync
 from mixup_core.temporary import temporary_folder
 
 Content = str | bytes | Iterable[str]
@@ -20,7 +20,7 @@ def replace_files(
 ) -> None:
     """Write all files to a temporary folder, delete `former` ones, then move each into place."""
     require_places(folder, contents, is_own=is_own)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    _make(folder.parent)
     with temporary_folder(folder.parent, f".{folder.name}.") as own:
         staged = own / folder.name
         staged.mkdir()
@@ -32,12 +32,18 @@ def replace_files(
                 for piece in pieces:
                     file.write(piece.encode() if isinstance(piece, str) else piece)
             sync(path)
-        folder.mkdir(exist_ok=True)
         for path in (folder / name for name in former):
             if path.is_file():
                 path.unlink()
         for name in contents:
-            (folder / name).parent.mkdir(exist_ok=True)
+            _make((folder / name).parent)
             (staged / name).replace(folder / name)
         for place in {(folder / name).parent for name in contents}:
             sync(place)
+
+
+def _make(folder: Path) -> None:
+    if not folder.is_dir():
+        _make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        share(folder)

@@ -93,7 +93,7 @@ class Room:
         if self.moves is not None:
             if self.moves.exists():
                 shutil.rmtree(self.moves)
-            self.folder.rename(self.moves)
+            shutil.move(self.folder, self.moves)  # some file systems cannot rename a folder
 
     def clear(self) -> None:
         """Delete outdated reports; call this once the new report has been written."""

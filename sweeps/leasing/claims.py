@@ -17,13 +17,14 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from mixup_core.store.bucket import Bucket
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from mixup_core.store.json_records import parse_note
+from mixup_core.store.json_records import Key, Positive, record_in_note
+from mixup_core.store.local_files import share
 from sweeps.leasing.lease import Lease
 
 _DIGITS = 16
@@ -33,6 +34,12 @@ _LOOK_EVERY, _LOOK_EVERY_IN_A_BUCKET = 0.5, 2.0
 _BELIEVED = 10.0
 """Seconds for which a driver that was seen alive is not looked at again."""
 _TRIES = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Uses:
+    token: Positive
+    stages: tuple[Key, ...]
 
 
 @dataclass(kw_only=True)
@@ -55,8 +62,8 @@ class Claims:
         new = {stage[:_DIGITS] for stage in stages} - self._used
         if new:
             self._used |= new
-            note = {"token": self.token, "stages": sorted(self._used)}
-            self.store.files.write(_uses(self.study), json.dumps(note).encode())
+            uses = _Uses(token=self.token, stages=tuple(sorted(self._used)))
+            self.store.files.write(_uses(self.study), json.dumps(asdict(uses)).encode())
 
     def take(self, run: str) -> bool:
         """Claim a run by its key; return False while another driver trains it: try again later."""
@@ -97,13 +104,17 @@ class Claims:
             return
         path = files.root / name
         for tries_left in reversed(range(_TRIES)):  # another driver may remove the empty folder
-            (files.root / "claims").mkdir(mode=0o700, exist_ok=True)
-            path.parent.mkdir(mode=0o700, exist_ok=True)
             try:
+                for folder in (files.root / "claims", path.parent):
+                    if not folder.is_dir():
+                        folder.mkdir(mode=0o700, exist_ok=True)
+                        share(folder)
                 path.touch(mode=0o600)
-            except FileNotFoundError:
+                share(path)
+            except (FileNotFoundError, PermissionError):  # also before it is shared
                 if not tries_left:
                     raise
+                time.sleep(0.01)
             else:
                 return
 
@@ -136,15 +147,21 @@ class Claims:
 
 
 def unused(store: Store, stages: Sequence[str], own: Collection[str]) -> tuple[str, ...]:
-    """Return those of some stages (keys) whose state no live driver of another study needs."""
-    used: set[object] = set()
+    """Return those of some stages (keys) whose state no live driver of another study needs.
+
+    If the list of a live driver cannot be read, that driver may need any of them.
+    """
+    used: set[str] = set()
     names = (name for name in store.files.names("uses") if name.endswith(".json"))
     for name, content in store.files.read_present(sorted(names)):
-        study, note = Path(name).stem, parse_note(content) or {}
+        study, uses = Path(name).stem, record_in_note(_Uses, name, content)
         with suppress(ValueError):  # not the name of a study: a file of another program
-            if study not in own and Lease.lives(store, study, note.get("token")):
-                listed = note.get("stages")
-                used |= {str(key) for key in listed} if isinstance(listed, list) else set()
+            if study in own:
+                continue
+            if uses is None and Lease.current(store, study) is not None:
+                return ()
+            if uses is not None and Lease.lives(store, study, uses.token):
+                used |= set(uses.stages)
     return tuple(stage for stage in stages if stage[:_DIGITS] not in used)
 
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mixup_core.store.errors import UnreadableError
-from mixup_core.store.local_files import open_lock, read_regular
+from mixup_core.store.local_files import open_lock, read_regular, share
 from sweeps.machine.databases import database_address, database_file
 
 _COMPANIONS = ("-journal", "-wal", "-shm")
@@ -32,7 +32,6 @@ def require_tracking(url: str, sync: str) -> None:
         )
     file = database_file(url)
     require_companions(file)
-    _require_lock(file)
     if file is None:
         return
     if trouble := _trouble(file, table="experiments", schema=_schema_of_mlflow()):
@@ -40,6 +39,7 @@ def require_tracking(url: str, sync: str) -> None:
             f"{file} {trouble}; you can remove this file, because all its data is in the store: "
             f"{sync} restores it"
         )
+    _require_lock(file)
 
 
 def require_search(url: str) -> None:
@@ -82,9 +82,12 @@ def alone(database: Path | None) -> Iterator[None]:
     """Lock a database in a `with` block, so that only one process at a time opens or creates it.
 
     Two processes that create one database at the same time could destroy it. If the database does
-    not exist, an empty file is created that only this user can access.
+    not exist, an empty file is created. A user who may only read the database needs no lock.
     """
     if database is None:
+        yield
+        return
+    if database.exists() and not os.access(database, os.W_OK):
         yield
         return
     lock = _opened_lock(_lock_of(database))
@@ -92,14 +95,15 @@ def alone(database: Path | None) -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with suppress(FileExistsError):
             os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            share(database)
         yield
     finally:
         os.close(lock)
 
 
-def _require_lock(database: Path | None) -> None:
+def _require_lock(database: Path) -> None:
     """Check that the lock file of `alone` is a regular file, if it exists."""
-    if database is not None and os.path.lexists(place := _lock_of(database)):
+    if os.path.lexists(place := _lock_of(database)):
         os.close(_opened_lock(place))
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mixup_core.addresses import reason
 from mixup_core.store.errors import UnreadableError
-from mixup_core.store.local_files import make_private_folder, read_regular
+from mixup_core.store.local_files import make_folder, read_regular
 from sweeps.machine.databases import database_address, database_file
 from sweeps.study.search import SearchError
 
@@ -58,7 +58,7 @@ def open_storage(url: str) -> BaseStorage:
         return RDBStorage(url, engine_kwargs=waits)
     file = Path(url)
     _require_journal(file)
-    make_private_folder(file.resolve().parent)
+    make_folder(file.resolve().parent)
     try:
         return JournalStorage(JournalFileBackend(url))
     except (AssertionError, AttributeError, LookupError, TypeError) as error:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,7 +62,7 @@ def _create(database: Path) -> None:
     with TemporaryDirectory(prefix=".mlflow-", dir=database.parent) as folder:
         scratch = Path(folder) / database.name
         MlflowClient(tracking_uri=sqlite_url(scratch)).delete_experiment("0")  # an empty one
-        scratch.chmod(0o600)
+        scratch.chmod(stat.S_IMODE(database.stat().st_mode))
         scratch.replace(database)
 
 

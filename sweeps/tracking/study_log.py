@@ -11,10 +11,13 @@ import logging
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from mixup_core.config.written_forms import flatten, plugins_of
 from mixup_core.keys import stage_keys
 from mixup_core.problem import Config, problem_of
+from mixup_core.store.local_files import share_below
 from mixup_core.store.names import prediction_name
 from sweeps.state.results import Outcome
 from sweeps.study.readouts import Last, Readout
@@ -172,6 +175,7 @@ class StudyLog:
         try:
             network, example = self.study.problem.trained(run.config, state)
             address = upload_network(experiment, entry, network, example)
+            self._share_artifacts()
         except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
             _logger.warning(
                 "MLflow gets no model of %s seed %s, for the network cannot be exported: %s",
@@ -199,7 +203,12 @@ class StudyLog:
             whole = Path(scratch) / "description.md"  # MLflow cuts the text of a tag
             whole.write_text(study.description, encoding="utf-8")
             experiment.client.log_artifact(entry.run_id, str(whole))
+        self._share_artifacts()
         experiment.end(entry, "FINISHED")
+
+    def _share_artifacts(self) -> None:
+        if (self._artifact_location or "").startswith("file:"):
+            share_below(Path(url2pathname(urlsplit(str(self._artifact_location)).path)))
 
     def _experiment(self) -> Experiment:
         if self._opened is None:

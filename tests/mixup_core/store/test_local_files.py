@@ -13,7 +13,7 @@ import pytest
 from mixup_core.store.errors import StoreFullError, UnreadableError
 from mixup_core.store.local_files import (
     is_locked,
-    make_private_folder,
+    make_folder,
     open_lock,
     open_regular,
     read_regular,
@@ -420,16 +420,55 @@ def test_files_are_written_without_locks_when_locking_is_not_supported(
     assert not is_locked(tmp_path / "file")
 
 
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EOPNOTSUPP])
+def test_files_are_written_where_folders_cannot_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    real = os.fsync
+
+    def refuse(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(code, "not a folder")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    assert write_durably(tmp_path / "a" / "file", NEW)
+    assert (tmp_path / "a" / "file").read_bytes() == NEW
+
+
+@pytest.mark.parametrize("code", [errno.EFBIG, errno.ESTALE, errno.EIO])
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_a_refused_write_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, call: str
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, call, refuse)
+    with pytest.raises(OSError, match=os.strerror(code)) as caught:
+        write_durably(tmp_path / "file", NEW)
+    assert str(tmp_path) in str(caught.value)
+    assert not (tmp_path / "file").exists()
+
+
+def test_files_in_a_folder_of_a_group_are_shared(tmp_path: Path) -> None:
+    tmp_path.chmod(0o2770)
+    write_durably(tmp_path / "a" / "b" / "file", NEW)
+    os.close(open_lock(tmp_path / "a" / "lock"))
+    found = [mode(tmp_path / name) for name in ("a", "a/b", "a/b/file", "a/lock")]
+    assert found == [0o2770, 0o2770, 0o660, 0o660]
+
+
 def test_a_private_folder_and_its_parents_are_created_and_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o755)
     folder = tmp_path / "a" / "b" / "c"
-    calls = calls_of(monkeypatch, errno.EIO, lambda: make_private_folder(folder))
+    calls = calls_of(monkeypatch, errno.EIO, lambda: make_folder(folder))
     assert calls == ["mkdir", "fsync"] * 3
     assert [mode(part) for part in (folder, *folder.parents[:2])] == [0o700] * 3
     assert mode(tmp_path) == 0o755
-    assert calls_of(monkeypatch, errno.EIO, lambda: make_private_folder(folder)) == []
+    assert calls_of(monkeypatch, errno.EIO, lambda: make_folder(folder)) == []
 
 
 def test_an_existing_folder_or_a_link_to_a_folder_keeps_its_mode(tmp_path: Path) -> None:
@@ -438,9 +477,9 @@ def test_an_existing_folder_or_a_link_to_a_folder_keeps_its_mode(tmp_path: Path)
     folder.chmod(0o755)
     link.symlink_to(folder)
     for path in (folder, link):
-        make_private_folder(path)
+        make_folder(path)
     assert mode(folder) == 0o755
-    make_private_folder(link / "below")
+    make_folder(link / "below")
     assert names(folder) == ["below"]
 
 
@@ -452,6 +491,6 @@ def test_a_file_in_place_of_a_folder_is_refused_with_its_path(
     path = tmp_path / "place"
     path.touch() if obstacle == "a file" else path.symlink_to("/nowhere/at/all")
     with pytest.raises(NotADirectoryError) as caught:
-        make_private_folder(path / below)
+        make_folder(path / below)
     assert caught.value.filename == str(path)
     assert caught.value.errno == errno.ENOTDIR

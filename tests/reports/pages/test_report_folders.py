@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,7 +19,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
 from reports.pages.build import draft_report
-from reports.pages.report_folders import standing, standings
+from reports.pages.report_folders import Room, standing, standings
 from sweeps.reading.study_file import load_study
 from sweeps.state.ledger import enter, settings_of, spell_differences
 from sweeps.study.study import Study
@@ -413,3 +414,18 @@ def test_a_report_and_the_ledger_record_the_same_plugins_of_each_arm(
     assert found.arms == json.loads(json.dumps(settings_of(study)))
     other = replace(study, arms={**study.arms, "fast": replace(study.arms["fast"], start=3.0)})
     assert spell_differences(found.arms, other) == "arms.fast.start=2.0; you asked for 3.0"
+
+
+def test_a_report_is_moved_where_folders_cannot_be_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    (tmp_path / "digits").mkdir()
+    (tmp_path / "digits" / "table.md").write_text("| arm |")
+    monkeypatch.setattr(os, "rename", refuse)
+    monkeypatch.setattr(Path, "rename", refuse)
+    Room(folder=tmp_path / "digits", moves=tmp_path / "digits@old").make()
+    assert [path.name for path in tmp_path.iterdir()] == ["digits@old"]
+    assert (tmp_path / "digits@old" / "table.md").read_text() == "| arm |"
