@@ -1,8 +1,6 @@
 """Request: a study with the addresses of its results; also the exit codes."""
 
 import shlex
-import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +11,7 @@ import click
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
+from sweeps.machine.arguments import program
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_search, require_tracking
 from sweeps.reading.study_file import load_study, study_of
@@ -199,18 +198,6 @@ class Request:
                 for name, checksums in needs.checksums(config).items():
                     merged.setdefault(name, {}).update(checksums)
         return merged
-
-
-def program() -> str:
-    """Return the word that starts this program in a shell.
-
-    It is `mixsweep`, or the path of the program if the shell does not find `mixsweep`.
-    """
-    started = Path(sys.argv[0])
-    if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
-        return "mixsweep"
-    here = Path.cwd()
-    return str(started.relative_to(here) if started.is_relative_to(here) else started)
 
 
 def stored_elsewhere(

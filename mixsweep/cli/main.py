@@ -48,13 +48,20 @@ from mixup_core.store.errors import StoreError, StoreFullError
 from sweeps.leasing.holders import BUSY, StudyBusyError, StudyLostError
 from sweeps.machine.address_space import spell_lack_of_memory
 from sweeps.machine.arguments import read_names_as_utf8
-from sweeps.machine.forced_end import ended_if_interrupted
 from sweeps.machine.home import PlaceError
 from sweeps.machine.processes import spare_children
-from sweeps.machine.signals import GOES_ON, INTERRUPTED, given_ending, hear, leave
+from sweeps.machine.signals import (
+    INTERRUPTED,
+    given_ending,
+    hear,
+    leave,
+    leave_saying_so,
+    spell_interrupt,
+)
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.machine.streams import lost_output, steady_streams
 from sweeps.machine.terminal_text import fitted_text
+from sweeps.machine.watchdog import ended_if_interrupted
 from sweeps.reading.study_file import StudyError
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import PlacementError
@@ -109,8 +116,8 @@ def run_to_end(action: Callable[[Ending], int]) -> NoReturn:
     except _REFUSALS as error:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
-        hear(leave)
-        is_cut, code = True, _say(*(given_ending() or (GOES_ON, INTERRUPTED)))
+        hear(leave_saying_so)
+        is_cut, code = True, _say(*(given_ending() or (spell_interrupt(), INTERRUPTED)))
     except Exception as error:
         if (told := spell_lack_of_memory(error)) is None:
             code = _unforeseen(error)
@@ -228,7 +235,8 @@ def _say_version(context: click.Context) -> NoReturn:
 
 def _say(message: object, code: int) -> int:
     told = "\n".join(map(escaped, str(message).splitlines()))
-    click.echo(fitted_text(told, sys.stderr), err=True)
+    # A command line to copy is not broken into lines.
+    click.echo(told if code == INTERRUPTED else fitted_text(told, sys.stderr), err=True)
     return code
 
 

@@ -6,7 +6,8 @@ from typing import NoReturn
 
 import click
 
-from mixsweep.request import RefusedError, program
+from mixsweep.request import RefusedError
+from sweeps.machine.arguments import program
 
 MOVED = {
     "why": "status STUDY ARM SEED",

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from mixsweep.cli.options import LocalPath
-from mixsweep.request import DONE, RefusedError, program
+from mixsweep.request import DONE, RefusedError
+from sweeps.machine.arguments import program
 
 _FILES = ("study.yaml", "plugin.py", "test_plugin.py")
 

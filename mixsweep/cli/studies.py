@@ -13,8 +13,9 @@ import yaml
 
 from mixsweep.cli.options import StudyCommand, home_of, home_option, loading_option, store_option
 from mixsweep.launching.costs import seconds_of_all
-from mixsweep.request import DONE, RefusedError, program
+from mixsweep.request import DONE, RefusedError
 from mixup_core.store.checkpoints import Store
+from sweeps.machine.arguments import program
 from sweeps.machine.home import Home
 from sweeps.machine.processor import usable_cpus
 from sweeps.machine.terminal_text import fitted_text

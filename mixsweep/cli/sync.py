@@ -13,7 +13,7 @@ from mixsweep.launching.tracked import (
 )
 from mixsweep.request import DONE, RefusedError, Request
 from sweeps.leasing.lease import Lease
-from sweeps.machine.forced_end import cleaned_by_force
+from sweeps.machine.watchdog import cleaned_by_force
 
 
 @click.command(cls=StudyCommand)

@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 
 from mixsweep.cli.options import home_option
-from mixsweep.request import RefusedError, program
+from mixsweep.request import RefusedError
+from sweeps.machine.arguments import program
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_tracking
 from sweeps.reading.study_file import load_study

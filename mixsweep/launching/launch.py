@@ -37,8 +37,8 @@ from mixsweep.request import RefusedError, Request
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.leasing.lease import Lease
-from sweeps.machine.forced_end import cleaned_by_force
 from sweeps.machine.scratch import clear_scratch
+from sweeps.machine.watchdog import cleaned_by_force
 from sweeps.running.cluster_address import choose_cluster
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError

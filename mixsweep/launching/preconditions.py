@@ -6,10 +6,11 @@ from typing import Literal
 
 from mixsweep.launching.costs import bytes_of_predictions, bytes_to_keep
 from mixsweep.launching.stock import state_bytes, take_stock
-from mixsweep.request import RefusedError, Request, program
+from mixsweep.request import RefusedError, Request
 from mixup_core.store.errors import StoreFullError
 from mixup_core.store.folder import Folder
 from sweeps.machine.address_space import too_small_for_ray
+from sweeps.machine.arguments import program
 from sweeps.machine.processor import sign_of_gpus
 from sweeps.running.cluster_address import is_elsewhere
 from sweeps.running.console import still

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mixsweep.request import DONE, SOME_FAILED, Request, program
+from mixsweep.request import DONE, SOME_FAILED, Request
 from mixup_core.rules import escaped
+from sweeps.machine.arguments import program
 from sweeps.machine.terminal_text import COLUMNS, shortened
 from sweeps.state.results import RunResult, ended_on_budget, read_predictions
 from sweeps.state.statements import look, statements_of

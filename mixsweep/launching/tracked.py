@@ -11,8 +11,8 @@ from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.identity import identity_of
 from sweeps.leasing.lease import Lease
-from sweeps.machine.forced_end import cleaned_by_force
-from sweeps.machine.signals import hear, leave, owns_process
+from sweeps.machine.signals import hear, leave_saying_so, owns_process
+from sweeps.machine.watchdog import cleaned_by_force
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
 from sweeps.study.study import Study
@@ -44,7 +44,7 @@ def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
             yield
         except (KeyboardInterrupt, HeadLostError):
             if owns_process():
-                hear(leave)
+                hear(leave_saying_so)
             tracker.settle(store)
             raise
 

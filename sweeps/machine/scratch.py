@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 
 from mixup_core.temporary import PREFIX, clear, collect, left_folders, temporary_folder
-from sweeps.machine.forced_end import cleaned_by_force
 from sweeps.machine.members import members, recorded_members
 from sweeps.machine.processes import adopting, wait_for_end
+from sweeps.machine.watchdog import cleaned_by_force
 
 _SOCKET_PATH = 107
 """Longest path of a Unix socket, in bytes (unix(7), without the final zero)."""

@@ -10,10 +10,17 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+from sweeps.machine.arguments import this_command
+
 INTERRUPTED = 130
 """Exit code after an interrupt."""
-GOES_ON = "interrupted; the same command continues where this one stopped"
-"""Message of an interrupted command: the same command, run again, continues the work."""
+
+
+def spell_interrupt() -> str:
+    """Return the message of an interrupted command, with the command line that continues it."""
+    if (command := this_command()) is None:
+        return "interrupted; the same call continues where this one stopped"
+    return f"interrupted; to continue, run\n{command}"
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
@@ -48,27 +55,23 @@ def owns_process() -> bool:
 
 
 _heard = threading.Event()
-_sent_by_itself = threading.Event()
 _given_endings: list[tuple[str, int]] = []
 
 
-def interrupt_main_thread(ending: tuple[str, int] | None = None) -> None:
-    """Raise `KeyboardInterrupt` in the main thread, from another thread of this process."""
+def interrupt_main_thread(ending: tuple[str, int]) -> None:
+    """Raise `KeyboardInterrupt` in the main thread, from another thread of this process.
+
+    Args:
+        ending: The last message of this process, and its exit code.
+    """
     if not owns_process():
         return
-    if ending is not None:
-        _given_endings.append(ending)
-    _sent_by_itself.set()
+    _given_endings.append(ending)
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
-def is_self_interrupted() -> bool:
-    """Return True if this process has interrupted its main thread itself."""
-    return _sent_by_itself.is_set()
-
-
 def given_ending() -> tuple[str, int] | None:
-    """Return message and exit code from `interrupt_main_thread`; None if it was given none."""
+    """Return message and exit code of `interrupt_main_thread`; None if it was not called."""
     return _given_endings[0] if _given_endings else None
 
 
@@ -130,22 +133,16 @@ def came_again() -> bool:
 def leave(number: int, frame: FrameType | None) -> None:
     """Signal handler that ends this process at once, with exit code 130 or that of `given_ending`.
 
-    It is installed when a command is already ending, so that a second Ctrl-C does not wait.
+    It is installed when a command has said how it ends, so that a second Ctrl-C does not wait.
     """
     del number, frame
-    if (ending := given_ending()) is None:
-        os._exit(INTERRUPTED)
-    told, code = ending
-    with suppress(OSError):  # the reader may be gone
-        os.write(2, f"{told}\n".encode())
+    _, code = given_ending() or ("", INTERRUPTED)
     os._exit(code)
 
 
 def leave_saying_so(number: int, frame: FrameType | None) -> None:
-    """Signal handler that prints that the command was interrupted, and ends this process.
-
-    It is installed while modules are imported, before any work has begun.
-    """
+    """Signal handler that prints the last message of this process, and ends it at once."""
+    told, _ = given_ending() or (spell_interrupt(), INTERRUPTED)
     with suppress(OSError):  # the reader may be gone
-        os.write(2, f"{GOES_ON}\n".encode())
+        os.write(2, f"{told}\n".encode(errors="backslashreplace"))
     leave(number, frame)

@@ -42,6 +42,8 @@ class Assignment:
     report_every: float = 1.0
     """Seconds between two reports to the driver. Epochs that other runs wait for are reported at
     once."""
+    writing: str | None = None
+    """Path of the file by which the driver waits for writes (`open_write`); None without it."""
     spare_bytes: int = 0
     """Largest final state, in bytes, that is kept although no run needs it yet. A longer run may
     continue from it."""

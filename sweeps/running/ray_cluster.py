@@ -30,12 +30,16 @@ from sweeps.machine.processor import gpu_slices
 from sweeps.machine.signals import hear
 from sweeps.running.console import still
 from sweeps.running.head import Head, HeadLostError, joining, not_started, starting
+from sweeps.running.open_writes import WRITING, wait_for_writes
 from sweeps.running.placement import Node, Placement, PlacementError
 
-_STARTS = 4
-"""Number of attempts to start Ray on this machine. On a busy machine its start may time out."""
+_STARTS, _STARTS_IN_TIME = 4, 2
+"""Most attempts to start Ray on this machine, if its start times out on a busy machine, and after
+any other error."""
 _TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
 """Parts of Ray's error messages that show such a timeout."""
+_RAY = "ray"
+"""Name of Ray's folder in the folder of a launch."""
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  Ray's own choice on Linux
 _OBJECT_STORE_BYTES = 100 * 2**20
 _ENDING = "ending Ray"
@@ -68,6 +72,7 @@ def cluster(
     try:
         yield head
     except (KeyboardInterrupt, HeadLostError):
+        wait_for_writes(folder / WRITING)
         # Ray needs seconds to end its processes, or a minute if its GCS is gone.
         end_children()
         raise
@@ -148,10 +153,10 @@ def _start_ray(cpus: int, folder: Path) -> None:
         # Tune's actors have their own runtime environment, so they never use these processes.
         "RAY_prestart_worker_first_driver": "0",
     }
-    for tries_left in reversed(range(_STARTS)):
+    for attempt in range(1, _STARTS + 1):
         try:
             # Ray's workers import from the working directory, which may contain any module.
-            with _environment(**variables), starting(), chdir(folder):
+            with _environment(**variables), starting(folder / _RAY), chdir(folder):
                 ray.init(
                     address="local",
                     num_cpus=cpus,
@@ -161,7 +166,7 @@ def _start_ray(cpus: int, folder: Path) -> None:
                     logging_level="WARNING",
                     log_to_driver=False,
                     # `ray.init` documents this option, and has no other for its folder.
-                    _temp_dir=str(folder / "ray"),
+                    _temp_dir=str(folder / _RAY),
                 )
         except HeadLostError:
             end_children()  # without its GCS, Ray's shutdown takes a minute
@@ -169,10 +174,11 @@ def _start_ray(cpus: int, folder: Path) -> None:
         except Exception as error:  # Ray has no specific type for this error
             ray.shutdown()
             end_children()
-            if tries_left and any(words in str(error) for words in _TIMED_OUT):
+            is_late = any(words in str(error) for words in _TIMED_OUT)
+            if attempt < (_STARTS if is_late else _STARTS_IN_TIME):
                 continue
             reason = str(error).strip().partition("\n")[0]
-            raise HeadLostError(not_started(reason)) from error
+            raise HeadLostError(not_started(reason, folder / _RAY)) from error
         else:
             return
         finally:

@@ -17,6 +17,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.running.assignment import Assignment
 from sweeps.running.beside import Beside
+from sweeps.running.open_writes import open_write
 from sweeps.running.trained_on import environment_of
 from sweeps.state.passing import OWNER
 from sweeps.state.results import TRIED, last_attempt
@@ -193,9 +194,10 @@ class Storing:
         if content is not None and not with_state and len(content) > self._assignment.spare_bytes:
             content = None
         write = self._write_of(process, content, is_passing=False)
-        stage = write()
-        while self._claim(stage):
+        with open_write(self._assignment.writing):
             stage = write()
+            while self._claim(stage):
+                stage = write()
         self._accept(stage)
         if is_final:
             self._drop_all_own()
@@ -206,7 +208,8 @@ class Storing:
         self, write: Callable[[], Stage], epoch: int, started: float
     ) -> tuple[Stage, float]:
         """Store a stage to resume from; return the stage that is stored, and the seconds taken."""
-        stage = write()
+        with open_write(self._assignment.writing):
+            stage = write()
         if stage.environment.get(OWNER) == self._run_key:
             self._own.append(epoch)
         self._drop_superseded()

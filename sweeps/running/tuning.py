@@ -19,7 +19,9 @@ from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.machine.signals import hear
 from sweeps.running.assignment import Assignment
+from sweeps.running.cluster_address import is_elsewhere
 from sweeps.running.monitor import Monitor
+from sweeps.running.open_writes import WRITING
 from sweeps.running.placement import Slots
 from sweeps.running.ray_cluster import dead_nodes
 from sweeps.running.retries import Retries
@@ -59,9 +61,10 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
     claims = Claims(store=store, study=source.study.name, token=lease.token)
     queue = RunQueue(source, monitor.join, first, claims=claims)
     watch = Watch(monitor, retries, dead_nodes)
+    writing = None if is_elsewhere() else str(folder / WRITING)
     searcher = RunSearcher(
         queue,
-        partial(_parameters, monitor, slots, retries, queue, keep_final_states),
+        partial(_parameters, monitor, slots, retries, queue, keep_final_states, writing),
         lambda: monitor.stop is not None,
         watch.is_tried_again,
         lambda: retries.limit,
@@ -162,6 +165,7 @@ def _parameters(  # noqa: PLR0913  everything that a worker process needs
     retries: Retries,
     queue: RunQueue,
     keep_final_states: bool,
+    writing: str | None,
     planned: PlannedRun,
 ) -> dict[str, Any]:
     """Return the argument of `train_run` for a run."""
@@ -169,6 +173,7 @@ def _parameters(  # noqa: PLR0913  everything that a worker process needs
         planned,
         monitor.store,
         keep_final_state=keep_final_states,
+        writing=writing,
         spare_bytes=spare_bytes(len(monitor.source.study.runs())),
         on_gpu=slots.on_gpu,
         gpus=slots.gpus_per_run,

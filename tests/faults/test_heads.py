@@ -62,7 +62,7 @@ def test_a_launch_that_loses_its_cluster_at_the_start_reports_the_loss_or_restar
     if code != 0:
         assert code == 1
         what = f"Ray's process {name} (pid {victim.pid}) has ended"
-        assert f"Ray did not start on this machine ({what})" in said
+        assert f"Ray did not start on this machine ({what}" in said
     assert "Traceback" not in said
     with Launch(mixsweep, LONGER) as launch:
         launch.end(0)

@@ -14,8 +14,9 @@ from click.testing import CliRunner
 
 from mixsweep.cli.main import BAD_INPUT, commands, main, spell_usage
 from mixsweep.cli.moved import MOVED, SECTIONS
-from mixsweep.request import RefusedError, program
+from mixsweep.request import RefusedError
 from reports.numbers import code_origin
+from sweeps.machine.arguments import program
 from sweeps.machine.terminal_text import wrapped
 
 BAD = {

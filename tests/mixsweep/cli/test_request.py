@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 from mixsweep.cli.main import commands
 from mixsweep.cli.options import on_study, placement_options
 from mixsweep.cli.recorded_line import command_line
-from mixsweep.request import DONE, Request, program
+from mixsweep.request import DONE, Request
+from sweeps.machine.arguments import program
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.reading.study_file import StudyError, load_study

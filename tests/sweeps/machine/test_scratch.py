@@ -186,7 +186,7 @@ def test_the_scratch_path_leaves_room_for_the_longest_socket_of_ray(
 
 FORCED = """
 import subprocess, sys, time
-from sweeps.machine.forced_end import end_by_force
+from sweeps.machine.watchdog import end_by_force
 from sweeps.machine.scratch import scratch
 with scratch() as folder:
     subprocess.Popen(["sleep", "60"], cwd=folder)

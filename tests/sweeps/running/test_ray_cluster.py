@@ -18,17 +18,30 @@ from sweeps.running.placement import Placement
 from sweeps.running.ray_cluster import _environment, close_aside, cluster, wait_for_ending
 
 
-def test_a_signal_after_a_failed_start_of_ray_interrupts_mixsweep(
+def test_a_failed_start_of_ray_is_retried_once_and_names_its_logged_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def init(**_: object) -> None:
+    starts: list[object] = []
+
+    def init(**given: object) -> None:
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(number))  # as Ray does
+        logs = Path(str(given["_temp_dir"]), "session_2026", "logs")
+        logs.mkdir(parents=True, exist_ok=True)
+        (logs / "gcs_server.out").write_text("[2026-11-29 00:01:10,3 I 7 7] (gcs_server) started\n")
+        (logs / "raylet.out").write_text(
+            "[2026-11-29 00:01:10,280 E 27482 27516] (raylet) main.cc:83: No space for sockets\n"
+            "[2026-11-29 00:01:10,285 I 27482 27482] (raylet) stats.h:176: has shut down.\n"
+        )
+        starts.append(given)
         raise RuntimeError("no room")
 
     monkeypatch.setattr(ray_cluster.ray, "init", init)
     monkeypatch.setattr(ray_cluster, "end_children", lambda: None)
-    with pytest.raises(HeadLostError, match="no room"), cluster(Placement(), 1, tmp_path):
+    with pytest.raises(HeadLostError) as raised, cluster(Placement(), 1, tmp_path):
         pass
+    assert "(no room; raylet.out: No space for sockets)" in str(raised.value)
+    assert "--engine inline" in str(raised.value)
+    assert len(starts) == 2, "one retry"
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGTERM)
 

@@ -1,7 +1,9 @@
 """Storing: when stages are stored and which of them are kept, without Ray."""
 
+import contextlib
 import dataclasses
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -381,3 +383,35 @@ def test_resuming_a_run_in_the_same_environment_logs_no_message(
     _train(store, BASE)
     assert caplog.messages == []
     assert "began_in" not in _stage(store, stage_keys(BASE)[-1]).environment
+
+
+def test_every_stage_is_written_inside_an_open_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_open: list[bool] = []
+    outside: list[str] = []
+    write = Store.write
+
+    @contextlib.contextmanager
+    def opened(file: str | None) -> Iterator[None]:
+        assert file == "lock"
+        is_open.append(True)
+        yield
+        is_open.pop()
+
+    def written(store: Store, key: str, **content: Any) -> Stage:
+        if not is_open:
+            outside.append(key)
+        return write(store, key, **content)
+
+    monkeypatch.setattr("sweeps.running.storing.open_write", opened)
+    monkeypatch.setattr(Store, "write", written)
+    assignment = Assignment(
+        config=BASE, keep=frozenset({2}), keep_final_state=True, store=str(tmp_path / "store"),
+        teacher=None, data_root="", on_gpu=False, writing="lock",
+    )  # fmt: skip
+    storing = Storing(assignment, "cpu")
+    process = storing.resume(lambda: start(BASE, None, "cpu"))
+    for _ in process:
+        storing.add(process, 1.0)
+    assert (len(process.records), outside) == (4, [])
