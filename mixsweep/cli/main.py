@@ -38,7 +38,6 @@ from mixsweep.request import (
     DONE,
     SOME_FAILED,
     RefusedError,
-    program,
 )
 from mixup_core.outputs import OutputError
 from mixup_core.plugins.source import PluginError
@@ -47,7 +46,7 @@ from mixup_core.rules import escaped
 from mixup_core.store.errors import StoreError, StoreFullError
 from sweeps.leasing.holders import BUSY, StudyBusyError, StudyLostError
 from sweeps.machine.address_space import spell_lack_of_memory
-from sweeps.machine.arguments import read_names_as_utf8
+from sweeps.machine.arguments import program, read_names_as_utf8
 from sweeps.machine.home import PlaceError
 from sweeps.machine.processes import spare_children
 from sweeps.machine.signals import (
