@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mixup_core.images.batch import Batch
-from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.mixers import Mixer, draw_mixing
+from mixup_core.images.run_settings import RunSettings
 from mixup_core.images.saliency import Saliency, unmeasured
 from mixup_core.images.views import TrainingImages
 from mixup_core.mixing.linear import mix
@@ -77,7 +77,7 @@ class Draws:
 
     @classmethod
     def for_training(
-        cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages
+        cls, config: RunSettings, epoch: int, how: Epoch, images: TrainingImages
     ) -> "Draws":
         """Draw the random values of a training epoch, such as order and partners of the images.
 
@@ -95,7 +95,7 @@ class Draws:
 
     @classmethod
     def for_probing(
-        cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages, draw: int = 0
+        cls, config: RunSettings, epoch: int, how: Epoch, images: TrainingImages, draw: int = 0
     ) -> "Draws":
         """Draw the random values of a pass in which a probe measures the network.
 
@@ -112,7 +112,7 @@ class Draws:
     @classmethod
     def _mixed(  # noqa: PLR0913  no two arguments belong together
         cls,
-        config: TrainConfig,
+        config: RunSettings,
         how: Epoch,
         images: TrainingImages,
         order: Tensor,
@@ -167,12 +167,12 @@ _DRAWS_APART = 2**32
 
 
 def _streams(
-    config: TrainConfig, epoch: int, purposes: Mapping[str, Purpose]
+    config: RunSettings, epoch: int, purposes: Mapping[str, Purpose]
 ) -> dict[str, np.random.Generator]:
     return {name: stream(config.seeds, purpose, epoch) for name, purpose in purposes.items()}
 
 
-def _augmentation(config: TrainConfig, epoch: int, images: TrainingImages) -> Tensor | None:
+def _augmentation(config: RunSettings, epoch: int, images: TrainingImages) -> Tensor | None:
     rng = stream(config.seeds, "augmentation", epoch)
     _, *size = images.shape
     shape = 2, len(images)

@@ -6,18 +6,10 @@ from typing import Any
 
 from mixup_core.arrays import torch
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.pixels import images_per_batch
 from mixup_core.images.image_data import described
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import teacher_arm
-
-_PIXELS_PER_BATCH = 1000 * 96 * 96
-"""Number of pixels evaluated together: 1,000 images of STL-10, or 183 of side 224."""
-
-
-def images_per_batch(pixels: int) -> int:
-    """Return the number of images to evaluate together: 1,000, or fewer if they are large."""
-    return max(1, min(1000, _PIXELS_PER_BATCH // pixels))
-
 
 _PROCESS = 10**9
 """Upper bound, in bytes, of a process that has imported torch."""

@@ -1,42 +1,17 @@
 """Recording: which metrics a run records (`lacks`), and which settings change them (`observed`)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mixup_core.config.parts import members
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.facts import DatasetInfo
-from mixup_core.images.epoch import Epoch
 from mixup_core.images.image_data import described
 from mixup_core.images.metrics import EXCESS, METRICS, PREDICTED
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
+from mixup_core.images.run_settings import Planned
 
 _AVERAGED = "_averaged"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Planned:
-    """An epoch of a run as it is known before training, from the settings and the dataset.
-
-    Probes say by it which metrics they record (`Probe.lacks`).
-    """
-
-    config: TrainConfig
-    epoch: int
-    """The epoch, 0-based."""
-    info: DatasetInfo
-    """Sizes and classes of the dataset."""
-
-    @property
-    def how(self) -> Epoch:
-        """Training settings of the epoch: mixing law, operation, objective."""
-        return self.config.in_epoch(self.epoch)
-
-    @property
-    def num_images(self) -> int:
-        """Number of training images in one epoch."""
-        return self.config.data.num_images(self.info)
 
 
 def lacks(config: TrainConfig, metric: str, records: int) -> str | None:

@@ -17,7 +17,7 @@ from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.data.draws import draw_noise, draw_subset
-from mixup_core.images.memory import images_per_batch
+from mixup_core.images.data.pixels import images_per_batch
 from mixup_core.seeding import Seeds, stream
 
 

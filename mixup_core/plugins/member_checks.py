@@ -24,7 +24,7 @@ from mixup_core.images.mixers import Mixer
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
-from mixup_core.images.recording import Planned
+from mixup_core.images.run_settings import Planned
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation

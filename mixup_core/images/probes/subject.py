@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from mixup_core.images.batch import Batch
 from mixup_core.images.batches import Draws, batches
+from mixup_core.images.data.pixels import images_per_batch
 from mixup_core.images.forward import Forward, HiddenMix, forward
 from mixup_core.images.losses.loss import Loss
-from mixup_core.images.memory import images_per_batch
-from mixup_core.images.recording import Planned
+from mixup_core.images.run_settings import Planned
 from mixup_core.images.saliency import gradient_norms
 from mixup_core.images.views import EvaluationImages, TrainingImages
 

@@ -9,7 +9,8 @@ import pytest
 from mixup_core.images.choices.models import Mlp, Model, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.memory import images_per_batch, most_bytes, peak_bytes
+from mixup_core.images.data.pixels import images_per_batch
+from mixup_core.images.memory import most_bytes, peak_bytes
 
 
 def digits(batch_size: int, side: int) -> TrainConfig:

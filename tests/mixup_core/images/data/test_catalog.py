@@ -33,7 +33,7 @@ def test_every_dataset_defined_in_a_module_is_published_under_its_name() -> None
     assert [dataset.name for dataset in DATASETS.values()] == list(DATASETS)
 
 
-def test_the_accepted_names_are_those_of_the_datasets_and_image_folder() -> None:
+def test_a_configuration_accepts_the_name_of_every_dataset_and_image_folder() -> None:
     assert list(DATA_NAMES) == [*DATASETS, "image-folder"]
     assert len(DATA_NAMES) == len(set(DATA_NAMES))
     assert all(name in DATA_NAMES for name in DATA_NAMES)
