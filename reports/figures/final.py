@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -23,10 +22,9 @@ from reports.figures.canvas import (
 )
 from reports.figures.colours import Styles
 from reports.numbers.families import Member
-from reports.numbers.runs import measure_of, values_of
-from reports.numbers.shares import Measure
+from reports.numbers.runs import measure_of, minus, values_of
 from reports.numbers.spelling import spell_csv, spell_heading, upper_first
-from reports.numbers.summary import summarise
+from reports.numbers.summary import Summary, summarise
 from reports.tables.captions import spell_family
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
@@ -45,18 +43,14 @@ def draw_finals(
     finals = {arm: found[arm] for arm in names}
     if not any(finals.values()):
         return None
-    baseline = finals[table.baseline]
     compared = {row.arm: row.compared for row in table.printed if row.compared is not None}
-    differences = {
-        arm: {
-            seed: value - baseline[seed] for seed, value in finals[arm].items() if seed in baseline
-        }
-        for arm in compared
-    }
+    differences = {arm: minus(finals[arm], finals[table.baseline]) for arm in compared}
     shown = table.shown
     means = {
         "value": {
-            arm: _mean_of(values, measure_of(study, arm, table.metric, table.readout))
+            arm: summarise(
+                list(values.values()), measure_of(study, arm, table.metric, table.readout)
+            )
             for arm, values in finals.items()
             if values
         },
@@ -96,32 +90,17 @@ def draw_finals(
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Mean:
-    """A mean with its interval, in the unit of the metric."""
-
-    n: int
-    mean: float
-    ci_low: float | None
-    ci_high: float | None
-
-
-def _mean_of(values: Mapping[int, float], measure: Measure) -> _Mean:
-    s = summarise(list(values.values()), measure)
-    return _Mean(n=s.n, mean=s.mean, ci_low=s.ci_low, ci_high=s.ci_high)
-
-
-def _mean_of_pairs(member: Member) -> _Mean:
+def _mean_of_pairs(member: Member) -> Summary:
     """Return the mean difference from the baseline, with the interval that the table prints."""
-    comparison = member.comparison
-    return _Mean(n=comparison.n, mean=comparison.difference, ci_low=member.low, ci_high=member.high)
+    c = member.comparison
+    return Summary(n=c.n, mean=c.difference, sd=c.sd, ci_low=member.low, ci_high=member.high)
 
 
 def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
     axes: Axes,
     arms: Sequence[str],
     values: Mapping[str, Mapping[int, float]],
-    means: Mapping[str, _Mean],
+    means: Mapping[str, Summary],
     scale: float,
     colours: Mapping[str, str],
 ) -> None:
@@ -166,7 +145,7 @@ def _final_caption(table: Table, shown: Metric, *, has_differences: bool) -> str
 
 def _final_numbers(
     panels: Mapping[str, Mapping[str, Mapping[int, float]]],
-    means: Mapping[str, Mapping[str, _Mean]],
+    means: Mapping[str, Mapping[str, Summary]],
 ) -> str:
     records: list[dict[str, Any]] = []
     for shown, by_arm in panels.items():

@@ -95,6 +95,11 @@ def values_of(
     }
 
 
+def minus(values: Mapping[int, float], others: Mapping[int, float]) -> dict[int, float]:
+    """Return the differences of two arms by seed, at the seeds that both have."""
+    return {seed: value - others[seed] for seed, value in values.items() if seed in others}
+
+
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
     """Return, for each arm, a metric's possible range and the number of images that it counts.
 

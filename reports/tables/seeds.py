@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reports.numbers.runs import values_of
+from reports.numbers.runs import minus, values_of
 from reports.numbers.spelling import DASH, spell_heading, spell_number
 from reports.tables.listings import Listing
 from reports.tables.table import Table
@@ -20,24 +20,20 @@ def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -
     seeds = sorted({seed for by_seed in arranged.values() for seed in by_seed})
     if not any(values.values()):
         return None
-    baseline, shown = found[table.baseline], table.shown
+    shown = table.shown
 
     def spell(value: float | None) -> str:
         return DASH if value is None else spell_number(value * shown.scale, shown.digits)
 
     compared = {
-        row.title: {
-            seed: value - baseline[seed]
-            for seed, value in found[row.arm].items()
-            if seed in baseline
-        }
+        row.title: minus(found[row.arm], found[table.baseline])
         for row in table.printed
         if row.compared is not None
     }
-    minus = spell_heading(f"minus {table.baseline}", shown)
+    heading = spell_heading(f"minus {table.baseline}", shown)
     lines = [
         *((arm, shown.heading, by_seed) for arm, by_seed in values.items()),
-        *((arm, minus, by_seed) for arm, by_seed in compared.items()),
+        *((arm, heading, by_seed) for arm, by_seed in compared.items()),
     ]
     return Listing(
         name="seeds",
