@@ -34,7 +34,7 @@ def stop(study: str, home: Path, store_url: str | None, now: bool) -> int:
     store = Store(place.store)
     # A study file need not be readable here: its name alone is known to the driver.
     is_name = re.fullmatch(r"[a-z0-9-]{1,100}", study) is not None
-    name = study if is_name else load_study(study, (), place.store).name
+    name = study if is_name else load_study(study, (), place.store, reads_only=True).name
     holder = Lease.current(store, name)
     if holder is None:
         click.echo(f"{name}: not running, nothing to stop", err=True)

@@ -133,7 +133,7 @@ def verify_store(home: Path, store_url: str | None) -> int:
 
 
 @store_commands.command("prune", cls=StudyCommand)
-@on_study("any")
+@on_study("any", reads_only=True)
 @click.option("--yes", is_flag=True, help="Delete the states; without --yes they are only listed.")
 @click.option(
     "--predictions",

@@ -55,7 +55,7 @@ def ui(study: str | None, home: Path, port: int) -> int:
     _require_free(port)
     links = study_links(experiments(place.tracking_uri), f"http://127.0.0.1:{port}")
     if study is not None:
-        name = study if study in links else load_study(study, (), place.store).name
+        name = study if study in links else load_study(study, (), place.store, reads_only=True).name
         if name not in links:
             raise RefusedError(
                 f"study {name} is not in {database}; use `{program()} run` or `sync` first"
