@@ -278,12 +278,9 @@ def run(  # noqa: PLR0913  the options of a launch
         1  midpoint     0  complete
         2   uniform     0  complete
         >>> def show(arm, seed, epoch, metrics):
-        ...     print(arm, seed, epoch, metrics["test/error"] < 0.5)
-        >>> more = "seeds=1", "base.epochs=1", "base.batch_size=64"
-        >>> results = mixsweep.run("digits", *more, home="runs", on_epoch=show)
-        erm 0 1 True
-        midpoint 0 1 True
-        uniform 0 1 True
+        ...     print(arm, seed, epoch, metrics["test/error"])
+        >>> small = "seeds=1", "base.epochs=1"
+        >>> results = mixsweep.run("digits", *small, home="runs", on_epoch=show)  # all are stored
     """
     from mixsweep.apart import Order, launch_apart
     from mixsweep.launching.launch import CallbackError, LaunchOptions, launch

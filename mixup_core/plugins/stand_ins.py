@@ -62,7 +62,7 @@ class LawFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryFacts:
-    """What tables need of a class, a dataset or a problem of a plugin."""
+    """Facts about a class, a dataset or a problem of a plugin that tables need."""
 
     noun: str
     name: str

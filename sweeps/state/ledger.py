@@ -78,7 +78,7 @@ class Launch:
     folder: AnyText = ""
     """Folder that relative paths in the study file start from."""
     parts: tuple[Any, ...] = ()
-    """What tables need of the plugin entries that the study names (`stand_ins.entry_facts`)."""
+    """Facts about the plugin entries that the study names, for tables (`stand_ins.entry_facts`)."""
     archive: str = ""
     """sha256 of the archive that brought this record; empty for a launch in this store."""
 
