@@ -181,7 +181,7 @@ Time = Annotated[int, _integer(0, LATEST_MS, "a Unix time in ms of the years 197
 """Type of a field: a Unix time in milliseconds."""
 Natural = Annotated[int, _integer(0, 2**63 - 1, "a whole number from 0 to 2^63 - 1")]
 """Type of a field: a whole number that is not negative."""
-Positive = Annotated[int, _integer(1, 2**63 - 1, "a whole number from 1 to 2^63 - 1")]
+Ordinal = Annotated[int, _integer(1, 2**63 - 1, "a whole number from 1 to 2^63 - 1")]
 """Type of a field: a whole number above 0."""
 Line = Annotated[str, _line]
 """Type of a field: a text of one line; control characters are escaped when it is read."""

@@ -23,7 +23,7 @@ from pathlib import Path
 from mixup_core.store.bucket import Bucket
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from mixup_core.store.json_records import Key, Positive, record_in_note
+from mixup_core.store.json_records import Key, Ordinal, record_in_note
 from mixup_core.store.local_files import share
 from sweeps.leasing.lease import Lease
 
@@ -38,7 +38,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Uses:
-    token: Positive
+    token: Ordinal
     stages: tuple[Key, ...]
 
 

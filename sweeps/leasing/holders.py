@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from mixup_core.store.json_records import Line, Natural, Positive, Time
+from mixup_core.store.json_records import Line, Natural, Ordinal, Time
 
 BUSY = 3
 """Exit code of a command whose study another driver trains, or took over."""
@@ -21,7 +21,7 @@ BUSY = 3
 class Holder:
     """The driver of a study, as recorded in the store: the process that trains or trained it."""
 
-    token: Positive
+    token: Ordinal
     """Number of the lease: 1 for the first driver of the study, larger for each later driver."""
     host: Line
     boot_id: Line | None

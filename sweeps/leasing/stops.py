@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.json_records import Positive, record_in_note
+from mixup_core.store.json_records import Ordinal, record_in_note
 from sweeps.leasing.holders import Holder, checked
 
 Stop = Literal["finish", "now"]
@@ -21,7 +21,7 @@ interrupt the runs in training too."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Request:
-    token: Positive
+    token: Ordinal
     how: Stop
 
 

@@ -142,7 +142,7 @@ def test_a_user_stops_the_driver_of_another_user(place: Path, say: Say, other_sa
     say("bob", "run", "study.yaml", "--engine", "inline", "--set", "base.epochs=4")
 
 
-def test_a_user_who_may_only_read_reads_everything(place: Path, say: Say) -> None:
+def test_a_user_with_read_permission_can_use_every_reading_command(place: Path, say: Say) -> None:
     say("ann", "run", "study.yaml", "--engine", "inline")
     before = modes(place / "team")
     for words in (
