@@ -33,7 +33,7 @@ def _images(count: int) -> tuple[torch.Tensor, torch.Tensor]:
     return pixels[0] - 0.3, pixels[1] - 0.3
 
 
-def test_images_are_those_of_cutmix_at_equal_seeds(operations: tuple[Any, Any]) -> None:
+def test_images_equal_those_of_cutmix_at_equal_seeds(operations: tuple[Any, Any]) -> None:
     own, beside = _images(40)
     for operation in operations:
         lam, drawn = _drawn(operation, 40)
@@ -68,7 +68,7 @@ def test_images_without_an_object_have_the_weight_of_cutmix(operations: tuple[An
     assert torch.allclose(weight, expected)
 
 
-def test_shuffled_corrections_are_those_of_other_images(operations: tuple[Any, Any]) -> None:
+def test_shuffled_corrections_come_from_other_images(operations: tuple[Any, Any]) -> None:
     own, beside = _images(400)
     lam, drawn = _drawn(operations[0], 400)
     _, area = CutMix().mix(own, beside, lam, drawn[:, :4].long())

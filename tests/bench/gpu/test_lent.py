@@ -15,7 +15,7 @@ def _loan(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
-def test_a_second_loan_trains_only_what_the_first_one_did_not(tmp_path: Path) -> None:
+def test_a_second_loan_trains_only_the_runs_left_by_the_first(tmp_path: Path) -> None:
     first = _loan(tmp_path / "first")
     assert first.returncode == 0, first.stderr
     assert "6 of 6 runs" in first.stdout

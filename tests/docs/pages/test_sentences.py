@@ -181,7 +181,7 @@ def test_a_sentence_with_another_meaning_is_found(name: str, says: str, wrong: s
 
 
 @pytest.mark.parametrize("name", bundled_names())
-def test_a_claim_agrees_with_what_its_source_prints(name: str) -> None:
+def test_a_claim_agrees_with_its_source(name: str) -> None:
     study = bundled(name)
     for claim in study.claims:
         that, values = claim.that, []

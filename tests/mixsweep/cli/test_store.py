@@ -155,7 +155,7 @@ def test_predictions_that_must_be_kept_are_not_listed_for_removal(
     assert said.stderr == "nothing was deleted; add --yes to delete\n"
 
 
-def test_a_forgotten_study_leaves_what_other_launched_studies_share(
+def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
     """The second study has the first arm of the first one, and so its runs."""
