@@ -204,7 +204,7 @@ def test_the_screen_alone_equals_that_of_the_report(
     grown: Study,
     grown_results: tuple[RunResult, ...],
 ) -> None:
-    """The screen keeps its limits with changed seeds, predictions or a search."""
+    """Both screens are equal with changed seeds, with predictions, and for a search."""
     claims = tuple(
         Claim(
             says=metric, source="ours",
