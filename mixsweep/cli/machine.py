@@ -11,7 +11,8 @@ from mixup_core.numeric_settings import installed_version
 from mixup_core.problem import all_data_needs
 from sweeps.machine.free_memory import memory_of_machine
 from sweeps.machine.home import Home
-from sweeps.machine.processor import usable_cpus
+from sweeps.machine.processor import spell_lack_of_mps, usable_cpus
+from sweeps.running.placement import LEAST_SHARE
 
 _PACKAGES = ("torch", "torchvision", "ray", "optuna", "mlflow", "numpy", "pandas")
 _LOW_DISK_GB = 2.0
@@ -55,7 +56,8 @@ def _gpus() -> str:
     if not torch.cuda.is_available():
         return "none; runs train on CPUs, one thread each"
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return ", ".join(names)
+    lack = spell_lack_of_mps(LEAST_SHARE)
+    return "; ".join([", ".join(names), *([lack] if lack else [])])
 
 
 def _bfloat16() -> str:

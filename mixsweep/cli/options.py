@@ -208,7 +208,12 @@ _PLACEMENT = (
         help="GPUs per run: 0, 1, a fraction such as 0.25, or auto. Default: 1 if there are GPUs. "
         "auto begins with an eighth of a GPU, and doubles it for runs that lack memory.",
     ),
-    click.option("--device", type=click.Choice(["cpu"]), hidden=True),  # tests of placements
+    click.option(
+        "--device",
+        metavar="KIND",
+        help="Train on nodes of one kind: an accelerator type of Ray such as A100, a custom "
+        "resource, or a label NAME=VALUE. Default: all nodes.",
+    ),
     click.option(
         "--keep-final-states",
         is_flag=True,

@@ -12,7 +12,7 @@ from mixsweep.cli.plan_summary import plan_summary, spell_plan
 from mixsweep.launching.preconditions import missing_data
 from mixsweep.request import DONE, Request
 from sweeps.machine.home import Home
-from sweeps.machine.processor import sign_of_gpus, usable_cpus
+from sweeps.machine.processor import sign_of_gpus, spell_lack_of_mps, usable_cpus
 from sweeps.machine.terminal_text import fitted_text, screen
 
 _ROUGH = 2_000_000_000
@@ -93,7 +93,8 @@ def _plan(
         gpus_per_run=gpus_per_run,
         price=price,
     )
-    summary["remarks"] += notes
+    lack = spell_lack_of_mps(gpus_per_run or 0.0)
+    summary["remarks"] += [*notes, *([lack] if lack else [])]
     if memory is not None:
         summary["run_memory"] = asdict(memory) | {"says": memory.says(study)}
     click.echo(

@@ -16,6 +16,7 @@ from mixsweep.launching.launch import LaunchOptions, launch
 from mixsweep.launching.report_folder import conclude
 from mixsweep.request import SOME_FAILED, Request
 from mixup_core.addresses import web_address
+from reports.numbers.code_origin import spell_other_sender
 
 
 @click.command(cls=StudyCommand)
@@ -58,6 +59,8 @@ from mixup_core.addresses import web_address
 )
 def run(request: Request, **options: Any) -> int:
     """Train the missing runs of studies, one study after another, and write their reports."""
+    if other := spell_other_sender():
+        click.echo(other, err=True)
     ending = click.get_current_context().ensure_object(Ending)
     ending.study = request.study.name
     ending.leaves_files = True

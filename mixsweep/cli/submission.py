@@ -20,12 +20,13 @@ from mixup_core.addresses import local_path, web_address
 from mixup_core.config.written_forms import flatten
 from mixup_core.rules import printable
 from mixup_core.temporary import temporary_folder
+from reports.numbers.code_origin import code_variables, describe_repository, sender_variables
 from sweeps.leasing.holders import BUSY
 from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.signals import INTERRUPTED
 from sweeps.reading.study_file import bundled_names
-from sweeps.running.jobs import Cluster, ClusterError
+from sweeps.running.jobs import Cluster, ClusterError, accepts_no_token, certificates
 from sweeps.running.upload import Upload, UploadError, checkout
 
 
@@ -73,7 +74,7 @@ def submit(  # noqa: PLR0913  each is an option
     except UploadError as error:
         raise RefusedError(str(error)) from error
     if list_files:
-        _list(upload)
+        _list(upload, environment)
         return DONE
     if address is None:
         raise RefusedError(
@@ -108,13 +109,14 @@ def submit(  # noqa: PLR0913  each is an option
             click.echo(_advice(cluster, running), err=True)
             return BUSY
         job = f"{request.study.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-        environment["env_vars"] |= _variables(job)
+        environment["env_vars"] |= _variables()
         with temporary_folder(Path(tempfile.gettempdir())) as folder:
             archive = folder / "upload.zip"
             upload.write(archive)
             environment["working_dir"] = str(archive)
             cluster.start(job, _entrypoint(arguments), environment, study)
         click.echo(f"job       {job}\nstore     {_shown_store(places, study['store'])}", err=True)
+        click.echo(f"fetch     {_fetching(cluster, request.study.name, places)}", err=True)
         if not follow:
             click.echo(_advice(cluster, job), err=True)
             return DONE
@@ -215,30 +217,51 @@ def _shipped_environment() -> dict[str, Any]:
     return environment
 
 
-def _variables(job: str) -> dict[str, str]:
-    """Return the environment variables of a job: its id, the code version and the data folder."""
-    from reports.numbers.code_origin import JOB_VARIABLE, code_variables, describe_repository
-
-    data = os.environ.get("MIXSWEEP_DATA")
-    code = describe_repository(checkout() or Path.cwd())
+def _variables() -> dict[str, str]:
+    """Return the environment variables of a job: version and commit of the code, data folder."""
+    data, root = os.environ.get("MIXSWEEP_DATA"), checkout()
+    code = describe_repository(root or Path.cwd())
     return {
-        JOB_VARIABLE: job,
+        **(sender_variables() if root is None else {}),  # a checkout is uploaded
         **({} if code is None else code_variables(code)),
         **({} if not data else {"MIXSWEEP_DATA": str(local_path(data).absolute())}),
     }
 
 
-def _list(upload: Upload) -> None:
-    """Print each file to upload with its size."""
+def _list(upload: Upload, environment: Mapping[str, Any]) -> None:
+    """Print each file to upload with its size, and the runtime environment."""
     sizes = {name: file.stat().st_size for name, file in upload.files.items()}
     for name, size in sizes.items():
         click.echo(f"{size:>12,}  {printable(name)}")
     click.echo(f"{len(sizes)} files, {sum(sizes.values()) / 1e6:,.1f} MB", err=True)
+    click.echo(f"\nruntime environment of the job\n{yaml.safe_dump(environment).strip()}", err=True)
 
 
 def _advice(cluster: Cluster, job: str) -> str:
     """Return the Ray commands with which a user follows and stops a job."""
-    path = os.environ.get("RAY_AUTH_TOKEN_PATH")
-    token = "" if path is None else f" RAY_AUTH_TOKEN_PATH={shlex.quote(path)}"
-    ray = f"RAY_AUTH_MODE=token{token} ray job {{}} {job} --address {cluster.address}"
+    ray = _ray(cluster, f"{{}} {job}")
     return f"follow    {ray.format('logs --follow')}\nstop      {ray.format('stop')}"
+
+
+def _fetching(cluster: Cluster, study: str, places: Mapping[str, str]) -> str:
+    """Return the command that copies a study's report and archive from the home on the cluster."""
+    home = shlex.quote(places["--home"])
+    options = shlex.join(part for name in ("--home", "--store") if name in places
+                         for part in (name, places[name]))  # fmt: skip
+    packed = (
+        f"{_entrypoint(['share', study]).removeprefix('exec ')} {options}; "
+        f"tar -cz -C {home} reports/{study} exports/{study}.mixsweep.zip | base64"
+    )
+    return (
+        f"{_ray(cluster, 'submit')} -- sh -c {shlex.quote(packed)} "
+        "| grep -v '[^A-Za-z0-9+/=]' | base64 -d | tar -xz"
+    )
+
+
+def _ray(cluster: Cluster, command: str) -> str:
+    """Return a command line of `ray job` for a cluster, with this user's token and certificates."""
+    path, trusted = os.environ.get("RAY_AUTH_TOKEN_PATH"), certificates()
+    token = "" if path is None else f" RAY_AUTH_TOKEN_PATH={shlex.quote(path)}"
+    mode = "" if accepts_no_token() else f"RAY_AUTH_MODE=token{token} "
+    verify = "" if trusted is None else f" --verify {shlex.quote(trusted)}"
+    return f"{mode}ray job {command} --address {cluster.address}{verify}"

@@ -14,6 +14,10 @@ from mixsweep.launching.tracked import (
 from mixsweep.request import DONE, RefusedError, Request
 from sweeps.leasing.lease import Lease
 from sweeps.machine.watchdog import cleaned_by_force
+from sweeps.state.ledger import launches, spell_differences
+
+_MOST_LEFT = 3
+"""Number of other studies that `sync` names."""
 
 
 @click.command(cls=StudyCommand)
@@ -42,4 +46,23 @@ def sync(request: Request) -> int:
         f"{request.study.name}: {sum(r.outcome == 'complete' for r in results)} finished "
         f"runs of {len(results)} are in MLflow"
     )
+    _say_left(request)
     return DONE
+
+
+def _say_left(request: Request) -> None:
+    """Print the other studies and settings of the store, which this command has not copied."""
+    own = request.study
+    left = [
+        launch
+        for launch in launches(request.store)
+        if (launch.study, launch.settings) != (own.name, own.settings)
+    ]
+    for launch in left[:_MOST_LEFT]:
+        told = spell_differences(launch.arms, own) if launch.study == own.name else ""
+        with_settings = f" with {told}" if told else ""
+        click.echo(f"left      {launch.study}{with_settings}: {launch.command}", err=True)
+    if (more := len(left) - _MOST_LEFT) > 0:
+        click.echo(f"left      {more} more; `mixsweep status` lists them", err=True)
+    if left:
+        click.echo("these are copied by `mixsweep sync` with their STUDY and settings", err=True)

@@ -79,8 +79,9 @@ class LaunchOptions:
     """True if the weights of finished runs are kept."""
     again: bool = False
     """True if diverged runs are trained again."""
-    device: Literal["cpu"] | None = None
-    """`cpu` computes on the CPU although GPUs are reserved; used to test placements."""
+    device: str | None = None
+    """Accelerator type, resource or label of the nodes to train on; None for all nodes. `cpu`, or
+    `:cpu` at the end, computes on the CPU although GPUs are reserved; used to test placements."""
 
     @property
     def is_inline(self) -> bool:
@@ -90,7 +91,12 @@ class LaunchOptions:
     @property
     def placement(self) -> Placement:
         """The requested placement of runs on CPUs and GPUs."""
-        placed = Placement(slots=self.slots, device=self.device)
+        kind, _, last = (self.device or "").rpartition(":")
+        placed = (
+            Placement(slots=self.slots, device="cpu", kind=kind or None)
+            if last == "cpu"
+            else Placement(slots=self.slots, kind=self.device)
+        )
         if self.gpus_per_run == "auto":
             return placed.auto()
         return replace(placed, gpus_per_run=self.gpus_per_run)
@@ -133,7 +139,9 @@ def launch(
     """
     started_at = time.monotonic()
     if options.is_inline:
-        require_inline(request, options.slots, options.gpus_per_run, options.address)
+        require_inline(
+            request, options.slots, options.gpus_per_run, options.address, options.placement.kind
+        )
     elif options.until is not None:
         raise RefusedError("--until needs --engine inline")
     else:
@@ -288,7 +296,7 @@ def _train_inline(  # noqa: PLR0913  independent objects, opened by the caller
 ) -> tuple[RunResult, ...]:
     from sweeps.running.inline import Deadline, train_inline
 
-    on_gpu = options.device is None and has_usable_gpu(options.gpus_per_run)
+    on_gpu = options.placement.device is None and has_usable_gpu(options.gpus_per_run)
     return train_inline(
         source,
         store,

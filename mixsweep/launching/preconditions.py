@@ -27,12 +27,14 @@ def require_inline(
     slots: int | None,
     gpus_per_run: float | Literal["auto"] | None,
     address: str | None,
+    kind: str | None,
 ) -> None:
     """Check that a study can be trained in this process, without Ray, as `--engine inline` asks."""
     given = {
         "--slots": slots not in {None, 1},
         "--gpus-per-run": gpus_per_run not in {None, 0, 1},
         "--address": address is not None,
+        "--device": kind is not None,
     }
     if names := [name for name, is_given in given.items() if is_given]:
         raise RefusedError(

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import mixup_core
+from mixup_core.numeric_settings import installed_version
 
-JOB_VARIABLE = "MIXSWEEP_JOB"
-"""Environment variable with the id of the cluster job that this process belongs to."""
+_JOB_VARIABLE = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""Environment variable in which Ray describes a cluster job to its process."""
+_SENDER_VARIABLE = "MIXSWEEP_SENT_BY"
+"""Environment variable with the version of mixsweep that submitted a cluster job."""
 
 _CODE_VARIABLES = {
     "commit": "MIXSWEEP_COMMIT",
@@ -83,12 +86,35 @@ def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
     return {variable: str(code[name]) for name, variable in _CODE_VARIABLES.items()}
 
 
+def cluster_job() -> str | None:
+    """Return the id of the cluster job that this process belongs to, whoever submitted it."""
+    with suppress(KeyError, TypeError, ValueError):
+        return str(json.loads(os.environ[_JOB_VARIABLE])["metadata"]["job_submission_id"])
+    return None
+
+
+def sender_variables() -> dict[str, str]:
+    """Return environment variables that tell a cluster job which version has submitted it."""
+    return {_SENDER_VARIABLE: installed_version("mixsweep") or ""}
+
+
+def spell_other_sender() -> str | None:
+    """Return a warning if another version of mixsweep submitted this cluster job."""
+    sender, own = os.environ.get(_SENDER_VARIABLE), installed_version("mixsweep")
+    if not sender or sender == own:
+        return None
+    return (
+        f"mixsweep {sender} submitted this job, and mixsweep {own} of the cluster trains it; "
+        "install the same version in both places"
+    )
+
+
 def origin_tags() -> dict[str, str]:
     """Return MLflow tags with the commit of the code and the id of the cluster job.
 
     They include MLflow's own tags for the commit, because MLflow's client does not set these.
     """
-    code, job = describe_code(), os.environ.get(JOB_VARIABLE)
+    code, job = describe_code(), cluster_job()
     tags = {} if job is None else {"submission_id": job}
     if code is not None:
         tags |= {name: str(value) for name, value in code.items()}

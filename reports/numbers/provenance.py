@@ -16,11 +16,11 @@ from mixup_core.config.written_forms import flatten, origins_in
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.numeric_settings import BEGAN_IN, differences, installed_version
 from mixup_core.store.manifests import ADDED
-from reports.numbers.code_origin import JOB_VARIABLE, SOURCE, describe_code, spell_code
+from reports.numbers.code_origin import SOURCE, cluster_job, describe_code, spell_code
 from reports.numbers.machine_paths import command_elsewhere, path_elsewhere, text_elsewhere
 from sweeps.state.results import TRIED, RunResult, ended_on_budget, spell_added
 from sweeps.study.search import Search, SearchHistory
-from sweeps.study.study import Study
+from sweeps.study.study import Study, spell_seeds
 
 PACKAGES = (
     "mixsweep",
@@ -73,7 +73,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
             "seeds": list(study.seeds),
             "numerics_version": NUMERICS_VERSION,
             "code": describe_code(),
-            "submission_id": os.environ.get(JOB_VARIABLE),
+            "submission_id": cluster_job(),
             "constraints_sha256": _constraints_sha256(),
             "versions": {"python": platform.python_version(), **installed_versions()},
             "environments": _environments(results),
@@ -168,12 +168,24 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
     versions = sorted({environment.get("torch", "") for environment in environments} - {""})
     machines += [f"torch {number}" for number in versions]
     code = provenance["code"]
-    runs = provenance.get("runs", ())
+    runs: Sequence[Mapping[str, Any]] = provenance.get("runs", ())
     told = spell_added(len(runs), [run["added"]["archive"] for run in runs if "added" in run])
     sentences = [f"Trained on {', '.join(machines)}."] if machines else []
     sentences += [] if code is None else [f"Report made at {spell_code(code)}."]
     warned = [f"WARNING, {told}, which cannot prove how they were trained."] if told else []
-    return " ".join([*sentences, *_spell_mixture(environments), *warned])
+    return " ".join([*sentences, *_spell_mixture(environments), *_spell_apart(runs), *warned])
+
+
+def _spell_apart(runs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a warning if arms were trained on different devices at the same seed."""
+    devices: dict[int, set[str]] = {}
+    for run in runs:
+        devices.setdefault(run["seed"], set()).update(filter(None, [run.get("device")]))
+    apart = {seed: kinds for seed, kinds in devices.items() if len(kinds) > 1}
+    if not apart:
+        return []
+    kinds = " and ".join(sorted(set().union(*apart.values())))
+    return [f"WARNING, at {spell_seeds(apart)} arms were trained on different devices: {kinds}."]
 
 
 _DEVICE_BEFORE = re.compile(r"\bdevice='([^']*)'")
@@ -252,6 +264,7 @@ def _describe_run(result: RunResult) -> dict[str, Any]:
         "epochs": len(result.records),
         "epochs_expected": result.run.config.epochs,
         "attempts": result.attempts,
+        **({} if result.stage is None else {"device": result.stage.environment.get("device")}),
         "error": None if failure is None else text_elsewhere(failure.message),
         "stage_key": None if result.stage is None else result.stage.key,
         "seconds": sum(result.facts.seconds),

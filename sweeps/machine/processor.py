@@ -56,6 +56,20 @@ def sign_of_gpus() -> str | None:
     return _GPU_FILE
 
 
+def spell_lack_of_mps(share: float) -> str | None:
+    """Return a warning if runs with this share of a GPU would share it without NVIDIA's MPS.
+
+    Only this machine is checked, not the other nodes of a cluster.
+    """
+    folder = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY") or "/tmp/nvidia-mps")  # noqa: S108
+    if not 0 < share < 1 or sign_of_gpus() is None or (folder / "control").exists():
+        return None
+    return (
+        "runs that share a GPU take turns on it without NVIDIA's MPS, which does not run on this "
+        "machine: start `nvidia-cuda-mps-control -d` before Ray, or give each run a whole GPU"
+    )
+
+
 def gpu_slices() -> int | None:
     """Return the number of MIG slices (parts of a GPU) in CUDA_VISIBLE_DEVICES; None without any.
 

@@ -14,6 +14,8 @@ _LABEL = re.compile(r"( *\S+(?: \S+)? {2,})?")
 _LONGEST_LABEL = 24
 COLUMNS = 100
 """Width of the text at the end of a run, on any terminal."""
+_LEAST_NAME = 5
+"""Length of a name that is cut at its end instead of in its middle."""
 RESERVED_LINES = 8
 """Lines of the terminal kept free for the text that is printed around a table."""
 
@@ -41,6 +43,7 @@ def wrapped(line: str, columns: int) -> str:
     If the line begins with a label, such as `disk      `, further lines are indented by its width.
     A word, such as a path, is never broken.
     """
+    columns = max(1, columns)
     if width_of(line) <= columns:
         return line
     label = _LABEL.match(line)
@@ -86,14 +89,16 @@ def shortened(name: str, length: int) -> str:
     """
     if width_of(name) <= length:
         return name
-    tail = max(0, length - 3) // 2
+    if length <= _LEAST_NAME:
+        return clipped(name, length)
+    tail = (length - 3) // 2
     return f"{clipped(name, length - 3 - tail)}...{clipped(name[::-1], tail)[::-1]}"
 
 
 def clipped(text: str, columns: int) -> str:
     """Return the beginning of a text that fits into a number of columns of a terminal."""
-    while width_of(text) > columns:
-        text = text[: min(len(text) - 1, columns)]
+    while text and width_of(text) > columns:
+        text = text[: max(0, min(len(text) - 1, columns))]
     return text
 
 

@@ -2,22 +2,21 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import click
 
 from mixup_core.addresses import web_address
+from mixup_core.rules import printable
 
 _PATIENCE = 10.0
 """Seconds to wait for an answer from the cluster."""
@@ -25,7 +24,13 @@ _POLL_EVERY = 0.5
 _TOKEN = Path(".config") / "mixsweep" / "ray_token"
 """Path, below a user's home directory, of the file with the cluster's token. Used if no environment
 variable names another file."""
-_TOKEN_VARIABLES = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+HEADERS = "RAY_JOB_HEADERS"
+"""Environment variable, also of `ray job`, with HTTP headers as JSON, for a proxy that asks for a
+login."""
+_CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+"""Environment variables, also of other programs, with the file of trusted certificates."""
+_TOKEN_HEADER, _TOKEN_BEHIND_LOGIN = "Authorization", "X-Ray-Authorization"
+"""Headers in which Ray accepts a token; it reads the second if there is no first."""
 _SIGNAL_BASE = 128
 """A shell reports a process that a signal ended with this number plus the number of the signal."""
 _TALKATIVE = (
@@ -46,7 +51,7 @@ class ClusterError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Connection to a Ray cluster that requires a token."""
+    """Connection to a Ray cluster that requires a token, unless the user accepts one without."""
 
     address: str
     """URL of the cluster's dashboard."""
@@ -57,18 +62,28 @@ class Cluster:
     def connect(cls, address: str) -> "Cluster":
         """Connect to a Ray cluster; check first that it requires a token and accepts this user's.
 
+        The environment variable RAY_AUTH_MODE=disabled accepts a cluster without a token.
+
         Args:
             address: URL of the cluster's dashboard, `http://HOST:PORT`.
 
         Raises:
             ClusterError: If nothing answers at the address, if the cluster requires no token, or if
-                it refuses the token of this user.
+                it, or a proxy before it, refuses this user.
         """
-        _require_token_mode(address)
-        os.environ["RAY_AUTH_MODE"] = "token"
-        token = Path.home() / _TOKEN
-        if not any(os.environ.get(name) for name in _TOKEN_VARIABLES) and token.is_file():
-            os.environ["RAY_AUTH_TOKEN_PATH"] = str(token)
+        if not _is_address(address):
+            raise ClusterError(
+                f"--address must be http://HOST:8265 without a login, got {web_address(address)}; "
+                f"for the token, set RAY_AUTH_TOKEN_PATH to a file that contains it, and for the "
+                f"login of a proxy, {HEADERS}"
+            )
+        headers, token = _headers(), "" if accepts_no_token() else _token()
+        _require_token(address, headers)
+        if token:
+            given = {name.lower() for name in headers}
+            name = _TOKEN_BEHIND_LOGIN if _TOKEN_HEADER.lower() in given else _TOKEN_HEADER
+            if name.lower() not in given:
+                headers[name] = f"Bearer {token}"
         # These variables would override the address that Ray's client is given.
         os.environ.pop("RAY_ADDRESS", None)
         os.environ["RAY_API_SERVER_ADDRESS"] = address
@@ -78,7 +93,10 @@ class Cluster:
         for name in _TALKATIVE:
             logging.getLogger(f"ray.{name}").setLevel(logging.ERROR)
         with _one_message(address):
-            return cls(address, JobSubmissionClient(address))
+            return cls(
+                address,
+                JobSubmissionClient(address, headers=headers, verify=certificates() or True),
+            )
 
     def job_of(self, metadata: Mapping[str, str]) -> str | None:
         """Return the id of an unfinished job with the given metadata; None if no job has them."""
@@ -124,17 +142,39 @@ class Cluster:
 
     async def _print_from(self, job: str, num_shown: int) -> int:
         """Print the log of a job after a position; return the new position."""
-        from aiohttp import ClientError
+        from aiohttp import ClientError, WSServerHandshakeError
 
         position = 0
-        with contextlib.suppress(ClientError, OSError, RuntimeError):
+        try:
             async for part in self.client.tail_job_logs(job):
                 new = part[max(0, num_shown - position) :]
                 position += len(part)
                 if new:
                     click.echo(new, nl=False)
                     num_shown = position
+        except WSServerHandshakeError:  # a proxy without WebSocket
+            with contextlib.suppress(ClusterError):
+                log = self.log_of(job)
+                click.echo(log[num_shown:], nl=False)
+                return max(num_shown, len(log))
+        except (ClientError, OSError, RuntimeError):
+            pass
         return num_shown
+
+    def log_of(self, job: str) -> str:
+        """Return all output of a job."""
+        with _one_message(self.address):
+            return str(self.client.get_job_logs(job))
+
+
+def accepts_no_token() -> bool:
+    """Return True if the user accepts clusters that require no token."""
+    return os.environ.get("RAY_AUTH_MODE", "").lower() == "disabled"
+
+
+def certificates() -> str | None:
+    """Return the file or folder of trusted certificates that the environment names, if any."""
+    return next((place for name in _CERTIFICATES if (place := os.environ.get(name))), None)
 
 
 @contextlib.contextmanager
@@ -145,39 +185,136 @@ def _one_message(address: str) -> Iterator[None]:
     try:
         yield
     except AuthenticationError as error:
-        found = "refuses this token" if "Invalid" in str(error) else "requires a token"
+        said = _first_line(error)
+        if not _says_token(said):
+            raise ClusterError(
+                f"{address}: a proxy before the cluster refuses the login in {HEADERS} "
+                f"({printable(said)})"
+            ) from error
+        found = "refuses this token" if "Invalid" in said else "requires a token"
         raise ClusterError(
             f"{address}: the cluster {found}; write the token that the cluster was started with "
             f"into the file ~/{_TOKEN}, or set RAY_AUTH_TOKEN_PATH to another file with it."
+            + (" RAY_AUTH_MODE=disabled is set, so no token is sent." * accepts_no_token())
+            + _PASSED_ON * (_TOKEN_HEADER.lower() in map(str.lower, _headers()))
         ) from error
     except (OSError, RuntimeError, ValueError) as error:
         raise ClusterError(f"{address}: Ray's job client failed: {_first_line(error)}") from error
 
 
-def _require_token_mode(address: str) -> None:
-    """Check that a cluster answers at an address and requires a token."""
-    if not _is_address(address):
-        raise ClusterError(
-            f"--address must be http://HOST:8265 without a login, got {web_address(address)}; for "
-            "the token, set RAY_AUTH_TOKEN_PATH to a file that contains it"
-        )
+_PASSED_ON = (
+    " A proxy must not pass the header Authorization on to Ray, which takes it for its token "
+    '(nginx: proxy_set_header Authorization "").'
+)
+_UNCHECKED = (
+    "`ray job submit` submits without this check; the section on it in cluster/README.md has the "
+    "command."
+)
+
+
+def _headers() -> dict[str, str]:
+    """Return the HTTP headers that the environment gives to Ray's job client."""
     try:
-        with urllib.request.urlopen(f"{address}/api/version", timeout=_PATIENCE):  # noqa: S310
-            pass
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == HTTPStatus.UNAUTHORIZED:
-            return
-        raise ClusterError(
-            f"{address}: the server answers with HTTP status {error.code}, so it is no Ray cluster"
-        ) from error
-    except (OSError, ValueError, HTTPException) as error:
-        reason = getattr(error, "reason", error)
-        raise ClusterError(f"{address}: no Ray cluster answers ({reason})") from error
+        headers = json.loads(os.environ.get(HEADERS) or "{}")
+    except ValueError:
+        headers = None
+    if not isinstance(headers, dict) or not all(isinstance(v, str) for v in headers.values()):
+        raise ClusterError(  # without its value, which may have a password
+            f"{HEADERS} must be a JSON object of texts, such as "
+            '{"Cookie": "session=..."} or {"Authorization": "Basic ..."}'
+        )
+    return headers
+
+
+def _token() -> str:
+    """Return the token of this user for Ray clusters, or an empty text."""
+    if token := os.environ.get("RAY_AUTH_TOKEN", "").strip():
+        return token
+    named = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    places = [Path(named)] if named else [Path.home() / _TOKEN, Path.home() / ".ray/auth_token"]
+    for place in places:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return place.read_text(encoding="utf-8").strip()
+    return ""
+
+
+def _require_token(address: str, headers: Mapping[str, str]) -> None:
+    """Check that a Ray cluster answers to these headers, and that it also requires a token."""
+    bare = {name: v for name, v in headers.items() if name.lower() != _TOKEN_BEHIND_LOGIN.lower()}
+    without = {name: v for name, v in bare.items() if name.lower() != _TOKEN_HEADER.lower()}
+    answer = _ask(address, bare)
+    if _is_ray(answer) and without != bare:
+        # The header may have been Ray's token as well as the login of a proxy.
+        answer = other if _says_token((other := _ask(address, without)).text) else answer
+    if _says_token(answer.text) and answer.status_code in {401, 403}:
+        return
+    if not _is_ray(answer):
+        raise ClusterError(f"{address}: {_seen(address, answer)}\n{_UNCHECKED}")
+    who = f"whoever has the headers in {HEADERS}" if bare else "anyone who reaches it"
+    if accepts_no_token():
+        click.echo(f"{address}: no token is required, so {who} can run code there", err=True)
+        return
     raise ClusterError(
-        f"{address}: the cluster requires no token, so anyone who reaches it can run code on it; "
-        "start it with RAY_AUTH_MODE=token, as cluster/local.sh does."
+        f"{address}: the cluster requires no token, so {who} can run code on it; start it with "
+        "RAY_AUTH_MODE=token, as cluster/local.sh does, or set RAY_AUTH_MODE=disabled here to "
+        f"accept it.\n{_UNCHECKED}"
     )
+
+
+def _ask(address: str, headers: Mapping[str, str]) -> Any:
+    """Ask a cluster for its version, with the HTTP library of Ray's client."""
+    import requests
+
+    try:
+        return requests.get(
+            f"{address}/api/version",
+            headers=dict(headers),
+            verify=certificates() or True,
+            timeout=_PATIENCE,
+            allow_redirects=False,
+        )
+    except requests.exceptions.InvalidHeader:
+        raise ClusterError(f"{HEADERS} has an invalid HTTP header") from None
+    except (OSError, ValueError) as error:  # Requests' own errors are of these types
+        cause: BaseException = error
+        while (deeper := cause.__cause__ or cause.__context__) is not None:
+            cause = deeper
+        untrusted = "CERTIFICATE" in str(cause)
+        raise ClusterError(
+            f"{address}: no Ray cluster answers ({_first_line(cause)})"
+            + "; set SSL_CERT_FILE to the file with the certificate of its authority" * untrusted
+        ) from error
+
+
+def _is_ray(answer: Any) -> bool:
+    """Return True if an answer is the version of a Ray cluster."""
+    try:
+        return answer.status_code == HTTPStatus.OK and "ray_version" in answer.json()
+    except (ValueError, TypeError):
+        return False
+
+
+def _says_token(said: str) -> bool:
+    """Return True if a text is Ray's refusal of a request without a token, or with a wrong one."""
+    return "authentication token" in said
+
+
+def _seen(address: str, answer: Any) -> str:
+    """Return what a server, which is not Ray, answered, and what to do about it."""
+    status, server = answer.status_code, printable(answer.headers.get("Server", "the server"))
+    login = f'put its login into {HEADERS}, such as {{"Authorization": "Basic ..."}} or ' + (
+        '{"Cookie": "..."}'
+    )
+    if answer.is_redirect:
+        target = urlsplit(urljoin(f"{address}/", answer.headers["Location"]))
+        place = printable(f"{target.scheme}://{target.hostname}")
+        return f"{server} redirects (HTTP status {status}) to {place}, not to Ray; {login}"
+    if asked := answer.headers.get("WWW-Authenticate"):
+        return f"{server} asks for a login (HTTP status {status}, {printable(asked)[:80]}); {login}"
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        return f"{server} refuses the request (HTTP status {status}); {login}"
+    kind = printable(answer.headers.get("Content-Type", "no content"))
+    return f"{server} answers with HTTP status {status} and {kind}, not as a Ray cluster does"
 
 
 def _is_address(text: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
+from sweeps.machine.processor import spell_lack_of_mps
 from sweeps.machine.scratch import scratch
 from sweeps.running.autoscaler import growth_of
 from sweeps.running.cluster_address import VARIABLE, is_elsewhere
@@ -44,6 +45,9 @@ def train(  # noqa: PLR0913  independent objects that the caller opens
                 growth: Growth = growth_of(os.environ[VARIABLE]) if is_elsewhere() else "none"
                 slots = placement.on(nodes(), runs=source.num_waiting, growth=growth)
                 require_gpus(source.study, slots)
+                lack = spell_lack_of_mps(slots.gpus_per_run * slots.on_gpu)
+                if lack is not None and not is_elsewhere():
+                    print(lack, file=sys.stderr, flush=True)  # noqa: T201
                 if line := _unexpected(slots, has_gpus=any(node.gpus for node in nodes())):
                     print(line, file=sys.stderr, flush=True)  # noqa: T201  before the console
                 source.gpus_per_run = slots.gpus_per_run

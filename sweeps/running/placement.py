@@ -30,6 +30,8 @@ class Node:
     gpus: float
     memory: float = math.inf
     """Memory that runs may reserve, in bytes."""
+    kinds: frozenset[str] = frozenset()
+    """Names of Ray's resources, and labels as `NAME=VALUE`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +51,8 @@ class Slots:
     """True if runs compute on a GPU that is reserved for them."""
     memory_per_run: int = 0
     """Bytes of memory reserved for each run; 0 to reserve none."""
+    kind: str | None = None
+    """Ray resource or label of the nodes on which runs train; None for all nodes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +73,9 @@ class Placement:
     device: Literal["cpu"] | None = None
     """`cpu` makes runs compute on the CPU although GPUs are reserved for them, for tests of a
     placement. None for the reserved device."""
+    kind: str | None = None
+    """Kind of node on which all runs train: an accelerator type, another resource of Ray, or a
+    label `NAME=VALUE`. None for all nodes."""
 
     def __post_init__(self) -> None:
         """Check the number of GPUs per run."""
@@ -109,10 +116,11 @@ class Placement:
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
         """Decide how many runs train in parallel on some nodes, and with which resources.
 
-        Each run gets the same share of a GPU: the requested share, or a larger one if the runs, or
-        the CPUs of a node, are too few to fill all GPUs. Ray fills one GPU of a node after the
-        other, so that otherwise some GPUs would be full and others idle.
+        Each run gets the same share of a GPU: the requested share, or a larger one with which as
+        many runs fit, for example because the CPUs are too few. Ray fills one GPU of a node after
+        the other, so that otherwise some GPUs would be full and others idle.
         """
+        kind, nodes = self._chosen(nodes, growth)
         share = self._share(nodes, min(runs, self.slots or runs), growth)
         room = sum(self._room(node, share) for node in nodes)
         if not any(node.gpus for node in nodes):
@@ -147,7 +155,29 @@ class Placement:
             gpus_per_run=share,
             on_gpu=share > 0 and self.device is None,
             memory_per_run=0 if share or self.slots else self.memory_per_run,
+            kind=kind,
         )
+
+    def _chosen(self, nodes: Sequence[Node], growth: Growth) -> tuple[str | None, Sequence[Node]]:
+        """Return the resource or label of the requested kind of node, and the nodes that have it.
+
+        Other nodes count as nodes without resources.
+        """
+        if self.kind is None:
+            return None, nodes
+        present = frozenset[str]().union(*(node.kinds for node in nodes))
+        types = {kind for kind in present if kind.startswith(_TYPE)}
+        is_type = _TYPE + self.kind in types or (self.kind not in present and "=" not in self.kind)
+        kind = _TYPE + self.kind if is_type else self.kind
+        waits = growth == "autoscaler" or (growth == "by hand" and self.slots)
+        if kind not in present and not waits:
+            known = ", ".join(sorted(each.removeprefix(_TYPE) for each in types)) or "none"
+            raise PlacementError(
+                f"--device {self.kind}: no node has this accelerator type, resource or label "
+                f"(accelerator types here: {known}); if such nodes will join, add --slots N"
+            )
+        without = Node(cpus=0, gpus=0, memory=0)
+        return kind, [node if kind in node.kinds else without for node in nodes]
 
     def _require_decision(self, room: int, growth: Growth) -> None:
         """Check that the user has decided what to do on a joined cluster without a GPU."""
@@ -189,12 +219,13 @@ class Placement:
             return 0.0
         if asked in {0, 1} or not with_gpus:
             return asked
-        shares = min(
-            round(1 / asked),
-            int(runs // sum(node.gpus for node in with_gpus)),
-            *(int(node.cpus // (self.cpus_per_run * node.gpus)) for node in with_gpus),
-        )
-        return 1 / max(1, shares)
+        most = min(round(1 / asked), int(runs // sum(node.gpus for node in with_gpus)))
+
+        def room(shares: int) -> int:
+            return sum(self._room(node, 1 / shares) for node in with_gpus)
+
+        # The first of the best is the largest share: it leaves no GPU of a node idle.
+        return 1 / max(range(1, max(1, most) + 1), key=room)
 
     def _room(self, node: Node, share: float) -> int:
         by_cpus = int(node.cpus // self.cpus_per_run)
@@ -224,6 +255,10 @@ given."""
 
 LEAST_SHARE = 1 / 8
 """First GPU share that `--gpus-per-run auto` tries; it is doubled when memory runs out."""
+
+_TYPE = "accelerator_type:"
+"""Beginning of the name of the resource that Ray gives to nodes with a type of GPU, such as H100.
+"""
 
 _ROUNDING = 2e-2
 """Tolerance for typed GPU shares: 0.33 means a third."""

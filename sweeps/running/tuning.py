@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from ray import tune
 from ray.exceptions import OutOfMemoryError
+from ray.tune.trainable import wrap_function
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
@@ -34,6 +35,8 @@ from sweeps.state.stages import PlannedRun, spare_bytes
 from sweeps.tracking.tracker import Tracker
 
 _NO_LIMIT = 10**9
+_LEAST = 0.001
+"""Part of a resource that names a kind of GPU, as Ray itself reserves for `accelerator_type`."""
 
 # Tune warns that it cannot read its own result files, which are turned off.
 logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
@@ -134,14 +137,7 @@ def _fit(  # noqa: PLR0913  independent objects
 ) -> None:
     """Let Ray Tune train the runs of a searcher until none is left."""
     tune.Tuner(
-        tune.with_resources(
-            _named(train_run, study),
-            {
-                "cpu": slots.cpus_per_run,
-                "gpu": slots.gpus_per_run,
-                **({"memory": slots.memory_per_run} if slots.memory_per_run else {}),
-            },
-        ),
+        _named(train_run, study, _resources(slots)),
         tune_config=tune.TuneConfig(
             search_alg=searcher,
             scheduler=LiveTrials(watch.judge),
@@ -190,11 +186,26 @@ def _parameters(  # noqa: PLR0913  everything that a worker process needs
     }
 
 
-def _named(function: Callable[[dict[str, Any]], Any], study: str) -> Any:
-    """Return a function renamed for a study; Ray shows this name for the study's processes."""
+def _resources(slots: Slots) -> tune.PlacementGroupFactory:
+    """Return what Ray reserves for each run."""
+    reserved = {"CPU": slots.cpus_per_run, "GPU": slots.gpus_per_run}
+    if slots.memory_per_run:
+        reserved["memory"] = slots.memory_per_run
+    label, is_label, value = (slots.kind or "").partition("=")
+    if is_label:
+        return tune.PlacementGroupFactory([reserved], bundle_label_selector=[{label: value}])
+    if slots.kind:
+        reserved[slots.kind] = _LEAST
+    return tune.PlacementGroupFactory([reserved])
+
+
+def _named(function: Callable[[dict[str, Any]], Any], study: str, resources: Any) -> Any:
+    """Return a trainable class with the name of a study; `ray list actors` shows this name."""
 
     def train(parameters: dict[str, Any]) -> Any:
         return function(parameters)
 
     train.__name__ = f"mixsweep {study}"
-    return train
+    trainable = wrap_function(tune.with_resources(train, resources))
+    trainable.__name__ = train.__name__
+    return trainable

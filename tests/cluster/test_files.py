@@ -274,7 +274,7 @@ def test_shellcheck_passes_for_each_script_and_fails_for_a_broken_one(
 
 def test_the_slurm_script_passes_the_options_that_symmetric_run_requires() -> None:
     script = (FILES / "slurm.sbatch").read_text().replace("\\\n", " ")
-    started = script[script.index("node='exec ray symmetric-run") :]
+    started = script[script.index("exec ray symmetric-run") :]
     ray_part, separator, entrypoint = started.partition(" -- ")
     assert separator
     assert "-m mixsweep run" in entrypoint
@@ -322,6 +322,50 @@ def test_a_slurm_job_requeues_itself_before_its_time_limit_and_keeps_its_exit_co
     assert ray_program == f"{sys.prefix}/bin/ray", "symmetric-run starts it by its name"
     assert "--kill-on-bad-exit=1" in command
     assert command.endswith("run digits --address 10.0.0.1:6379"), "on the cluster of all nodes"
+
+
+@pytest.mark.parametrize(
+    ("options", "shares"),
+    [
+        ("--gpus-per-run 0.25", True),
+        ("--slots 4 --gpus-per-run=.5 --set seeds=0..3", True),
+        ("--gpus-per-run auto", True),
+        ("--gpus-per-run 1", False),
+        ("--gpus-per-run 0 --slots 4", False),
+        ("--set base.lr=0.1", False),
+    ],
+)
+def test_a_slurm_job_starts_mps_if_its_runs_share_gpus(
+    tmp_path: Path, options: str, shares: bool
+) -> None:
+    """Slurm's programs, Ray and the MPS daemon are replaced by scripts."""
+    folder, said = tmp_path / "bin", tmp_path / "said"
+    folder.mkdir()
+    (tmp_path / "token").write_text("5a")
+    programs = {
+        "srun": 'while [ "$1" != bash ]; do shift; done; exec "$@"',
+        "hostname": "echo 10.0.0.1",
+        "ray": f'echo "ray $1 [$CUDA_MPS_PIPE_DIRECTORY]" >>{said}',
+        "nvidia-cuda-mps-control": f'echo "mps $1 [$CUDA_MPS_PIPE_DIRECTORY]" >>{said}',
+    }
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(FILES / "slurm.sbatch"), "digits", *options.split()], check=False,
+        env={"PATH": "/usr/bin:/bin", "VENV": str(tmp_path), "HOME": str(tmp_path),
+             "MIXSWEEP_HOME": str(tmp_path), "RAY_AUTH_TOKEN_PATH": str(tmp_path / "token"),
+             "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NUM_NODES": "1", "SLURM_GPUS_ON_NODE": "1",
+             "SLURM_JOB_ID": "42"},
+    )  # fmt: skip
+    assert done.returncode == 0
+    lines = said.read_text().splitlines()
+    assert lines[0].startswith("ray stop")
+    folders = {line.partition("[")[2].rstrip("]") for line in lines[1:]}
+    started = ["mps -d", "ray symmetric-run"] if shares else ["ray symmetric-run"]
+    assert [line.partition(" [")[0] for line in lines[1:]] == started
+    assert len(folders) == 1, "Ray's processes use the daemon of their job"
+    assert (folders != {""}) == shares
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`mixsweep submit` on real heads: refused, followed, stopped, submitted again, finished."""
 
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ from reports.numbers.code_origin import describe_repository
 from tests.cluster.head import Head, started_head
 from tests.conftest import CommandLine
 from tests.faults.launches import Task, wait_for
+from tests.sweeps.running.proxy import LOGIN, needs_nginx, proxy
 
 MINE = """
 study: mine
@@ -154,6 +156,43 @@ def test_a_job_that_is_stopped_and_submitted_again_ends_like_a_local_run(
     assert "nothing to train" in _submit(mixsweep, head, *LONGER.arguments)
 
 
+@needs_nginx
+@pytest.mark.long
+def test_a_job_through_a_login_is_followed_and_its_results_are_fetched(
+    command_line: Callable[..., CommandLine], head: Head, tmp_path: Path
+) -> None:
+    """nginx with TLS of an own authority and a login stands before the head."""
+    small = ("digits", "--set", "seeds=1", "--set", "base.epochs=2")
+    local = command_line()
+    local("run", *small)
+    with proxy(head.address, tmp_path) as before:
+        address = f"{before.address}/basic"
+        login = json.dumps({"Authorization": LOGIN})
+        trusted = {"SSL_CERT_FILE": str(before.authority)}
+        mixsweep = command_line(**head.environment(), **trusted, RAY_JOB_HEADERS=login)
+        ran = mixsweep("submit", *small, "--address", address)
+        assert ran.stdout.strip()
+        assert mixsweep.report("digits", "runs.csv") == local.report("digits", "runs.csv")
+        told = command_line(**head.environment(), **trusted)(
+            "submit", *small, "--address", address, code=2
+        )
+        assert 'Basic realm="Ray of the lab"' in told.stderr
+        (line,) = (line for line in ran.stderr.splitlines() if line.startswith("fetch "))
+        # The token goes in a header of its own, which `ray job` must be told behind a login.
+        token = f"Bearer {head.token.read_text()}"
+        headers = json.dumps({"Authorization": LOGIN, "X-Ray-Authorization": token})
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        subprocess.run(
+            ["sh", "-ec", line.removeprefix("fetch").strip()], cwd=tmp_path, check=True,
+            env=mixsweep.environment() | {"RAY_JOB_HEADERS": headers, "PATH": path},
+        )  # fmt: skip
+    fetched = tmp_path / "reports" / "digits" / "runs.csv"
+    assert fetched.read_bytes() == local.report("digits", "runs.csv")
+    other = command_line(tmp_path / "other")
+    other("add", str(tmp_path / "exports" / "digits.mixsweep.zip"))
+    other("report", "digits", *small[1:])
+
+
 @pytest.mark.long
 def test_a_job_needs_only_a_study_file_in_its_folder(
     command_line: Callable[..., CommandLine],
@@ -238,6 +277,7 @@ def test_ray_job_submit_gives_the_same_results_as_a_local_run(
     assert mixsweep.report("digits", "runs.csv") == local.report("digits", "runs.csv")
     provenance = json.loads(mixsweep.report("digits", "provenance.json"))
     assert provenance["code"]["commit"] == "0123abc"
+    assert provenance["submission_id"].startswith("raysubmit_")
 
 
 @pytest.mark.long

@@ -1,5 +1,7 @@
 """submit: the files that it uploads, and what it says about places on the cluster."""
 
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -37,15 +39,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runs"
 
 
-def submitted(home: Path, *options: str) -> str:
-    """Return the line of a submission that names the store."""
+def submitted(home: Path, *options: str, label: str = "store") -> str:
+    """Return the line of a submission that names the store, or that has another label."""
     arguments = ["submit", "digits", "--address", Accepting.address, "--no-follow"]
     said = CliRunner().invoke(
         commands, [*arguments, "--home", str(home), *options], standalone_mode=False
     )
     assert said.return_value == DONE, said.exception
-    (line,) = (line for line in said.stderr.splitlines() if line.startswith("store "))
-    return line.removeprefix("store").strip()
+    (line,) = (line for line in said.stderr.splitlines() if line.startswith(f"{label} "))
+    return line.removeprefix(label).strip()
 
 
 def test_a_job_uses_the_store_given_as_an_option(home: Path) -> None:
@@ -60,6 +62,29 @@ def test_a_job_without_a_store_option_may_use_the_variable_of_the_head(
     assert submitted(home) == (
         f"{home}/store on the cluster, unless MIXSWEEP_STORE was set when its head node was started"
     )
+
+
+def test_the_fetching_line_brings_report_and_archive_through_the_log_of_a_job(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ray job submit` is replaced by a program that prints lines of its own around the output."""
+    for name in ("reports/digits/table.md", "exports/digits.mixsweep.zip"):
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_bytes(bytes(range(256)) * 40)
+    ray = home / "ray"
+    ray.write_text(
+        '#!/bin/sh\necho "Job submission server address: http://head"\necho -------\n'
+        'while [ "$1" != -- ]; do shift; done; shift\n"$@"\necho "Job \'raysubmit_1\' succeeded"\n'
+    )
+    ray.chmod(0o755)
+    (home / "python").write_text("#!/bin/sh\necho made an archive of $5\n")
+    (home / "python").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home}:{os.environ['PATH']}")
+    monkeypatch.setenv("MIXSWEEP_PYTHON", str(home / "python"))
+    line = submitted(home, label="fetch")
+    subprocess.run(["sh", "-ec", line], check=True)
+    for name in ("reports/digits/table.md", "exports/digits.mixsweep.zip"):
+        assert Path(name).read_bytes() == (home / name).read_bytes()
 
 
 def test_a_folder_of_photos_beside_the_study_is_refused_with_advice(
@@ -83,3 +108,4 @@ def test_listed_files_are_the_study_and_its_plugin(
                    "--list-files")  # fmt: skip
     assert said.return_value == DONE, said.exception
     assert [line.split()[1] for line in said.stdout.splitlines()] == ["plugin.py", "study.yaml"]
+    assert "OMP_NUM_THREADS: '1'" in said.stderr

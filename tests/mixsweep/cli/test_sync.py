@@ -7,9 +7,15 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from mixsweep.cli.sync import _say_left
+from mixsweep.request import Request
+from sweeps.machine.home import Home
+from sweeps.reading.study_file import load_study
+from sweeps.state.ledger import enter
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES
 from tests.mixsweep.cli.trained import train
@@ -30,6 +36,30 @@ def test_an_interrupt_during_an_mlflow_update_leaves_no_run_marked_running(
     with closing(sqlite3.connect(mixsweep.home / "mlflow.db")) as connection:
         assert connection.execute(STATUSES).fetchall()[0][0] == "FINISHED"
         assert len(connection.execute(STATUSES).fetchall()) == 1
+
+
+def test_sync_names_the_other_studies_and_settings_of_the_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = Request.read("digits", home=Home(folder=tmp_path))
+    enter(request.study, request.store, request.command)
+    _say_left(request)
+    assert capsys.readouterr().err == ""
+    others = [("digits", f"base.epochs={epochs}") for epochs in (3, 4)]
+    for name, override in [
+        *others,
+        ("digits", "seeds=2"),
+        ("moons", "seeds=1"),
+        ("moons", "seeds=2"),
+    ]:
+        enter(load_study(name, (override,)), request.store, f"mixsweep run {name} --set {override}")
+    _say_left(request)
+    lines = capsys.readouterr().err.splitlines()
+    named = [line for line in lines if line.startswith("left ")]
+    assert len(named) == 4
+    assert all(f"{name} --set {override}" in "".join(named) for name, override in others)
+    assert named[-1].startswith("left      ")
+    assert "`mixsweep sync`" in lines[-1]
 
 
 @pytest.mark.slow

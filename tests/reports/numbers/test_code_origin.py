@@ -70,7 +70,8 @@ def test_a_job_records_the_commit_of_its_submission(
     monkeypatch.chdir(tmp_path)
     for name, value in code_origin.code_variables(code).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv(code_origin.JOB_VARIABLE, "digits-1")
+    job = {"runtime_env": {}, "metadata": {"job_submission_id": "digits-1"}}
+    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", json.dumps(job))
     assert describe_code() == code
     assert code_origin.origin_tags() == {
         "submission_id": "digits-1",
@@ -123,3 +124,21 @@ def test_no_program_that_a_repository_configures_is_run(tmp_path: Path) -> None:
     assert not canary.exists()
     subprocess.run(["git", "-C", str(folder), "status"], check=False, capture_output=True)
     assert canary.exists(), "git itself runs the program"
+
+
+@pytest.mark.parametrize("described", [None, "", "{}", "[]", '{"metadata": null}'])
+def test_a_process_outside_a_cluster_job_has_no_job(
+    described: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", described or "")
+    if described is None:
+        monkeypatch.delenv("RAY_JOB_CONFIG_JSON_ENV_VAR")
+    assert code_origin.cluster_job() is None
+
+
+def test_a_job_names_another_version_of_its_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in code_origin.sender_variables().items():
+        monkeypatch.setenv(name, value)
+        assert code_origin.spell_other_sender() is None
+        monkeypatch.setenv(name, "0.0.1")
+    assert "mixsweep 0.0.1 submitted this job" in (code_origin.spell_other_sender() or "")

@@ -145,6 +145,19 @@ def test_the_origin_compares_versions_that_the_first_record_lacks() -> None:
     assert "environments that differ in scipy, so" in found
 
 
+def test_the_origin_names_the_seeds_whose_arms_were_trained_on_different_devices() -> None:
+    runs = [
+        {"seed": 0, "device": "A100"}, {"seed": 0, "device": "A100"},
+        {"seed": 1, "device": "A100"}, {"seed": 1, "device": "H200"},
+        {"seed": 2, "device": "H200"}, {"seed": 2, "device": "A100"}, {"seed": 3}, {"seed": 3},
+    ]  # fmt: skip
+    described = {"environments": [], "code": None, "runs": runs}
+    assert spell_origin(described) == (
+        "WARNING, at seeds 1-2 arms were trained on different devices: A100 and H200."
+    )
+    assert spell_origin(described | {"runs": runs[:2] + runs[6:]}) == ""
+
+
 def test_the_origin_warns_if_runs_were_computed_in_different_environments() -> None:
     plain = {"device": "Xeon", "instructions": "AVX512", "host": "a"}
     limited = {**plain, "settings": "MKL_CBWR=AVX2"}

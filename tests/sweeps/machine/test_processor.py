@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from sweeps.machine import processor as machine
-from sweeps.machine.processor import gpu_slices, processor, sign_of_gpus, usable_cpus
+from sweeps.machine.processor import (
+    gpu_slices,
+    processor,
+    sign_of_gpus,
+    spell_lack_of_mps,
+    usable_cpus,
+)
 
 
 @pytest.mark.skipif(shutil.which("lscpu") is None, reason="NOT CHECKED: no lscpu here")
@@ -124,3 +130,16 @@ def test_the_sign_of_a_gpu_is_an_allocation_or_a_device_file_that_is_not_hidden(
     monkeypatch.setattr(machine, "_GPU_FILE", str(tmp_path / file))
     found = sign_of_gpus()
     assert found == (str(tmp_path / sign) if sign == "nvidiactl" else sign)
+
+
+def test_shared_gpus_without_mps_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "1")
+    assert "nvidia-cuda-mps-control" in (spell_lack_of_mps(0.25) or "")
+    assert spell_lack_of_mps(0) is spell_lack_of_mps(1) is None
+    (tmp_path / "control").touch()
+    assert spell_lack_of_mps(0.25) is None
+    (tmp_path / "control").unlink()
+    monkeypatch.delenv("SLURM_GPUS_ON_NODE")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert spell_lack_of_mps(0.25) is None

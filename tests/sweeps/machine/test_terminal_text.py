@@ -9,6 +9,7 @@ from sweeps.machine import terminal_text
 from sweeps.machine.terminal_text import (
     arm_table,
     chosen,
+    clipped,
     fitted_text,
     padded,
     shortened,
@@ -26,6 +27,16 @@ def test_a_long_name_keeps_both_ends_within_its_length(length: int) -> None:
     assert name.startswith(head)
     assert name.endswith(tail)
     assert shortened("erm", length) == "erm"
+
+
+@pytest.mark.parametrize("columns", range(12))
+def test_texts_fit_a_terminal_of_a_few_columns(columns: int) -> None:
+    size = os.terminal_size((columns, 5))
+    for text in ("disk      records and more", "law=beta(0.2)", "学習率 lr", ""):
+        assert wrapped(text, columns - 1).split() == text.split()
+        assert width_of(clipped(text, columns - 1)) <= max(0, columns - 1)
+        assert width_of(shortened(text, columns)) <= columns
+    assert arm_table("done", {"arm lr=0.1 batch=16": "1/3"}, size)
 
 
 @pytest.mark.parametrize("columns", [60, 79, 139])

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,10 +21,10 @@ def ended(status: str = "FAILED", **given: Any) -> dict[str, Any]:
 class RayServer:
     """Answers and received requests of the server; both may change while it runs."""
 
-    greeting: int = 401
-    """HTTP status for requests without Ray's client header: 401 asks for a token."""
+    token: str = "5a"
+    """Token that is required; empty if none is."""
     status: int = 200
-    """HTTP status for Ray's client, unless set otherwise; 403 refuses its token."""
+    """HTTP status of every answer if it is not 200."""
     said: str = ""
     """Body of an answer whose status is not 200."""
     version: str = "2.60.0"
@@ -36,6 +36,8 @@ class RayServer:
     logs: list[Sequence[str] | int] = field(default_factory=list)
     """Log of the job for each listener, in parts, or an HTTP status instead; the last one stays."""
     address: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of the last request."""
     submitted: list[dict[str, Any]] = field(default_factory=list)
     uploaded: list[bytes] = field(default_factory=list)
     num_asked: int = 0
@@ -43,11 +45,9 @@ class RayServer:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer a request."""
-        path = request.path
-        if request.headers["User-Agent"].startswith("Python-urllib"):
-            return web.Response(status=self.greeting)
-        if self.status != 200:
-            return web.Response(status=self.status, text=self.said)
+        path, self.headers = request.path, request.headers
+        if (refusal := self._refusal()) is not None:
+            return refusal
         if path == "/api/version":
             return web.json_response({"ray_version": self.version})
         if path.startswith("/api/packages/"):
@@ -62,9 +62,21 @@ class RayServer:
             return web.json_response({"job_id": "a", "submission_id": "a"})
         if path.endswith("/logs/tail"):
             return await self._log(request)
+        if path.endswith("/logs"):
+            return web.json_response({"logs": "".join(self.logs[-1])})
         self.num_asked += 1
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         return web.Response(status=state) if isinstance(state, int) else web.json_response(state)
+
+    def _refusal(self) -> web.Response | None:
+        if self.status != 200:
+            return web.Response(status=self.status, text=self.said)
+        given = self.headers.get("Authorization") or self.headers.get("X-Ray-Authorization")
+        if self.token and not given:
+            return web.Response(status=401, text="Unauthorized: Missing authentication token")
+        if self.token and given != f"Bearer {self.token}":
+            return web.Response(status=403, text="Forbidden: Invalid authentication token")
+        return None
 
     async def _log(self, request: web.Request) -> web.StreamResponse:
         log = self.logs.pop(0) if len(self.logs) > 1 else self.logs[0] if self.logs else ()

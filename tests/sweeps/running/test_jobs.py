@@ -1,6 +1,7 @@
 """Jobs: accepted clusters, the content of a job, and following it to its end."""
 
 import gc
+import json
 import logging
 import os
 import socket
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ray.job_submission import JobSubmissionClient  # read before a test says RAY_AUTH_MODE
+from ray.job_submission import JobSubmissionClient
 
 from sweeps.running import jobs
 from sweeps.running.jobs import LOST, STOPPED, Cluster, ClusterError
@@ -21,9 +22,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:ssl=None is deprecated:DeprecationWarning"),
 ]
 
+SET = ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_USAGE_STATS_ENABLED")
 VARIABLES = (
-    "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS",
-    "RAY_USAGE_STATS_ENABLED",
+    *SET, "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", "RAY_JOB_HEADERS",
+    "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE",
 )  # fmt: skip
 
 
@@ -36,11 +38,12 @@ def collected_here() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def environment_of_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Restore the environment variables that a connection sets."""
+    """Restore the environment variables that a connection sets; give the token of the server."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in (*VARIABLES, "RAY_AUTH_TOKEN"):
+    for name in VARIABLES:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", RayServer().token)
 
 
 @pytest.fixture
@@ -71,7 +74,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def cluster_of(server: RayServer) -> Cluster:
-    return Cluster(server.address, JobSubmissionClient(server.address))
+    headers = {"Authorization": f"Bearer {server.token}"}
+    return Cluster(server.address, JobSubmissionClient(server.address, headers=headers))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +91,7 @@ def test_an_invalid_dashboard_address_is_refused(address: str) -> None:
     assert str(caught.value).startswith("--address ")
     assert "--address must be http://HOST:8265" in str(caught.value)
     assert "secret" not in str(caught.value)
-    assert set(VARIABLES).isdisjoint(os.environ)
+    assert set(SET).isdisjoint(os.environ)
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "https://127.0.0.1:1", "http://a..b"])
@@ -95,7 +99,7 @@ def test_if_no_server_answers_the_message_gives_the_reason(address: str) -> None
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(address)
     assert str(caught.value).startswith(f"{address}: no Ray cluster answers (")
-    assert "urlopen" not in str(caught.value)
+    assert "Max retries" not in str(caught.value)
 
 
 def test_a_server_without_http_is_refused_as_a_cluster() -> None:
@@ -114,27 +118,74 @@ def test_a_server_without_http_is_refused_as_a_cluster() -> None:
         thread.join()
 
 
-@pytest.mark.parametrize("status", [403, 404, 500])
-def test_a_server_with_an_unexpected_http_status_is_refused_as_a_cluster(
-    server: RayServer, status: int
+@pytest.mark.parametrize(
+    ("status", "seen"),
+    [
+        (401, "refuses the request (HTTP status 401); put its login into RAY_JOB_HEADERS"),
+        (403, "refuses the request (HTTP status 403); put its login into RAY_JOB_HEADERS"),
+        (404, "answers with HTTP status 404 and text/plain; charset=utf-8, not as a Ray"),
+        (500, "answers with HTTP status 500 and text/plain; charset=utf-8, not as a Ray"),
+    ],
+)
+def test_a_refusal_names_the_unexpected_answer_of_a_server(
+    server: RayServer, status: int, seen: str
 ) -> None:
-    server.greeting = status
+    server.status, server.said = status, "not here"
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
-    assert str(caught.value) == (
-        f"{server.address}: the server answers with HTTP status {status}, so it is no Ray cluster"
-    )
+    told = str(caught.value)
+    assert told.startswith(f"{server.address}: Python/")  # the name of the server
+    assert seen in told
+    assert "`ray job submit`" in told
 
 
-def test_a_cluster_that_requires_no_token_is_refused(server: RayServer) -> None:
-    server.greeting = 200
+@pytest.mark.parametrize(
+    ("headers", "who"),
+    [
+        ("", "anyone who reaches it"),
+        ('{"Cookie": "session=swordfish"}', "whoever has the headers in RAY_JOB_HEADERS"),
+        ('{"Authorization": "Bearer swordfish"}', "whoever has the headers in RAY_JOB_HEADERS"),
+    ],
+)
+def test_a_cluster_that_requires_no_token_is_refused_unless_the_user_accepts_it(
+    server: RayServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    headers: str, who: str,
+) -> None:  # fmt: skip
+    server.token = ""
+    monkeypatch.setenv("RAY_JOB_HEADERS", headers)
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
-    assert str(caught.value) == (
-        f"{server.address}: the cluster requires no token, so anyone who reaches it can run code "
-        "on it; start it with RAY_AUTH_MODE=token, as cluster/local.sh does."
+    assert str(caught.value).startswith(
+        f"{server.address}: the cluster requires no token, so {who} can run code "
+        "on it; start it with RAY_AUTH_MODE=token, as cluster/local.sh does, or set "
+        "RAY_AUTH_MODE=disabled here to accept it.\n`ray job submit`"
     )
-    assert set(VARIABLES).isdisjoint(os.environ)
+    assert set(SET).isdisjoint(os.environ)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    assert Cluster.connect(server.address).job_of({}) is None
+    warned = capsys.readouterr().err
+    assert warned == f"{server.address}: no token is required, so {who} can run code there\n"
+
+
+@pytest.mark.parametrize("name", ["Authorization", "authorization", "X-Ray-Authorization"])
+def test_a_token_in_the_headers_of_jobs_is_enough(
+    server: RayServer, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "another")
+    monkeypatch.setenv("RAY_JOB_HEADERS", json.dumps({name: f"Bearer {server.token}"}))
+    if name == "X-Ray-Authorization":  # Ray reads the token's own header first
+        monkeypatch.delenv("RAY_AUTH_TOKEN")
+    assert Cluster.connect(server.address).job_of({}) is None
+
+
+@pytest.mark.parametrize("headers", ["swordfish", "[1]", '{"Cookie": 5}', '{"Cookie": "a\\nb"}'])
+def test_invalid_headers_are_refused_without_their_content(
+    server: RayServer, monkeypatch: pytest.MonkeyPatch, headers: str
+) -> None:
+    monkeypatch.setenv("RAY_JOB_HEADERS", headers)
+    with pytest.raises(ClusterError, match=r"^RAY_JOB_HEADERS ") as caught:
+        Cluster.connect(server.address)
+    assert headers not in str(caught.value)
 
 
 def test_a_connection_uses_the_given_address_despite_environment_variables(
@@ -146,9 +197,7 @@ def test_a_connection_uses_the_given_address_despite_environment_variables(
     cluster = Cluster.connect(server.address)
     assert cluster.address == server.address
     assert cluster.job_of({}) == "a"
-    assert {name: os.environ.get(name) for name in VARIABLES} == {
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN_PATH": None,
+    assert {name: os.environ.get(name) for name in SET} == {
         "RAY_ADDRESS": None,
         "RAY_API_SERVER_ADDRESS": server.address,
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -156,17 +205,24 @@ def test_a_connection_uses_the_given_address_despite_environment_variables(
 
 
 @pytest.mark.parametrize("named", [None, "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"])
-def test_the_token_of_the_cluster_files_is_used_if_no_variable_names_another(
-    server: RayServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str | None
+@pytest.mark.parametrize("folder", [".config/mixsweep/ray_token", ".ray/auth_token"])
+def test_the_token_of_a_file_is_used_if_no_variable_names_another(
+    server: RayServer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    named: str | None,
+    folder: str,
 ) -> None:
-    token = tmp_path / ".config" / "mixsweep" / "ray_token"
+    monkeypatch.delenv("RAY_AUTH_TOKEN")
+    token, another = tmp_path / folder, tmp_path / "another"
     token.parent.mkdir(parents=True)
-    token.write_text("5a")
+    token.write_text("5a\n")
+    another.write_text("5b")
     if named is not None:
-        monkeypatch.setenv(named, "another")
+        monkeypatch.setenv(named, str(another) if named.endswith("PATH") else "5b")
+        server.token = "5b"
     Cluster.connect(server.address)
-    used = {None: str(token), "RAY_AUTH_TOKEN": None, "RAY_AUTH_TOKEN_PATH": "another"}
-    assert os.environ.get("RAY_AUTH_TOKEN_PATH") == used[named]
+    assert server.headers["Authorization"] == f"Bearer {server.token}"
 
 
 def test_usage_statistics_of_ray_stay_enabled_if_the_user_enables_them(
@@ -183,17 +239,13 @@ def test_loggers_of_ray_uploads_show_errors_only(server: RayServer) -> None:
         assert logging.getLogger(f"ray.{module}").getEffectiveLevel() == logging.ERROR
 
 
-@pytest.mark.parametrize(
-    ("status", "said", "found"),
-    [
-        (401, "Unauthorized: Missing authentication token", "requires a token"),
-        (403, "Forbidden: Invalid authentication token", "refuses this token"),
-    ],
-)
+@pytest.mark.parametrize(("token", "found"), [
+    ("", "requires a token"), ("wrong", "refuses this token"),
+])  # fmt: skip
 def test_a_missing_or_wrong_token_is_reported_in_one_line(
-    server: RayServer, status: int, said: str, found: str
+    server: RayServer, monkeypatch: pytest.MonkeyPatch, token: str, found: str
 ) -> None:
-    server.status, server.said = status, said
+    monkeypatch.setenv("RAY_AUTH_TOKEN", token)
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
     assert str(caught.value) == (
@@ -201,6 +253,9 @@ def test_a_missing_or_wrong_token_is_reported_in_one_line(
         "into the file ~/.config/mixsweep/ray_token, or set RAY_AUTH_TOKEN_PATH to another file "
         "with it."
     )
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with pytest.raises(ClusterError, match=r"requires a token; .* so no token is sent\.$"):
+        Cluster.connect(server.address)
 
 
 def test_a_cluster_of_an_old_version_is_refused_in_one_line(server: RayServer) -> None:
@@ -361,6 +416,15 @@ def test_a_lost_log_does_not_lose_the_exit_code(
     server.states, server.logs = [RUNNING, ended(driver_exit_code=3)], [status]
     assert cluster_of(server).follow("j") == 3
     assert capsys.readouterr() == ("", "")
+
+
+def test_without_websockets_the_whole_log_is_read_instead(
+    server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.states = [RUNNING, RUNNING, ended(driver_exit_code=3)]
+    server.logs = [400, 400, ("one\n", "two\n")]
+    assert cluster_of(server).follow("j") == 3
+    assert capsys.readouterr().out == "one\ntwo\n"
 
 
 def test_following_a_job_survives_short_silences_of_the_cluster(

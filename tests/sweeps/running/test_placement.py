@@ -65,10 +65,56 @@ def test_promised_gpus_that_ray_does_not_find_are_refused_unless_the_user_asks_f
     assert Placement(gpus_per_run=0).on(nodes, runs=9, growth=growth).count == 3
 
 
-def test_the_gpu_share_is_no_smaller_than_the_cpus_of_every_node_allow() -> None:
-    nodes = [TWO_GPUS, Node(cpus=4, gpus=2)]
+@pytest.mark.parametrize(
+    ("nodes", "share", "count"),
+    [
+        ([TWO_GPUS, Node(cpus=4, gpus=2)], 1 / 4, 12),
+        ([TWO_GPUS, Node(cpus=1, gpus=4)], 1 / 4, 9),
+        ([Node(cpus=4, gpus=2), Node(cpus=4, gpus=2)], 1 / 2, 8),
+        ([Node(cpus=5, gpus=2)], 1 / 3, 5),
+        ([Node(cpus=1, gpus=2)], 1, 1),
+    ],
+)
+def test_a_node_with_few_cpus_per_gpu_does_not_lower_the_runs_on_others(
+    nodes: list[Node], share: float, count: int
+) -> None:
     placed = Placement(gpus_per_run=0.25).on(nodes, runs=100, growth="none")
-    assert (placed.gpus_per_run, placed.count) == (1 / 2, 8)
+    assert (placed.gpus_per_run, placed.count) == (share, count)
+
+
+MIXED = [
+    HEAD,
+    Node(cpus=8, gpus=4, kinds=frozenset({"CPU", "accelerator_type:A100", "zone=a"})),
+    Node(cpus=8, gpus=1, kinds=frozenset({"CPU", "accelerator_type:H200", "zone=b", "fast"})),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "count"),
+    [
+        (None, None, 5),
+        ("A100", "accelerator_type:A100", 4),
+        ("accelerator_type:A100", "accelerator_type:A100", 4),
+        ("H200", "accelerator_type:H200", 1),
+        ("fast", "fast", 1),
+        ("zone=a", "zone=a", 4),
+    ],
+)
+def test_runs_get_slots_on_nodes_of_the_requested_kind_only(
+    kind: str | None, resource: str | None, count: int
+) -> None:
+    placed = Placement(kind=kind).on(MIXED, runs=100, growth="by hand")
+    assert (placed.kind, placed.count, placed.gpus_per_run) == (resource, count, 1)
+
+
+@pytest.mark.parametrize("kind", ["B200", "a100", "zone=c"])
+def test_a_kind_of_node_that_is_absent_is_refused_unless_it_may_join(kind: str) -> None:
+    for growth, slots in (("none", None), ("none", 2), ("by hand", None)):
+        with pytest.raises(PlacementError, match=r"\(accelerator types here: A100, H200\)"):
+            Placement(kind=kind, slots=slots).on(MIXED, runs=100, growth=growth)
+    waiting = Placement(kind=kind, gpus_per_run=1)
+    assert waiting.on(MIXED, runs=9, growth="autoscaler").count == 9
+    assert replace(waiting, slots=2).on(MIXED, runs=9, growth="by hand").count == 2
 
 
 def test_slots_on_nodes_of_different_sizes_follow_their_cpus_and_gpus() -> None:
