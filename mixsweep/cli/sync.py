@@ -14,7 +14,7 @@ from mixsweep.launching.tracked import (
 from mixsweep.request import DONE, RefusedError, Request
 from sweeps.leasing.lease import Lease
 from sweeps.machine.watchdog import cleaned_by_force
-from sweeps.state.ledger import launches, spell_differences
+from sweeps.state.ledger import launches
 
 _MOST_LEFT = 3
 """Number of other studies that `sync` names."""
@@ -59,9 +59,7 @@ def _say_left(request: Request) -> None:
         if (launch.study, launch.settings) != (own.name, own.settings)
     ]
     for launch in left[:_MOST_LEFT]:
-        told = spell_differences(launch.arms, own) if launch.study == own.name else ""
-        with_settings = f" with {told}" if told else ""
-        click.echo(f"left      {launch.study}{with_settings}: {launch.command}", err=True)
+        click.echo(f"left      {launch.study}: {launch.command}", err=True)
     if (more := len(left) - _MOST_LEFT) > 0:
         click.echo(f"left      {more} more; `mixsweep status` lists them", err=True)
     if left:

@@ -87,7 +87,7 @@ def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
 
 
 def cluster_job() -> str | None:
-    """Return the id of the cluster job that this process belongs to, whoever submitted it."""
+    """Return the id of the cluster job that this process belongs to; None outside a job."""
     with suppress(KeyError, TypeError, ValueError):
         return str(json.loads(os.environ[_JOB_VARIABLE])["metadata"]["job_submission_id"])
     return None

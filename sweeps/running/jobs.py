@@ -142,9 +142,9 @@ class Cluster:
 
     async def _print_from(self, job: str, num_shown: int) -> int:
         """Print the log of a job after a position; return the new position."""
+        position = 0
         from aiohttp import ClientError, WSServerHandshakeError
 
-        position = 0
         try:
             async for part in self.client.tail_job_logs(job):
                 new = part[max(0, num_shown - position) :]

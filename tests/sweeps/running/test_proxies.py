@@ -110,7 +110,7 @@ def test_a_job_is_sent_and_followed_through_a_login(
         ("nothing", "answers with HTTP status 404 and text/html, not as a Ray cluster does"),
     ],
 )
-def test_a_refusal_names_what_the_proxy_asks_for(
+def test_a_refusal_names_the_answer_of_the_proxy(
     server: RayServer, address: str, path: str, seen: str
 ) -> None:
     told = refusal(f"{address}/{path}")
