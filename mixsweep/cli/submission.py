@@ -116,7 +116,7 @@ def submit(  # noqa: PLR0913  each is an option
             environment["working_dir"] = str(archive)
             cluster.start(job, _entrypoint(arguments), environment, study)
         click.echo(f"job       {job}\nstore     {_shown_store(places, study['store'])}", err=True)
-        click.echo(f"fetch     {_fetching(cluster, request.study.name, places)}", err=True)
+        click.echo(f"fetch     {_fetching(cluster, request, places)}", err=True)
         if not follow:
             click.echo(_advice(cluster, job), err=True)
             return DONE
@@ -243,13 +243,14 @@ def _advice(cluster: Cluster, job: str) -> str:
     return f"follow    {ray.format('logs --follow')}\nstop      {ray.format('stop')}"
 
 
-def _fetching(cluster: Cluster, study: str, places: Mapping[str, str]) -> str:
+def _fetching(cluster: Cluster, request: Request, places: Mapping[str, str]) -> str:
     """Return the command that copies a study's report and archive from the home on the cluster."""
-    home = shlex.quote(places["--home"])
+    study, home = request.study.name, shlex.quote(places["--home"])
+    changes = [part for override in request.overrides for part in ("--set", override)]
     options = shlex.join(part for name in ("--home", "--store") if name in places
                          for part in (name, places[name]))  # fmt: skip
     packed = (
-        f"{_entrypoint(['share', study]).removeprefix('exec ')} {options}; "
+        f"{_entrypoint(['share', study, *changes]).removeprefix('exec ')} {options}; "
         f"tar -cz -C {home} reports/{study} exports/{study}.mixsweep.zip | base64"
     )
     return (
