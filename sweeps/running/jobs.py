@@ -280,9 +280,10 @@ def _ask(address: str, headers: Mapping[str, str]) -> Any:
         while (deeper := cause.__cause__ or cause.__context__) is not None:
             cause = deeper
         untrusted = "CERTIFICATE" in str(cause)
+        variable = next(filter(os.environ.get, _CERTIFICATES), _CERTIFICATES[-1])
         raise ClusterError(
             f"{address}: no Ray cluster answers ({_first_line(cause)})"
-            + "; set SSL_CERT_FILE to the file with the certificate of its authority" * untrusted
+            + f"; set {variable} to the file with the certificate of its authority" * untrusted
         ) from error
 
 

@@ -168,7 +168,7 @@ def test_a_job_through_a_login_is_followed_and_its_results_are_fetched(
     with proxy(head.address, tmp_path) as before:
         address = f"{before.address}/basic"
         login = json.dumps({"Authorization": LOGIN})
-        trusted = {"SSL_CERT_FILE": str(before.authority)}
+        trusted = {"REQUESTS_CA_BUNDLE": str(before.authority)}  # replaces the machine's
         mixsweep = command_line(**head.environment(), **trusted, RAY_JOB_HEADERS=login)
         ran = mixsweep("submit", *small, "--address", address)
         assert ran.stdout.strip()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 
 from sweeps.running.jobs import Cluster, ClusterError
 from tests.sweeps.running.proxy import COOKIE, LOGIN, Proxy, needs_nginx, proxy
@@ -155,3 +156,5 @@ def test_an_untrusted_certificate_is_named(
     told = refusal(f"{address}/basic")
     assert "certificate verify failed" in told
     assert "set SSL_CERT_FILE" in told
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", requests.certs.where())
+    assert "set REQUESTS_CA_BUNDLE" in refusal(f"{address}/basic")
