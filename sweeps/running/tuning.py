@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from ray import tune
 from ray.exceptions import OutOfMemoryError
-from ray.tune.trainable import wrap_function
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
@@ -200,12 +199,10 @@ def _resources(slots: Slots) -> tune.PlacementGroupFactory:
 
 
 def _named(function: Callable[[dict[str, Any]], Any], study: str, resources: Any) -> Any:
-    """Return a trainable class with the name of a study; `ray list actors` shows this name."""
+    """Return a function renamed for a study; Ray shows this name for the study's processes."""
 
     def train(parameters: dict[str, Any]) -> Any:
         return function(parameters)
 
     train.__name__ = f"mixsweep {study}"
-    trainable = wrap_function(tune.with_resources(train, resources))
-    trainable.__name__ = train.__name__
-    return trainable
+    return tune.with_resources(train, resources)
