@@ -1,4 +1,4 @@
-"""Stand-ins: a study is read without its plugins, from what its launch has stored."""
+"""Stand-ins: a study is read without its plugins, from facts that its launch has stored."""
 
 import json
 from pathlib import Path
