@@ -85,6 +85,8 @@ class Experiment:
         """
         client = connect(uri)
         found = client.get_experiment_by_name(name)
+        if found is not None:
+            require_name(found.name, name)
         if found is not None and found.lifecycle_stage == "deleted":
             if VIEW_TAG not in found.tags:
                 raise _foreign(name)

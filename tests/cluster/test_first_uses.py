@@ -18,7 +18,7 @@ def test_every_file_that_starts_processes_has_a_log_of_its_first_use() -> None:
 
 
 def test_the_page_of_first_uses_links_to_every_log() -> None:
-    page = (ROOT / "docs" / "how-to" / "first-use.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "first-use-logs.md").read_text()
     assert {path.name for path in LOGS.iterdir()} == {
         line.rpartition("/")[2] for line in page.splitlines() if "/first-use/" in line
     }

@@ -13,7 +13,7 @@ from sweeps.reading.study_file import load_study
 FOLDER = Path(__file__).parents[2] / "examples" / "cutmix_labels"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def operations() -> tuple[Any, Any]:
     """Return the operation of the example, without and with shuffled corrections."""
     configs = load_study(str(FOLDER / "study.yaml")).arms

@@ -71,14 +71,6 @@ def _check_numbers(runs: list[dict[str, str]], arms: list[dict[str, str]]) -> No
         assert "comparisons" not in row or size >= family
 
 
-def test_the_readme_prints_rows_of_the_published_table() -> None:
-    printed = _cells((ROOT / "README.md").read_text(), "erm", "midpoint", "**uniform**")
-    (quickstart,) = (folder for folder in PUBLISHED if folder.name == "quickstart")
-    published = _cells((quickstart / "table.md").read_text(), "erm", "midpoint", "**uniform**")
-    assert len(printed) == 3
-    assert printed == [row[: len(printed[0])] for row in published]
-
-
 def test_a_claim_of_the_readme_is_a_published_verdict_that_holds() -> None:
     readme = " ".join((ROOT / "README.md").read_text().split())
     links = re.findall(r"\[([^]]+)\]\((reports/published/[^)]*verdicts\.csv)\)", readme)
@@ -166,12 +158,6 @@ def _by_seed(runs: list[dict[str, str]], arm: str, metric: str) -> dict[str, flo
     confirmed = name_of_confirmation(arm)
     name = confirmed if any(run["arm"] == confirmed for run in runs) else arm
     return {run["seed"]: float(run[metric]) for run in runs if run["arm"] == name and run[metric]}
-
-
-def _cells(text: str, *arms: str) -> list[list[str]]:
-    """Return the table rows of a Markdown text whose first cell is one of some arms."""
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
-    return [row for row in rows if row and row[0] in arms]
 
 
 def _headline(arms: list[dict[str, str]]) -> str:

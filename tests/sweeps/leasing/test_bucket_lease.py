@@ -54,6 +54,7 @@ except StudyLostError as error:
 
 WITHIN_RAY = """
 import ctypes, sys
+from pathlib import Path
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing import bucket_lease
 from sweeps.leasing.lease import Lease
@@ -62,7 +63,8 @@ from sweeps.running import head
 bucket_lease._BEAT_EVERY = 0.2
 hear()
 lock, mutex = ctypes.CDLL(None).pthread_mutex_lock, ctypes.create_string_buffer(64)
-with Lease.acquire(Store(sys.argv[1]), "table1", "mixsweep run table1"), head.starting():
+lease = Lease.acquire(Store(sys.argv[1]), "table1", "mixsweep run table1")
+with lease, head.starting(Path("/nowhere")):
     print("held", flush=True)
     lock(mutex)
     lock(mutex)  # for ever, and no handler is called meanwhile
