@@ -92,13 +92,14 @@ class Answers:
     def section(self, name: str) -> str:
         """Return the table of one section of `answers.yaml`: one row per claim of its studies.
 
-        A study without a report has one row for all of its claims.
+        Claims of a study without a report share a row if they have the same sentence and kind of
+        evidence.
         """
         lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
         for study in entries()[name]:
             found = self._of(study)
             if found.report is None:
-                lines.append(self._waiting(found))
+                lines += self._waiting(found)
             else:
                 lines += [self._cells(found, verdict) for verdict in found.verdicts]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -113,16 +114,13 @@ class Answers:
         return markdown_grid(grid)
 
     def counts(self) -> str:
-        """Return a table that counts rows by kind of evidence and verdict.
+        """Return a table that counts claims by kind of evidence and verdict.
 
         Claims that are not about a sentence of a source are counted apart.
         """
         found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
         for name in self._names():
             asked = self._of(name)
-            if asked.report is None:
-                found[asked.entry["evidence"]]["not run (studies)"] += 1
-                continue
             for verdict in asked.verdicts:
                 found[asked.kind(verdict.claim)][asked.outcome(verdict)] += 1
         outcomes = sorted({outcome for count in found.values() for outcome in count})
@@ -201,6 +199,7 @@ class Answers:
         for found, verdict in self._judged():
             if found.outcome(verdict) == "fails" and found.kind(verdict.claim) in kinds:
                 value, printed = spell_numbers(found.study, verdict)
+                printed = found.named("printed", verdict.claim) or printed
                 line = [found.link(self.published), verdict.claim.says, verdict.claim.source, value]
                 line += [spell_threshold(found.study, verdict.claim), printed, str(verdict.n)]
                 grid.append([*line, found.variants(verdict) or DASH])
@@ -240,27 +239,35 @@ class Answers:
             self._asked[name] = Asked(study=load_study(name), report=report)
         return self._asked[name]
 
-    def _waiting(self, found: "Asked") -> tuple[str, ...]:
-        """Return the row of a study without a report."""
-        number = len(found.study.claims)
-        evidence = KINDS[found.entry["evidence"]]
-        claims = f"needs a GPU or other data: {number} claim{'s' if number > 1 else ''}"
-        sources = "; ".join(dict.fromkeys(claim.source for claim in found.study.claims))
-        planned = f"{len(found.study.seeds)} planned"
-        cells = (claims, sources, DASH, DASH, DASH, evidence, "**not run**", DASH, planned)
-        says, baseline = escape_markdown(found.states), (found.study.baseline,)
-        return (
-            says,
-            f"`{found.study.name}`",
-            *cells,
-            self._differs(found, baseline),
-            found.all_rates,
-        )
+    def _waiting(self, found: "Asked") -> Iterator[tuple[str, ...]]:
+        """Yield the rows of a study without a report: one per sentence and kind of evidence."""
+        groups: dict[tuple[str, str], list[Claim]] = {}
+        for claim in found.study.claims:
+            groups.setdefault((found.states(claim), found.kind(claim)), []).append(claim)
+        for (says, kind), claims in groups.items():
+            told = "; ".join(claim.says for claim in claims)
+            sources = "; ".join(dict.fromkeys(claim.source for claim in claims))
+            yield (
+                escape_markdown(says),
+                f"`{found.study.name}`",
+                escape_markdown(f"needs a GPU or other data: {told}"),
+                escape_markdown(sources),
+                DASH,
+                DASH,
+                DASH,
+                KINDS[kind],
+                "**not run**",
+                DASH,
+                f"{len(found.study.seeds)} planned",
+                self._differs(found, (found.study.baseline,)),
+                found.all_rates,
+            )
 
     def _cells(self, found: "Asked", verdict: Verdict) -> tuple[str, ...]:
         study, claim, outcome = found.study, verdict.claim, found.outcome(verdict)
         kind = found.kind(claim)
         value, printed = spell_numbers(study, verdict)
+        printed = found.named("printed", claim) or printed
         told = filter(None, (found.rates(verdict), found.variants(verdict)))
         flag = ", **contradicts its source**" if outcome == "fails" and kind in _REFUTING else ""
         cells = (
@@ -268,12 +275,12 @@ class Answers:
             printed, KINDS[kind],
         )  # fmt: skip
         return (
-            escape_markdown(found.states) if kind in _OF_A_SOURCE else DASH,
+            escape_markdown(found.states(claim)),
             found.link(self.published),
             *map(escape_markdown, cells),
             f"**{outcome}**{flag}",
             escape_markdown(value),
-            str(verdict.n),
+            f"{verdict.n} networks" if claim.that.together else str(verdict.n),
             self._differs(found, claim.that.arms),
             escape_markdown(", ".join(told)) or DASH,
         )
@@ -312,16 +319,31 @@ class Asked:
     def entry(self) -> Mapping[str, Any]:
         """The entry of the study in `answers.yaml`."""
         found = entry_of(self.study.name)
-        for begins in found.get("but", {}):
+        for begins in (*found.get("but", {}), *found.get("printed", {})):
             self.verdict(begins)
         return found
 
-    @property
-    def states(self) -> str:
-        """The sentence of the source, and where this study tests it if another one does, too."""
-        here: str = self.entry["states"]
+    def states(self, claim: Claim) -> str:
+        """Return the sentence of the source that a claim tests; a dash if it tests none.
+
+        Raises:
+            KeyError: If `answers.yaml` has no sentence for a claim about a source.
+        """
+        if self.kind(claim) not in _OF_A_SOURCE:
+            return DASH
+        here = self.entry["states"]
         other = self.entry.get("as")
-        return f"{entry_of(other)['states']}; here {here}" if other else here
+        says = entry_of(other)["states"] if other else here
+        if not isinstance(says, str):
+            text = f"{claim.says} ({claim.source})"
+            found = [sentence for words, sentence in says.items() if re.search(words, text)]
+            if not found:
+                raise KeyError(
+                    f"{self.study.name}: `states` in answers.yaml has no sentence for the claim "
+                    f"{claim.says!r}; add one, or name its kind in `but`"
+                )
+            says = found[0]
+        return f"{says}; here {here}" if other else says
 
     @property
     def differs(self) -> tuple[str, ...]:
@@ -347,12 +369,16 @@ class Asked:
         earlier = self.study.claims[: self.study.claims.index(claim)]
         if claim_test(self.study, claim) in {claim_test(self.study, c) for c in earlier}:
             return "mirrored"
-        but = self.entry.get("but", {})
-        own = next((kind for begins, kind in but.items() if claim.says.startswith(begins)), None)
+        own = self.named("but", claim)
         if own is None and _OWN.search(claim.source):
             return "own" if self.entry["evidence"] != "check" else "check"
         found: str = own or self.entry["evidence"]
         return found
+
+    def named(self, key: str, claim: Claim) -> str | None:
+        """Return what an entry such as `but` says on a claim, by its first words."""
+        told: Mapping[str, str] = self.entry.get(key, {})
+        return next((told[begins] for begins in told if claim.says.startswith(begins)), None)
 
     def verdict(self, begins: str) -> Verdict:
         """Return the verdict of the claim of this study that begins with the given words.

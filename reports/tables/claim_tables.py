@@ -141,14 +141,16 @@ def spell_compared(study: Study, claim: Claim) -> str:
 
 
 def spell_threshold(study: Study, claim: Claim) -> str:
-    """Return the numbers that a claim compares with, as text: its number, factor and margin.
+    """Return the numbers that a claim compares with, as text: its number, factor and margins.
 
-    They are stated in the study file; a dash if the claim compares arms only.
+    They are stated in the study file; a dash if there are none.
     """
     that, shown = claim.that, study.problem.metric(claim.that.metric)
     told = [] if that.number is None else [_spell_written(that.number, shown)]
     told += [] if that.factor is None else [f"{that.factor:g} times"]
     told += [] if that.margin is None else [f"± {_spell_written(that.margin, shown)}"]
+    if study.equivalence is not None:
+        told.append(f"equivalent within ± {_spell_written(study.equivalence, shown)}")
     return " ".join(told) or DASH
 
 
