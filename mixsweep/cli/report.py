@@ -46,8 +46,8 @@ from sweeps.machine.arguments import STORE
 @click.option(
     "--out",
     type=LocalPath(file_okay=False),
-    help="Folder to write to; default: reports/STUDY in the home. A comparison is written only "
-    "with --out.",
+    help="Folder to write to; default: reports/STUDY in the home. A comparison of studies is "
+    "written only with --out; one of arms is always printed.",
 )
 @click.option(
     "--arms",

@@ -235,7 +235,8 @@ def _without(folder: Path, split: SplitName) -> str:
     there = [f"{entry.name}/" for entry in _entries(folder) if entry.is_dir()]
     return (
         f"an image-folder contains train/<class>/* and test/<class>/*; this one contains "
-        f"{_listed(there) or 'no folders'}."
+        f"{_listed(there) or 'no folders'}. Move folders of classes into train/, and set "
+        "data.test_fraction: 0.2 if there is no test/."
     )
 
 
