@@ -40,31 +40,30 @@ def _require_content(store: Store) -> None:
         raise RefusedError(f"{store_address(store.url)}: nothing is stored there")
 
 
-def _launched(place: Home) -> tuple[tuple[Study, ...], tuple[str, ...]]:
-    """Return the studies that were launched in a store, with the settings of their newest launch.
+def _launched(
+    place: Home, *, all_settings: bool = False
+) -> tuple[tuple[Study, ...], dict[str, str]]:
+    """Return the studies that were launched in a store, and why others cannot be read, by name.
 
-    A search has its proposed points.
-
-    Returns:
-        The studies, and for each one that cannot be read on this machine a sentence with the
-            reason.
+    Each has the settings of its newest launch, or is there once for all settings it was launched
+    with. A search has its proposed points.
     """
     store = Store(place.store)
-    newest = {launch.study: launch for launch in launches(store)}
-    studies, unread = [], []
-    for name, launch in sorted(newest.items()):
+    chosen = {
+        (launch.study, launch.settings if all_settings else ""): launch
+        for launch in launches(store)
+    }
+    studies, unread = [], {}
+    for (name, _), launch in sorted(chosen.items()):
         reference = f"{name}@{launch.settings[:8]}"
         try:
             study = load_study(reference, (), store.url, reads_only=True)
             grown = Request(reference=reference, overrides=(), study=study, home=place).grown
         except (StudyError, PluginError, DatabaseError) as error:
-            *_, reason = str(error).splitlines()
-            unread.append(
-                f"{name} is counted in (others), because this study cannot be read: {reason}"
-            )
+            *_, unread[name] = str(error).splitlines()
         else:
             studies.append(grown)
-    return tuple(studies), tuple(unread)
+    return tuple(studies), unread
 
 
 @store_commands.command("list", cls=StudyCommand)
@@ -80,15 +79,16 @@ def list_store(studies: Sequence[str], home: Path, store_url: str | None) -> int
     requests = [Request.read(study, home=place, reads_only=True) for study in studies]
     store = Store(place.store)
     _require_content(store)
-    shown, unread = (_grown(requests), ()) if requests else _launched(place)
+    shown, unread = (_grown(requests), {}) if requests else _launched(place)
     size = screen()
     click.echo(
         spell_stock(
             take_stock(shown, store), len(store.quarantined()), size.columns if size else None
         )
     )
-    for sentence in unread:
-        click.echo(sentence, err=True)
+    for name, reason in unread.items():
+        said = f"{name} is counted in (others), because this study cannot be read: {reason}"
+        click.echo(said, err=True)
     _say_elsewhere(shown, place)
     return DONE
 
@@ -195,16 +195,19 @@ def _forget(studies: Sequence[Study], place: Home, *, yes: bool) -> int:
         raise RefusedError(
             f"{searches[0]}: Optuna's storage has the points of its search; delete the home instead"
         )
-    launched, unread = _launched(place)
-    if unknown := [sentence for sentence in unread if sentence.partition(" ")[0] not in names]:
-        raise RefusedError(f"{unknown[0]}; results that it shares cannot be told")
+    launched, unread = _launched(place, all_settings=True)
+    for name in sorted(unread.keys() - names):
+        raise RefusedError(
+            f"nothing is deleted, because {name} cannot be read, and may share results: "
+            f"{unread[name]}"
+        )
     others = [study for study in launched if study.name not in names]
     with contextlib.ExitStack() as leases:
         for study in studies if yes else ():
             leases.enter_context(Lease.acquire(store, study.name, command_line()))
         stock = take_stock((*others, *studies), store)[len(others) : -1]
         free = set(unused(store, [s.key for h in stock for s in h.stages], names))
-        shared = {key for study in others for run in study.runs() for key in (run.key,)}
+        shared = {run.key for study in others for run in study.runs()}
         for study, holding in zip(studies, stock, strict=True):
             keys = [stage.key for stage in holding.stages if stage.key in free]
             finished = {stage_keys(run.config)[-1] for run in study.runs()} & set(keys)

@@ -101,7 +101,7 @@ class Experiment:
         if found is None:
             created = client.create_experiment(name, artifact_location=artifact_location)
             found = client.get_experiment(created)
-        require_name(found.name, name)
+            require_name(found.name, name)
         opened = cls(
             client=client, experiment_id=found.experiment_id, tags=dict(found.tags), entries={},
             owner=owner,

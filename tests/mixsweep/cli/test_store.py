@@ -158,10 +158,11 @@ def test_predictions_that_must_be_kept_are_not_listed_for_removal(
 def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
-    """The second study has the first arm of the first one, and so its runs."""
+    """The second study had the first arm of the first one, and so its runs; now it has one less."""
     document = yaml.safe_load(study.source)
     other = study_of({**document, "study": "other", "arms": {"erm": document["arms"]["erm"]}})
-    for of in (study, other):
+    newest = study_of({**yaml.safe_load(other.source), "base": {**document["base"], "epochs": 1}})
+    for of in (study, other, newest):
         enter(of, store, f"mixsweep run {of.name}.yaml")
     keys = {run.arm: store_stage(store, run, 6, MB) for run in study.runs() if run.seed == 0}
     listed = mixsweep("prune", file, "--forget")
@@ -170,7 +171,7 @@ def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
     assert set(store.keys()) == set(keys.values())
     assert mixsweep("prune", file, "--forget", "--yes").return_value == DONE
     assert set(store.keys()) == {keys["erm"]}
-    assert [launch.study for launch in launches(store)] == ["other"]
+    assert [launch.study for launch in launches(store)] == ["other", "other"]
     again = {run.arm: store_stage(store, run, 6, MB) for run in study.runs() if run.seed == 0}
     assert again == keys, "a run that was forgotten can be stored again"
 
