@@ -8,7 +8,7 @@ DEV := $(VENV)/.ready-dev
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: quickstart answers test units kills smoke faults gpu long soak mutants check style types format theory
-.PHONY: golden same-bits bench bench-search docs clusters image
+.PHONY: golden same-bits bench docs clusters image
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
@@ -78,38 +78,20 @@ image: $(DEV)
 	PUBLISH=1 $(BIN)/python -m pytest tests/cluster/test_image.py -m long -rs
 
 # Hundreds of faults and more: takes hours. The results are written to reports/published. Two soaks run at
-# a time, because launches often wait; those that measure seconds or memory run alone, afterwards.
+# a time, because launches often wait.
 SOAK := $(NAMESPACE) $(BIN)/python -m tests.soak
-BESIDE := kills-1 kills-2 damage-1 damage-2 mutations corruption disks forks nodes bits twice endings surroundings closed canaries
-ALONE := damage interrupts load sharing outage
+SOAKS := kills-1 kills-2 damage mutations corruption twice
 soak: $(DEV)
-	$(MAKE) --jobs=2 --keep-going $(BESIDE:%=soak-%); beside=$$?; \
-	$(MAKE) --keep-going $(ALONE:%=soak-%) && exit $$beside
+	$(MAKE) --jobs=2 --keep-going $(SOAKS:%=soak-%)
 
 soak-kills-%: $(DEV)
 	$(SOAK).kills --sweeps 10 --kills 100 --minutes 300 --seed $*
-
-# Results of the damage matrix are kept until the code changes, so an interrupted soak continues.
-soak-damage-%: $(DEV)
-	$(SOAK).damage --half $*
 
 soak-mutations: $(DEV)
 	$(BIN)/python -m tests.soak.mutations --files 100000
 
 soak-corruption: $(DEV)
 	$(SOAK).corruption --corruptions 1000
-
-soak-disks: $(DEV)
-	$(SOAK).disks --fillings 50 --launches 3
-
-soak-forks: $(DEV)
-	$(SOAK).forks --seeds 5 --epochs 20
-
-soak-load: $(DEV)
-	$(SOAK).load --runs 500 --epochs 100
-
-soak-outage: $(DEV)
-	$(SOAK).outage --seconds 300 --epochs 3000
 
 soak-%: $(DEV)
 	$(SOAK).$*
@@ -163,10 +145,6 @@ same-bits: $(DEV)
 # checks, in minutes, that all benches work.
 bench: $(DEV)
 	$(BIN)/python -m tests.bench $(ARGS)
-
-# Compares searches with a known optimum and with plain Ray Tune; takes minutes.
-bench-search: $(DEV)
-	$(BIN)/python -m tests.bench.search
 
 # Runs a command and prints its progress every few seconds: $(call told,COMMAND).
 define told

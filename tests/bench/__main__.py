@@ -18,22 +18,15 @@ from tests.bench.ratios import write_ratios
 from tests.soak.findings import MEASUREMENTS
 
 LEAST: Mapping[str, tuple[str, ...]] = {
-    "assembly": ("--rounds", "1", "--images", "1500"),
     "training": ("--rounds", "1", "--images", "50"),
-    "sharing": ("--rounds", "1", "--epochs", "4"),
-    "noop": ("--rounds", "1", "--runs", "20"),
     "launch": ("--pairs", "1", "--study", "digits", "--set", "base.epochs=2", "--set", "seeds=1"),
     "overhead": ("--pairs", "1", "--seeds", "1"),
     "scale": ("20", "--more", "2", "2"),
     "growth": ("20", "40", "--bucket", "20"),
-    "submission": ("1",),
-    "probes": ("--rounds", "1", "--epochs", "1"),
-    "slots": ("--slots", "4", "--seconds", "1", "--runs", "12"),
-    "search": ("--pairs", "1", "--repetitions", "2"),
     "races": ("2", "--orders", "5", "--on", "digits"),
 }
 """Options that make a bench quick, by its module. Benches that measure wall time (launch, overhead,
-scale, submission) need an otherwise idle machine; the others measure CPU time.
+scale) need an otherwise idle machine; the others measure CPU time.
 """
 
 

@@ -7,10 +7,8 @@ already, and writes the validation errors to reports/published/measurements/tabl
 """
 
 import csv
-import math
 import subprocess
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,11 +23,7 @@ from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_results
 from sweeps.study.search import Point, Search
 from sweeps.study.study import Study
-from tests.bench.search import EPOCHS, OPTIMUM, STUDY
 from tests.soak.findings import MEASUREMENTS
-
-NOISE, SHARED = 0.01, 0.01
-"""Standard deviations of a single run's noise and of the noise that all runs of a seed share."""
 
 Values = Mapping[str, Any]
 
@@ -41,96 +35,7 @@ class Runs(Protocol):
         """Return the measured error of a point at a seed."""
 
 
-class Landscape(ABC):
-    """A set of points whose true errors are known, and runs that measure these errors."""
-
-    points: int
-    """The points that a search may choose from."""
-    unit: str
-    """Unit of the regret."""
-    size: int | None = None
-    """Number of images of which the error is a fraction; None if the error is no fraction."""
-
-    @abstractmethod
-    def study(self, folder: Path, repetition: int, seeds: int) -> Study:
-        """Return the study of one repetition, with a search by TPE."""
-
-    @abstractmethod
-    def regret(self, values: Values) -> float:
-        """Return how much worse a point is than the best one."""
-
-    @abstractmethod
-    def runs(self, repetition: int) -> Runs:
-        """Return the runs of one repetition."""
-
-    @abstractmethod
-    def drawn(self, rng: np.random.Generator, number: int) -> Sequence[Values]:
-        """Return random points."""
-
-    @abstractmethod
-    def suggested(self, trial: optuna.Trial) -> Values:
-        """Return a point suggested by Optuna, without mixsweep."""
-
-
-class Formula(Landscape):
-    """A formula with a known optimum and noisy runs.
-
-    Part of the noise is common to all runs of a seed.
-    """
-
-    points, unit = 60, "percent of the optimum"
-
-    def study(self, folder: Path, repetition: int, seeds: int) -> Study:
-        """Return the study of one repetition, with a search by TPE."""
-        file = folder / "bench.yaml"
-        file.write_text(STUDY)
-        more = [f"search.seed={repetition}", f"search.points={self.points}", f"seeds={seeds}"]
-        return load_study(str(file), more)
-
-    def regret(self, values: Values) -> float:
-        """Return how far a point is above the optimum, in percent of the optimum."""
-        return 100 * (_formula(values) / OPTIMUM - 1)
-
-    def runs(self, repetition: int) -> Runs:
-        """Return noisy runs."""
-        return _Noisy(np.random.default_rng(repetition))
-
-    def drawn(self, rng: np.random.Generator, number: int) -> Sequence[Values]:
-        """Return random points, with alpha uniform on a logarithmic scale."""
-        return [
-            _point(
-                math.exp(rng.uniform(math.log(0.1), math.log(32))),
-                int(rng.integers(0, EPOCHS + 1)),
-            )
-            for _ in range(number)
-        ]
-
-    def suggested(self, trial: optuna.Trial) -> Values:
-        """Return a point suggested by Optuna, without mixsweep."""
-        alpha = trial.suggest_float("alpha", 0.1, 32.0, log=True)
-        return _point(alpha, trial.suggest_int("switch", 0, EPOCHS))
-
-
-class _Noisy:
-    def __init__(self, rng: np.random.Generator) -> None:
-        self._rng = rng
-        self._shared = rng.normal(0, SHARED, 1_000)
-
-    def error(self, values: Values, seed: int) -> float:
-        own = float(self._rng.normal(0, NOISE))
-        return _formula(values) + float(self._shared[seed]) + own
-
-
-def _point(alpha: float, switch: int) -> Values:
-    return {"mix.law": "beta", "mix.law.alpha": alpha, "mix.switch_epoch": switch}
-
-
-def _formula(values: Values) -> float:
-    alpha, switch = values["mix.law.alpha"], values["mix.switch_epoch"]
-    return OPTIMUM + 0.01 * math.log(alpha / 4) ** 2 + 0.0016 * (switch - 7) ** 2
-
-
-class Trained(Landscape):
+class Landscape:
     """Points that were all trained at 40 seeds. Each repetition uses the seeds in its own order."""
 
     points, unit = 30, "percentage points"
@@ -162,14 +67,13 @@ class Trained(Landscape):
         return found
 
     @cached_property
-    def size(self) -> int:  # type: ignore[override]
+    def size(self) -> int:
         """Number of validation images."""
         assert isinstance(self.search.base, TrainConfig)
         return self.search.base.data.val_size
 
-    def study(self, folder: Path, repetition: int, seeds: int) -> Study:
+    def study(self, repetition: int, seeds: int) -> Study:
         """Return the study of one repetition, with a search by TPE."""
-        del folder
         points = [f"search.points={self.points}", "search.sampler=tpe"]
         return load_study(str(self.file), [*points, f"search.seed={repetition}", f"seeds={seeds}"])
 
@@ -206,7 +110,7 @@ class Trained(Landscape):
 
 
 class _Ordered:
-    def __init__(self, table: Trained, rng: np.random.Generator) -> None:
+    def __init__(self, table: Landscape, rng: np.random.Generator) -> None:
         self._table = table
         self._order = rng.permutation(len(next(iter(table.errors.values()))))
 

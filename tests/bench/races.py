@@ -1,4 +1,4 @@
-"""Regret of search methods against runs, on a known optimum and on two trained studies.
+"""Regret of search methods against runs, on two trained studies.
 
     python -m tests.bench.races [REPETITIONS] [--on LANDSCAPE ...] [--orders N] [--out FOLDER]
 
@@ -23,7 +23,7 @@ from mixup_core.arrays import Floats
 from reports.numbers.summary import t_quantile
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import PooledSpread, is_clearly_worse
-from tests.bench.landscape import Formula, Landscape, Runs, Trained, Values
+from tests.bench.landscape import Landscape, Runs, Values
 from tests.bench.pairs import arguments_of
 from tests.soak.findings import MEASUREMENTS, publish
 
@@ -37,13 +37,7 @@ RULES: Mapping[str, tuple[int, ...]] = {
     "all_seeds": (), "one_look_after_2": (2,), "race_after_2_every_1": (2, 3, 4),
 }  # fmt: skip
 """Numbers of seeds at which each rule may drop a point."""
-LANDSCAPES: Mapping[str, Callable[[], Landscape]] = {
-    "formula": Formula,
-    "digits": lambda: Trained("table-digits"),
-    "fashion-mnist": lambda: Trained("table-fashion-mnist"),
-}
 TITLES = {
-    "formula": "A formula with a known optimum",
     "digits": "30 points of digits, trained once at 40 seeds",
     "fashion-mnist": "30 points of Fashion-MNIST, trained once at 40 seeds",
 }
@@ -97,7 +91,7 @@ class Race:
 
 def ours(landscape: Landscape, folder: Path, repetition: int, looks: Sequence[int]) -> Course:
     """Search by TPE with one slot; `looks` are the numbers of seeds given by `prune`."""
-    study = landscape.study(folder, repetition, SEEDS)
+    study = landscape.study(repetition, SEEDS)
     proposals = Proposals(study, str(folder / f"{len(looks)}-{repetition}.log"))
     race, course = Race(landscape, landscape.runs(repetition), looks), Course()
     while race.used < RUNS[-1] and (point := proposals.ask()) is not None:
@@ -156,7 +150,7 @@ def regret_at(course: Course, runs: int) -> float:
     return [regret for used, regret in course if used <= runs or used == course[0][0]][-1]
 
 
-def lost(landscape: Trained, looks: Sequence[int], orders: int) -> tuple[int, float]:
+def lost(landscape: Landscape, looks: Sequence[int], orders: int) -> tuple[int, float]:
     """Return in how many orders of all points a rule drops the best one, and its mean runs."""
     dropped = used = 0
     for repetition in range(orders):
@@ -174,12 +168,12 @@ def main() -> None:
     parser = arguments_of(__doc__)
     parser.add_argument("repetitions", nargs="?", type=int, default=20)
     parser.add_argument("--orders", type=int, default=1_000, help="of all points, for each rule")
-    parser.add_argument("--on", nargs="+", choices=LANDSCAPES, default=[*LANDSCAPES])
+    parser.add_argument("--on", nargs="+", choices=TITLES, default=[*TITLES])
     options = parser.parse_args()
     out = options.out or MEASUREMENTS
     out.mkdir(parents=True, exist_ok=True)
     for name in options.on:
-        landscape = LANDSCAPES[name]()
+        landscape = Landscape(f"table-{name}")
         courses = _courses(landscape, options.repetitions)
         figures: dict[str, object] = {
             "repetitions": options.repetitions, "seeds_of_a_point": SEEDS,
@@ -192,8 +186,7 @@ def main() -> None:
             figures[f"{way}: points_median"] = points * median(
                 sum(used <= RUNS[-1] for used, _ in course) for course in found
             )
-        if isinstance(landscape, Trained):
-            figures |= _kept(landscape, options.orders)
+        figures |= _kept(landscape, options.orders)
         draw(courses, landscape, out / f"races-{name}.svg")
         title = (
             f"{TITLES[name]}: regret, in {landscape.unit}, of what a search chooses after so many "
@@ -202,7 +195,7 @@ def main() -> None:
         publish(f"races-{name}", title, figures, kind="bench-search", out=options.out)
 
 
-def _kept(landscape: Trained, orders: int) -> dict[str, object]:
+def _kept(landscape: Landscape, orders: int) -> dict[str, object]:
     """Return how often each rule drops the best point, and the runs it needs for all points."""
     figures: dict[str, object] = {"orders": orders}
     for rule, looks in RULES.items():

@@ -6,7 +6,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from reports.numbers.spelling import markdown_grid
@@ -29,17 +28,6 @@ def _spread(name: str) -> Callable[[Figures], Sequence[float]]:
     return values
 
 
-def _listed(*path: str) -> Callable[[Figures], Sequence[float]]:
-    def values(figures: Figures) -> Sequence[float]:
-        found: Any = figures
-        for name in path:
-            found = found[name]
-        inverse = [1 / value for value in found]
-        return (min(inverse), median(inverse), max(inverse), len(inverse))
-
-    return values
-
-
 def _trained(figures: Figures) -> Sequence[float]:
     wall = figures["wall_seconds_per_run"]["mixsweep"]["median"] * figures["slots"]
     share = figures["training_seconds_per_run"]["mixsweep"]["median"] / wall
@@ -54,34 +42,23 @@ def _ends(figures: Figures) -> Sequence[float]:
     return (ratio, ratio, ratio, 1)
 
 
-def _driver(figures: Figures) -> Sequence[float]:
-    ratio = figures["runs_per_second"] / (figures["slots"] / figures["seconds_of_a_run"])
-    return (ratio, ratio, ratio, 1)
-
-
-ROWS: Sequence[tuple[str, str, str, Callable[[Figures], Sequence[float]]]] = (
+ROWS: Sequence[tuple[str, str, Callable[[Figures], Sequence[float]]]] = (
     ("wall time of runs of 0.3 s: PLAIN / mixsweep",
-     "bench", "overhead", _spread("wall_ratio_plain_to_mixsweep")),
+     "overhead", _spread("wall_ratio_plain_to_mixsweep")),
     ("slot time beyond training: PLAIN / mixsweep",
-     "bench", "overhead", _spread("overhead_ratio_plain_to_mixsweep")),
-    ("wall time of a search: PLAIN and OptunaSearch / mixsweep",
-     "bench-search", "drivers", _listed("undisturbed", "wall_ratio_mixsweep_to_plain_tune")),
-    ("the same search, each driver killed once",
-     "bench-search", "drivers", _listed("driver_killed_once", "wall_ratio_mixsweep_to_plain_tune")),
+     "overhead", _spread("overhead_ratio_plain_to_mixsweep")),
     ("wall time of the quickstart: mixsweep / bare loops",
-     "bench", "launch", _spread("mixsweep / bare loops")),
+     "launch", _spread("mixsweep / bare loops")),
     ("epochs of mixup, narrow ResNet, float32: reference loop / ours",
-     "bench", "training", _spread("narrow, B=125, float32: reference / ours")),
+     "training", _spread("narrow, B=125, float32: reference / ours")),
     ("epochs of mixup, ResNet-18, bfloat16: reference loop / ours",
-     "bench", "training", _spread("resnet18, B=750, bfloat16: reference / ours")),
+     "training", _spread("resnet18, B=750, bfloat16: reference / ours")),
     ("limit: time of slots that is training, runs of 0.3 s / all time of slots",
-     "bench", "overhead", _trained),
+     "overhead", _trained),
     ("limit: runs ended per second / those of 130 slots with runs of 5 s",
-     "bench", "scale", _ends),
-    ("limit: runs ended per second with 130 slots / those of slots that never wait",
-     "bench", "slots", _driver),
+     "scale", _ends),
 )  # fmt: skip
-"""Rows of the table: kind and name of the measurement, and which of its numbers are the smallest,
+"""Rows of the table: name of the measurement, and which of its numbers are the smallest,
 median and largest ratio and the number of pairs. PLAIN is plain Ray Tune as that measurement had
 it.
 """
@@ -89,15 +66,13 @@ it.
 
 def write_ratios(folder: Path) -> Path:
     """Write the table of all ratios whose measurements are in a folder, and return its file."""
-    findings: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for kind in ("bench", "bench-search"):
-        file = folder / f"{kind}.jsonl"
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        findings |= {(kind, found["name"]): found for found in map(json.loads, lines)}
+    file = folder / "bench.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    findings = {found["name"]: found for found in map(json.loads, lines)}
     rows = [["ratio", "median", "range", "n", "commit, machine, date"]]
-    for what, kind, name, read in ROWS:
-        if (kind, name) in findings:
-            found = findings[kind, name]
+    for what, name, read in ROWS:
+        if name in findings:
+            found = findings[name]
             least, middle, most, number = read(found["figures"])
             writes = "MLflow's callback" in found["title"]
             plain = f"plain Ray Tune{' with MLflow callback' * writes}"

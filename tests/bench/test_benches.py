@@ -24,11 +24,11 @@ def test_a_bench_that_fails_stops_no_other(
 
     def ran(command: list[str], check: bool) -> "subprocess.CompletedProcess[bytes]":
         asked.append(command[2:])
-        return subprocess.CompletedProcess(command, int(command[2] == "tests.bench.noop"))
+        return subprocess.CompletedProcess(command, int(command[2] == "tests.bench.scale"))
 
     monkeypatch.setattr(subprocess, "run", ran)
-    assert benches.main(["noop", "sharing", "--quick", "--out", str(tmp_path)]) == 1
-    own = [(f"tests.bench.{name}", *benches.LEAST[name]) for name in ("noop", "sharing")]
+    assert benches.main(["scale", "growth", "--quick", "--out", str(tmp_path)]) == 1
+    own = [(f"tests.bench.{name}", *benches.LEAST[name]) for name in ("scale", "growth")]
     assert asked == [[*command, "--out", str(tmp_path)] for command in own]
     assert "1 of 2 benches finished" in capsys.readouterr().out
 

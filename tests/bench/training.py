@@ -15,17 +15,18 @@ import torch
 
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import Splits
+from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.training import fit
 from mixup_core.laws import Beta
-from tests.bench.assembly import INFO, random_images
 from tests.bench.gpu import reference
 from tests.bench.pairs import Ratio, arguments_of, interleaved, ratios, say
 from tests.soak.findings import publish
 
 CPU = torch.device("cpu")
+INFO = DATASETS["fashion-mnist"].info
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +47,14 @@ CASES = {
     "narrow": Case(model=NarrowResNet(), images=4_000, batch=125, goals=(None, None)),
     "resnet18": Case(model=ResNet18(), images=750, batch=750, goals=(None, 3.0), least=2.6),
 }
+
+
+def random_images(count: int) -> Images:
+    """Return images of random noise; images of zeros would be unrealistically fast."""
+    rng = torch.Generator().manual_seed(0)
+    shape = (count, INFO.channels, INFO.image_size, INFO.image_size)
+    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
+    return Images(pixels=pixels, labels=torch.arange(count) % INFO.num_classes)
 
 
 def measure(name: str, rounds: int, at_most: int | None) -> list[Ratio]:

@@ -36,12 +36,6 @@ def test_a_signal_in_the_first_moments_ends_the_process_in_one_line(
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", SAID)
 
 
-def test_the_sweeps_module_can_be_run_as_a_program() -> None:
-    command = [sys.executable, "-m", "mixsweep", "stop", "--help"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert ran.stdout.startswith("Usage:")
-
-
 def test_all_shipped_commands_start_the_program_that_sets_signal_handlers_first() -> None:
     root = Path(__file__).parents[2]
     files = [p for room in ("cluster", "mixsweep") for p in (root / room).rglob("*") if p.is_file()]

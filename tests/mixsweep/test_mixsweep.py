@@ -67,18 +67,6 @@ def test_a_home_without_results_of_the_study_is_refused(home: Path, tmp_path: Pa
         mixsweep.load("digits", "base.epochs=7", "base.eval_every=7", home=home)
 
 
-def test_a_launched_study_without_epochs_loads_as_empty_frames(tmp_path: Path) -> None:
-    study = mixsweep.read_study("digits", "seeds=1")
-    enter(study, Store(str(tmp_path / "store")), "mixsweep run digits --set seeds=1")
-    results = mixsweep.load("digits", "seeds=1", home=tmp_path)
-    assert list(results.arms["n"]) == [0, 0, 0]
-    assert results.epochs.empty
-    assert list(results.epochs.columns[:6]) == [
-        "study", "arm", "seed", "run_key", "outcome", "epoch",
-    ]  # fmt: skip
-    assert results.figures == {}
-
-
 STUDY = {
     "study": "from-a-mapping",
     "base": {"data": {"name": "digits", "num_train": 64}, "model": {"name": "mlp", "hidden": [4]},
@@ -156,18 +144,6 @@ def _unload() -> None:
     for place, plugin in list(loading._loaded.items()):
         loading._take_out(plugin)
         del loading._loaded[place]
-
-
-def test_a_figure_prints_in_one_short_line_and_the_table_as_latex(home: Path) -> None:
-    results = mixsweep.load("digits", home=home)
-    assert repr(results.figures["learning_curves"]) == "<Figure learning_curves: Learning curves>"
-    assert results.to_latex().startswith("\\begin{table}")
-    assert results.to_latex().count("\\end{table}") == 2
-
-
-def test_a_study_with_an_unknown_key_is_refused() -> None:
-    with pytest.raises(StudyError, match="seedz"):
-        mixsweep.read_study("digits", "seedz=3")
 
 
 def test_a_device_other_than_cpu_or_cuda_is_refused() -> None:

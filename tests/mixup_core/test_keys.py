@@ -55,16 +55,6 @@ def test_run_keys_are_equal_only_for_configurations_with_equal_results(
     assert same == (numbers(one) == numbers(other))
 
 
-@given(config=trees(BASE))
-def test_a_change_of_seed_changes_every_key(config: TrainConfig) -> None:
-    other = dataclasses.replace(config, seed=config.seed + 1)
-    try:
-        assert set(stage_keys(config)).isdisjoint(stage_keys(other))
-    except RuleError:
-        return
-    assert run_key(config) != run_key(other)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -132,17 +122,6 @@ def test_a_run_that_never_mixes_has_the_stage_keys_of_erm() -> None:
         config = dataclasses.replace(BASE, mix=mix)
         assert stage_keys(config) == stage_keys(BASE)
         assert run_key(config) != run_key(BASE)
-
-
-def test_lam_scope_changes_the_keys_of_mixed_stages() -> None:
-    mixed = dataclasses.replace(BASE, mix=MixConfig(law=Midpoint()))
-    by_sample = with_values(mixed, {"mix.lam_scope": "sample"})
-    assert stage_key(mixed, 1) != stage_key(by_sample, 1)
-
-
-def test_stage_keys_of_different_epochs_differ() -> None:
-    assert len(set(stage_keys(MIXED))) == MIXED.epochs
-    assert stage_keys(MIXED) == tuple(stage_key(MIXED, epoch) for epoch in (1, 2, 3, 4))
 
 
 @pytest.mark.parametrize("epoch", [-1, 0, 5])

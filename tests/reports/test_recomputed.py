@@ -122,7 +122,7 @@ def exact_interval(values: Values, facts: Facts, level: float) -> tuple[float, f
     n, width, tail = len(values), facts.most - facts.least, (1 - level) / 2
     share, sd = (values.mean() - facts.least) / width, values.std(ddof=1)
     things = float(n * (facts.size or 1))
-    if sd > 1e-12 and 0 < share < 1:
+    if sd > 1e-12 * np.abs(values).max() and 0 < share < 1:
         few = stats.t.ppf(1 - tail, n - 1)
         many = stats.t.ppf(1 - tail, things - 1) if facts.size else stats.norm.ppf(1 - tail)
         clustered = n * share * (1 - share) * (width / sd * many / few) ** 2

@@ -80,16 +80,6 @@ def test_a_launch_exits_0_and_writes_its_report_in_every_state_of_its_streams(
     assert launched(state, tmp_path / "runs") == (0, "0", True)
 
 
-@pytest.mark.parametrize("state", ["stdout closed", "stderr full"])
-def test_bad_input_exits_2_in_every_state_of_the_streams(tmp_path: Path, state: str) -> None:
-    told = tmp_path / "told"
-    done = ran(
-        state, "run", str(STUDY), "--address", "junk", "--on-finish",
-        f"echo $MIXSWEEP_EXIT_CODE > {told}", home=tmp_path / "runs",
-    )  # fmt: skip
-    assert (done.returncode, told.read_text()) == (2, "2\n")
-
-
 MISTAKEN = """
 import sys
 from mixsweep.cli import main as cli
@@ -142,38 +132,6 @@ def test_a_launch_on_ray_with_too_little_address_space_is_refused(
     )
 
 
-def test_a_memory_error_is_reported_in_one_sentence_and_not_as_a_bug(tmp_path: Path) -> None:
-    lacking = MISTAKEN.replace('ZeroDivisionError("of ours")', "MemoryError")
-    done = subprocess.run(
-        [sys.executable, "-c", lacking, str(STUDY), "--engine", "inline"],
-        env={**os.environ, "TMPDIR": str(tmp_path), "MIXSWEEP_HOME": str(tmp_path / "runs")},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    said = "this process lacks memory (MemoryError); stored results are kept; "
-    assert done.stderr.startswith(said)
-    assert not list(tmp_path.glob("mixsweep-error-*"))
-
-
-@pytest.mark.parametrize("command", ["run digits", "schema"])
-def test_a_deleted_working_directory_is_reported(tmp_path: Path, command: str) -> None:
-    shell = f"cd {tmp_path} && mkdir gone && cd gone && rmdir ../gone && exec $PYTHON -m mixsweep"
-    done = subprocess.run(
-        ["bash", "-c", f"{shell} {command}"],
-        env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(STUDY.parents[2])},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("the working directory is gone")
-
-
-def test_the_hook_runs_when_the_study_file_is_refused(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    hook = ("--on-finish", f"echo $MIXSWEEP_EXIT_CODE > {told}")
-    done = ran("open", "run", str(tmp_path / "none.yaml"), *hook, home=tmp_path / "runs")
-    assert (done.returncode, told.read_text()) == (2, "2\n")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["MLFLOW_HTTP_REQUEST_TIMEOUT"])
 def test_a_variable_that_mlflow_refuses_is_reported_before_training(
@@ -187,47 +145,3 @@ def test_a_variable_that_mlflow_refuses_is_reported_before_training(
         assert line.startswith("MLflow refuses an environment variable: ")
         assert "correct or unset this variable" in line
     assert not list(home.glob("store/stages/*/*"))
-
-
-DESERTED = """
-import os
-from sweeps.running.monitor import Monitor
-usual = Monitor.end
-
-def end(self, run):
-    usual(self, run)
-    if Monitor.end is end:
-        os.rmdir(os.getcwd())
-        Monitor.end = usual
-
-Monitor.end = end
-from mixsweep.cli.main import main
-main()
-"""
-
-
-@pytest.mark.long
-def test_a_launch_survives_the_deletion_of_its_working_directory(tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    done = subprocess.run(
-        [
-            sys.executable, "-c", DESERTED, "run", str(STUDY), "--set", "base.draws=1000",
-            "--engine", "inline", "--home", str(tmp_path / "runs"),
-        ],
-        env={**os.environ, "PYTHONPATH": str(STUDY.parents[2])}, cwd=gone,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert not gone.exists()
-    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
-    assert (tmp_path / "runs" / "reports" / "closed-form" / "report.html").exists()
-
-
-@pytest.mark.parametrize("uri", ["./mlruns", "file:///tmp/mlruns"])
-def test_a_folder_as_tracking_uri_is_refused_before_the_launch_starts(
-    tmp_path: Path, uri: str
-) -> None:
-    done = ran("open", "run", str(STUDY), "--tracking-uri", uri, home=tmp_path / "runs")
-    assert done.returncode == 2
-    assert "MLflow no longer stores runs in plain folders" in done.stderr
-    assert not (tmp_path / "runs").exists()

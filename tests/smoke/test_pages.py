@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from mixsweep import read_study
 from tests.conftest import CommandLine
@@ -118,31 +117,11 @@ def test_the_printed_link_shows_the_learning_curves_of_each_run(
     assert re.search(CHARTS, page)
 
 
-@pytest.mark.long
-def test_every_chart_of_the_arms_is_a_mean_over_seeds_by_epoch(
-    finished: CommandLine, links: dict[str, str], tmp_path: Path
-) -> None:
-    table = next(csv.DictReader(finished.report("digits", "table.csv").decode().splitlines()))
-    drawn: set[str] = set()
-    for patience in (30_000, 60_000, 120_000):
-        page = _seen(f"{links['arms']}&compareRunsMode=CHART", tmp_path / "profile", patience)
-        drawn = set(re.findall(r'<h4[^>]* title="([^"]+)"', page))
-        if "test/error_mean" in drawn:
-            break
-    assert "test/error_mean" in drawn
-    assert all(title.endswith("_mean") for title in drawn)
-    assert {title for title in drawn if title.startswith("test/")} <= table.keys()
-
-
 def test_mlflow_refuses_connections_from_other_addresses(links: dict[str, str]) -> None:
     address = links["arms"].partition("/#")[0]
     port = int(address.rpartition(":")[2])
     with socket.socket() as outside, pytest.raises(OSError, match="refused"):
         outside.connect(("127.0.0.2", port))
-
-
-def test_the_ui_refuses_a_study_that_was_not_run(finished: CommandLine) -> None:
-    assert "study quickstart is not in" in finished("ui", "quickstart", code=2).stderr
 
 
 def test_the_report_shows_its_table_and_figures(finished: CommandLine, tmp_path: Path) -> None:
@@ -152,30 +131,3 @@ def test_the_report_shows_its_table_and_figures(finished: CommandLine, tmp_path:
     assert page.count("<img") + page.count("<svg") >= 2
     for shown in ("erm", "midpoint", "uniform", "1/1"):
         assert shown in page
-
-
-@pytest.mark.long
-def test_a_figure_wider_than_the_screen_shows_a_scroll_shadow(
-    finished: CommandLine, tmp_path: Path
-) -> None:
-    assert BROWSER is not None
-    file = finished.home / "reports" / "digits" / "report.html"
-    # A window of Chromium has at least 500 pixels; a frame may be narrower.
-    frame = f'<body style="margin:0"><iframe src="{file.as_uri()}" width="390" height="700">'
-    (tmp_path / "phone.html").write_text(frame)
-    picture = tmp_path / "phone.png"
-    for scheme in (0, 1):  # dark, light
-        subprocess.run(
-            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-             "--window-size=500,720",
-             f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}",
-             f"--blink-settings=preferredColorScheme={scheme}", (tmp_path / "phone.html").as_uri()],
-            capture_output=True, check=True, timeout=120,
-        )  # fmt: skip
-        with Image.open(picture) as opened:
-            seen = opened.convert("L")
-        # The picture ends 20 pixels before the frame; where it is white, the shadow is seen.
-        inner, edge = ([seen.getpixel((x, y)) for y in range(700)] for x in (330, 368))
-        rows = [y for y in range(120, 700) if inner[y] == 255]
-        assert len(rows) > 50
-        assert sum(edge[y] < 235 for y in rows) > 50

@@ -5,7 +5,6 @@ import io
 import json
 import signal
 from collections.abc import Callable, Iterator
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -16,27 +15,6 @@ from tests.faults.launches import wait_for
 from tests.tracked_runs import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900, func_only=True)]
-
-SEARCH = """
-study: channels
-base:
-  data: {name: corners, val_size: 80}
-  model: {name: tiny}
-  optimizer: {name: adam, lr: 0.01}
-  mix: {law: {beta: 1.0}, operation: {halves: 2}}
-  epochs: 2
-  batch_size: 40
-arms:
-  erm: {mix.law: erm, mix.operation: linear}
-seeds: 2
-search:
-  space:
-    mix.operation.least: {int: [1, 4]}
-    model.channels: {int: [2, 8]}
-  points: 3
-  objective: val/error
-  confirm: {seeds: [100]}
-"""
 
 
 @pytest.fixture
@@ -52,11 +30,6 @@ def folder(
 def head() -> Iterator[Head]:
     with started_head() as head:
         yield head
-
-
-def test_the_plugin_template_has_fewer_than_100_lines() -> None:
-    text = resources.files("mixsweep.templates").joinpath("plugin.py").read_text()
-    assert text.count("\n") < 100
 
 
 def test_a_plugin_is_swept_killed_resumed_and_reported(
@@ -105,28 +78,3 @@ def test_an_edited_plugin_retrains_only_the_runs_that_use_the_plugin(
         in planned.stderr
     )
     assert mixsweep.json("plan", *small)["to_run"] == 1, "ERM and mixup use none of it"
-
-
-def test_a_search_varies_fields_of_a_plugin(
-    folder: Path, command_line: Callable[..., CommandLine]
-) -> None:
-    mixsweep = command_line()
-    (folder / "search.yaml").write_text(SEARCH)
-    arguments = ("search.yaml", "--plugin", "plugin.py", "--slots", "2")
-    ran = mixsweep("run", *arguments)
-    assert "mix.operation.least" in ran.stdout
-    assert mixsweep.json("plan", *arguments[:3])["to_run"] == 0
-    runs = list(csv.DictReader(io.StringIO(mixsweep.report("channels", "runs.csv").decode())))
-    assert {"mix.operation.least", "model.channels"} <= set(runs[0])
-
-
-def test_a_submitted_plugin_is_uploaded(
-    folder: Path, command_line: Callable[..., CommandLine], head: Head, tmp_path: Path
-) -> None:
-    mixsweep = command_line(**head.environment())
-    arguments = ("study.yaml", "--plugin", "plugin.py", "--set", "seeds=1")
-    ran = mixsweep("submit", *arguments, "--address", head.address)
-    assert (ran.stdout + ran.stderr).count("1/1") >= 3
-    (folder / ".gitignore").write_text("plugin.py\n")
-    ran = mixsweep("submit", *arguments, "--address", head.address, code=2)
-    assert "plugin.py: this file is not uploaded" in ran.stdout + ran.stderr

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -93,12 +92,6 @@ def test_status_counts_finished_runs_and_epochs(finished: CommandLine) -> None:
     assert status["epochs"] == {"done": 18, "expected": 18}
 
 
-def test_the_report_can_be_written_to_another_folder(finished: CommandLine, tmp_path: Path) -> None:
-    finished("report", "digits", "--out", str(tmp_path / "paper"))
-    for name in ("runs.csv", "table.csv", "table.md", "table.tex"):
-        assert (tmp_path / "paper" / name).read_bytes() == finished.report("digits", name), name
-
-
 @pytest.mark.long
 def test_a_launch_in_another_home_with_one_slot_gives_the_same_report(
     finished: CommandLine, command_line: Callable[..., CommandLine]
@@ -123,13 +116,6 @@ def test_an_incomplete_study_is_reported_and_exits_1(
     said = partial("report", "digits", "--set", "seeds=3", code=1)
     assert "2/3" in said.stdout
     assert "erm seed 2 missing" in said.stderr
-
-
-def test_provenance_names_versions_data_and_runs(finished: CommandLine) -> None:
-    provenance = json.loads(finished.report("digits", "provenance.json"))
-    text = json.dumps(provenance)
-    for expected in ("torch", "mlflow", "digits", *(row["run_key"] for row in _rows(finished))):
-        assert expected in text
 
 
 def _uri(mixsweep: CommandLine) -> str:

@@ -1,12 +1,10 @@
 """A search as a user runs it, killed and launched again."""
 
-import json
 import random
 import signal
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import optuna
 import pytest
@@ -121,58 +119,6 @@ def test_a_search_killed_five_times_gives_the_same_points_and_report(
     assert len({run.run_key for run in tracked}) == len(tracked) == RUNS
 
 
-def test_an_invalid_search_space_is_refused_in_one_line_with_exit_code_2(
-    command_line: Callable[..., CommandLine], file: str
-) -> None:
-    for override in (
-        "search.objective=test/error",
-        "search.space.mix.law={beta: {log_uniform: [0, 1]}}",
-    ):
-        said = command_line()("plan", file, "--set", override, code=2)
-        assert said.stdout == ""
-        assert len(said.stderr.splitlines()) == 1
-        assert "Traceback" not in said.stderr
-
-
-@pytest.mark.long
-def test_two_slots_train_every_seed_of_every_point_once(
-    command_line: Callable[..., CommandLine], file: str, tmp_path: Path
-) -> None:
-    mixsweep = command_line()
-    mixsweep("run", file, "--slots", "2", "--optuna", str(tmp_path / "journal.log"))
-    provenance = json.loads(mixsweep.report("small-search", "provenance.json"))
-    assert len(provenance["runs"]) == RUNS
-    assert {run["outcome"] for run in provenance["runs"]} == {"complete"}
-    assert not (mixsweep.home / "optuna.db").exists()
-    assert len(Store(str(mixsweep.home / "store")).keys()) == RUNS
-
-
 def num_stages(mixsweep: CommandLine) -> int:
     """Return the number of stored stages; such short runs have one each."""
     return len(Store(str(mixsweep.home / "store")).keys())
-
-
-@pytest.mark.long
-def test_a_budget_of_hours_ends_a_search_after_whole_points_and_is_reported(
-    command_line: Callable[..., CommandLine], file: str
-) -> None:
-    budget = ("--set", "search.points=1000", "--set", "search.budget={hours: 0.003}")
-    mixsweep = command_line()
-    said = mixsweep("run", file, *budget, "--slots", "2")
-    url = Home(folder=mixsweep.home).optuna_url
-    history = read_history(load_study(file, budget[1::2]), url)
-    ended = f"used up its budget of 0.003 hours, after {len(history.points)} points"
-    assert history.ended == ended
-    assert f"small-search: the search {ended}" in said.stderr
-    assert all(point.state == "complete" for point in history.points)
-    told = json.loads(mixsweep.report("small-search", "provenance.json"))["search"]
-    assert told["ended"] == ended
-
-
-def test_an_invalid_optuna_storage_is_refused_in_one_line_with_exit_code_2(
-    command_line: Callable[..., CommandLine], file: str
-) -> None:
-    said = command_line(MIXSWEEP_OPTUNA="foo://me:secret@host/x")("run", file, code=2)
-    assert len(said.stderr.splitlines()) == 1
-    assert "secret" not in said.stderr
-    assert "Traceback" not in said.stderr

@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import resource
 import signal
 import tempfile
 import time
@@ -13,7 +14,6 @@ from types import FrameType
 
 from sweeps.reading.study_file import StudyError, load_study
 from tests.soak.findings import publish
-from tests.soak.memory import peak_mb
 
 STUDIES = Path("sweeps") / "studies"
 HANGS_AFTER = 30
@@ -121,7 +121,7 @@ def main() -> None:
     rng = random.Random(options.seed)
     originals = sorted(STUDIES.glob("*.yaml"))
     started, told, wrong, slowest = time.monotonic(), Counter[str](), list[str](), 0.0
-    largest = at_start = peak_mb()
+    largest = at_start = _peak_mb()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "study.yaml"
         for number in range(1, options.files + 1):
@@ -131,7 +131,7 @@ def main() -> None:
             how, trouble = verdict(file)
             slowest = max(slowest, time.process_time() - before)
             told[how] += 1
-            former, largest = largest, peak_mb()
+            former, largest = largest, _peak_mb()
             if former <= LARGEST_MB < largest and trouble is None:
                 trouble = f"took the process from {former:.0f} to {largest:.0f} MB"
             if trouble is not None:
@@ -156,6 +156,10 @@ def main() -> None:
         wrong.append(f"{number} of {options.files} files were read")
         print(wrong[-1])  # noqa: T201
     raise SystemExit(1 if wrong else 0)
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 @contextmanager

@@ -1,4 +1,3 @@
-import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,26 +11,17 @@ from tests.faults.invariants import Facts
 from tests.faults.launches import TWO_LAWS, Task
 from tests.soak.kills import (
     ENDS_WITHIN,
-    HEADS,
     INTERVAL_SECONDS,
-    Kill,
     Toll,
     broken,
     losses,
     lost,
-    quantile,
-    schedule,
-    seconds_to_next_epoch,
     trained_again,
 )
 
 
 def _stored_at(*times: int) -> tuple[EpochFacts, ...]:
     return tuple(EpochFacts(seconds=1.0, stored_at_ms=time) for time in times)
-
-
-def _kill(training: dict[str, tuple[float, int]], *, at_ms: int, gone_ms: int) -> Kill:
-    return Kill(kind="driver", at_ms=at_ms, stored={}, training=training, gone_ms=gone_ms)
 
 
 def test_an_epoch_stored_at_another_time_counts_as_retrained() -> None:
@@ -45,22 +35,6 @@ def test_a_missing_stored_epoch_counts_as_lost_and_not_as_retrained() -> None:
     after: Facts = {"a": _stored_at(1), "b": _stored_at(4, 5)}
     assert lost(before, after) == 2
     assert trained_again(before, after) == 0
-
-
-def test_recovery_ends_with_the_next_epoch_of_a_killed_run() -> None:
-    final: Facts = {"killed": _stored_at(500, 9000), "other": _stored_at(2000)}
-    assert seconds_to_next_epoch(_kill({"killed": (0.1, 0)}, at_ms=1000, gone_ms=1000), final) == 8
-
-
-def test_recovery_without_a_killed_run_ends_with_the_next_epoch_of_any_run() -> None:
-    final: Facts = {"a": _stored_at(500, 9000), "b": _stored_at(2000)}
-    assert seconds_to_next_epoch(_kill({}, at_ms=1000, gone_ms=1000), final) == 1
-    assert seconds_to_next_epoch(_kill({}, at_ms=9500, gone_ms=9500), final) is None
-
-
-def test_stages_stored_by_orphans_do_not_count_as_recovery() -> None:
-    final: Facts = {"a": _stored_at(500, 1200, 7000)}
-    assert seconds_to_next_epoch(_kill({"a": (0.5, 0)}, at_ms=1000, gone_ms=3000), final) == 6
 
 
 FORKS = Task(str(Path(TWO_LAWS.file).with_name("forks.yaml")))
@@ -93,26 +67,6 @@ def test_a_run_that_waits_with_the_epochs_of_another_loses_nothing() -> None:
 def test_a_process_of_an_earlier_launch_with_the_same_pid_loses_nothing() -> None:
     earlier = _trained_by(0, pid=7, stored_at_ms=900)
     assert losses([earlier], [7], since_ms=1000, at_ms=40_000) == {}
-
-
-@pytest.mark.parametrize(("share", "expected"), [(0.5, 10), (0.95, 19), (1.0, 20), (0.01, 1)])
-def test_a_quantile_is_the_smallest_value_that_covers_its_share(
-    share: float, expected: int
-) -> None:
-    assert quantile(range(20, 0, -1), share) == expected
-
-
-@pytest.mark.parametrize("served", [False, True])
-def test_a_schedule_has_its_number_of_kills_and_is_the_same_for_a_seed(served: bool) -> None:
-    for seed in range(20):
-        kinds = schedule(10, heads=3, served=served, rng=random.Random(seed))
-        assert kinds == schedule(10, heads=3, served=served, rng=random.Random(seed))
-        count = Counter(kinds)
-        assert count.total() == 10
-        assert count["driver"] in {1, 2}
-        assert {count[kind] for kind in HEADS} == {3}
-        assert count["worker"] > 0
-        assert count["tracking server"] == served
 
 
 def test_enough_kills_within_the_limits_break_no_promise() -> None:

@@ -1,19 +1,15 @@
 """Twice: drivers of overlapping studies, killed and joined at random; no epoch is trained twice.
 
 The studies of a round share seeds and first epochs, but their runs differ in where they fork.
-Results of rounds are kept under `build/` for the same sources, so an interrupted soak continues
-with the next round.
 """
 
 import argparse
-import hashlib
-import json
 import os
 import random
+import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +18,10 @@ from sweeps.leasing.lease import Lease
 from tests.soak.epochs_log import EpochsLog
 from tests.soak.findings import publish
 from tests.soak.place import Place
-from tests.soak.warm import Forked, Warm
 
-_KEPT = Path("build") / "twice"
-_SOURCES = (
-    "sweeps/leasing",
-    "sweeps/running",
-    "sweeps/state",
-    "mixup_core/store",
-    "tests/soak/twice.py",
-)
 NAP = 0.02
 """Seconds by which each epoch takes longer, so that launches overlap."""
-WRITES_DOWN = "tests.soak.epochs_log:write_down"
+Driver = subprocess.Popen[bytes]
 _STUDY = """
 study: twice-{name}
 description: One of several studies that share runs, for the soak; runs share first epochs.
@@ -54,7 +41,6 @@ class Round:
     """One store, some studies, and the result."""
 
     folder: Path
-    warm: Warm
     files: list[Path] = field(default_factory=list)
     launches: int = 0
     killed: set[str] = field(default_factory=set)
@@ -66,7 +52,7 @@ class Round:
         """Every epoch of the round."""
         return EpochsLog(folder=self.folder)
 
-    def start(self, *arguments: str) -> Forked:
+    def start(self, *arguments: str) -> Driver:
         """Start a command on the store of the round."""
         self.launches += 1
         variables = {
@@ -74,16 +60,15 @@ class Round:
             "MIXSWEEP_STORE": str(self.folder / "store"),
             **self.log.variables(f"{self.launches}", nap=NAP),
         }
-        said = self.said_by(f"{self.launches}").open("wb")
-        with said, Path(os.devnull).open("wb") as nowhere:
-            streams = {1: nowhere.fileno(), 2: said.fileno()}
-            return self.warm.start(arguments, variables, streams=streams, then=WRITES_DOWN)
+        with self.said_by(f"{self.launches}").open("wb") as said:
+            command = [sys.executable, "-m", "mixsweep", *arguments]
+            return subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=said)
 
     def said_by(self, launch: str) -> Path:
         """Return the file to which a launch writes its standard error."""
         return self.folder / f"launch-{launch}.txt"
 
-    def launch(self, number: int) -> Forked:
+    def launch(self, number: int) -> Driver:
         """Start the driver of a study, with its own home."""
         home = ("--home", str(self.folder / f"home-{number}"))
         process = self.start("run", str(self.files[number]), *home, "--engine", "inline")
@@ -114,7 +99,7 @@ class Round:
                 again = self.launch(number)
                 assert again.wait() == 0, self.said_by(self.names[number]).read_text()
 
-    def _has_claimed(self, number: int, driver: Forked) -> bool:
+    def _has_claimed(self, number: int, driver: Driver) -> bool:
         """Return whether a driver has ended, or has recorded what it needs."""
         if driver.poll() is not None:
             return True
@@ -124,10 +109,10 @@ class Round:
         return any(holder and name.endswith(f"/{study}.{holder.token}") for name in names)
 
 
-def made(folder: Path, draw: random.Random, warm: Warm) -> Round:
+def made(folder: Path, draw: random.Random) -> Round:
     """Return a round of two to four studies that share runs and first epochs."""
     folder.mkdir(parents=True)
-    one = Round(folder=folder, warm=warm)
+    one = Round(folder=folder)
     for number in range(draw.choice([2, 2, 3, 4])):
         text = _STUDY.format(
             name=number,
@@ -140,30 +125,14 @@ def made(folder: Path, draw: random.Random, warm: Warm) -> Round:
     return one
 
 
-def seen(number: int, seed: int, place: Place, warm: Warm) -> dict[str, Any]:
-    """Return the result of a round, from now or from an earlier soak of these sources."""
-    kept = _KEPT / f"{_digest()}-{seed}-{number}.json"
-    if kept.exists():
-        found: dict[str, Any] = json.loads(kept.read_text())
-        return found
+def seen(number: int, seed: int, place: Place) -> dict[str, Any]:
+    """Return the result of a round."""
     draw, started = random.Random(f"{seed} {number}"), time.monotonic()
-    one = made(place.folder / f"round-{number}", draw, warm)
+    one = made(place.folder / f"round-{number}", draw)
     one.run(draw, kills=draw.choice([0, 1, 2]))
     counts = {"drivers": len(one.files), "kills": len(one.killed), "prunes": one.prunes}
     counted = asdict(one.log.count(one.killed))
-    found = {**counts, **counted, "minutes": (time.monotonic() - started) / 60}
-    _KEPT.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(found))
-    return found
-
-
-@cache
-def _digest() -> str:
-    digest = hashlib.sha256()
-    for source in map(Path, _SOURCES):
-        for path in sorted(source.rglob("*.py")) or [source]:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    return {**counts, **counted, "minutes": (time.monotonic() - started) / 60}
 
 
 def main() -> None:
@@ -174,11 +143,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     until, place, rounds = time.monotonic() + 60 * options.minutes, Place(), []
-    with Warm.started() as warm:
-        while len(rounds) < options.rounds and time.monotonic() < until:
-            rounds.append(seen(len(rounds), options.seed, place, warm))
-            sys.stdout.write(f"round {len(rounds)}: {rounds[-1]}\n")
-            sys.stdout.flush()
+    while len(rounds) < options.rounds and time.monotonic() < until:
+        rounds.append(seen(len(rounds), options.seed, place))
+        sys.stdout.write(f"round {len(rounds)}: {rounds[-1]}\n")
+        sys.stdout.flush()
     numbers = ("drivers", "kills", "prunes", "trained", "distinct", "minutes")
     twice = [f"round {n}: {line}" for n, r in enumerate(rounds, 1) for line in r["twice"]]
     figures = {

@@ -34,33 +34,6 @@ def tensors(built: nn.Module) -> list[torch.Tensor]:
     return [tensor.detach().clone() for tensor in built.state_dict().values()]
 
 
-@pytest.mark.parametrize("decay", [0.1, 0.75, 0.999])
-def test_the_average_is_the_exponentially_weighted_sum_of_all_steps(decay: float) -> None:
-    own, rng = network(), np.random.default_rng(1)
-    average, seen = Average(own, decay), []
-    for step in range(6):
-        move(own, rng)
-        average.update_parameters(own)
-        seen.append([tensor.double() for tensor in tensors(own)])
-        weights = [(1 - decay) * decay ** (step - i) for i in range(step + 1)]
-        weights[0] = decay**step
-        assert sum(weights) == pytest.approx(1)
-        for place, kept in enumerate(tensors(average.module)):
-            if kept.is_floating_point():
-                expected = sum(w * parts[place] for w, parts in zip(weights, seen, strict=True))
-                torch.testing.assert_close(kept.double(), expected, rtol=1e-5, atol=1e-6)
-        assert int(average.n_averaged) == step + 1
-
-
-def test_the_first_update_copies_the_network() -> None:
-    own = network()
-    average = Average(own, 0.999)
-    assert all(map(torch.equal, tensors(average.module), tensors(own)))
-    move(own, np.random.default_rng(1))
-    average.update_parameters(own)
-    assert all(map(torch.equal, tensors(average.module), tensors(own)))
-
-
 @pytest.mark.parametrize("decay", [0.5, 0.9])
 def test_the_average_equals_the_averaged_model_of_pytorch_bit_for_bit(decay: float) -> None:
     own, rng = network(), np.random.default_rng(2)
@@ -102,25 +75,6 @@ def test_an_average_resumed_from_a_state_continues_with_the_same_bits(before: in
         for average in (whole, resumed):
             average.update_parameters(own)
         assert all(map(torch.equal, tensors(whole), tensors(resumed)))
-
-
-def test_the_average_predicts_with_the_averaged_weights() -> None:
-    own = nn.Linear(3, 1, bias=False)
-    average, images = Average(own, 0.75), torch.eye(3)
-    for weight in (4.0, 8.0):
-        nn.init.constant_(own.weight, weight)
-        average.update_parameters(own)
-    assert average(images).flatten().tolist() == [5.0] * 3  # 0.75 * 4 + 0.25 * 8
-    assert own(images).flatten().tolist() == [8.0] * 3
-
-
-def test_averaging_an_unchanged_or_empty_network_keeps_its_tensors() -> None:
-    for built in (nn.ReLU(), nn.Linear(2, 1)):
-        average = Average(built, 0.5)
-        for _ in range(3):
-            average.update_parameters(built)
-        assert all(map(torch.equal, tensors(average.module), tensors(built)))
-        assert int(average.n_averaged) == 3
 
 
 def test_updates_after_the_first_read_no_value_from_the_device() -> None:

@@ -13,7 +13,6 @@ from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.problem import StateError
 from mixup_core.rules import RuleError
 
 CPU = torch.device("cpu")
@@ -72,14 +71,6 @@ def test_an_averaged_run_resumed_at_any_epoch_ends_with_the_same_bits(
         resumed.load_bytes(part.to_bytes(), first)
         assert first + list(fit(averaged, splits, resumed)) == whole
         assert resumed.to_bytes() == state.to_bytes()
-
-
-def test_a_state_without_an_average_is_refused_by_a_run_with_averaging(
-    averaged: TrainConfig, splits: Splits
-) -> None:
-    plain = TrainingState.initial(with_values(averaged, {"averaging": None}), splits.info, CPU)
-    with pytest.raises(StateError, match="KeyError"):
-        TrainingState.initial(averaged, splits.info, CPU).load_bytes(plain.to_bytes(), [])
 
 
 def test_averaging_changes_the_run_key_and_all_stage_keys(averaged: TrainConfig) -> None:

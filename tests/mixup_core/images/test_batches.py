@@ -159,17 +159,6 @@ def test_pooled_cropped_and_subset_batches_equal_the_formulas_bit_for_bit(
         assert_as_written(config, _images(name, 120), pooled_before=pooled_before)
 
 
-def test_a_subset_shares_the_pixels_of_the_full_images() -> None:
-    """A run needs less than a megabyte beyond the shared images of its process."""
-    images = _images("fashion-mnist").pooled(2)
-    data = DataConfig(num_train=500, views="concat", pool=2)
-    seen = TrainingImages(images, DATASETS["fashion-mnist"].info, data, 0, CPU)
-    before = seen.batch(torch.tensor([7]), torch.tensor([0.5]))
-    images.pixels.add_(1)
-    after = seen.batch(torch.tensor([7]), torch.tensor([0.5]))
-    assert not torch.equal(before, after)
-
-
 @pytest.mark.parametrize("num_train", [None, 30_000, 55_000])
 @pytest.mark.parametrize("views", ["single", "concat"])
 def test_a_run_needs_less_than_a_megabyte_beyond_the_images(

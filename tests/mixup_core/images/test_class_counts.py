@@ -10,24 +10,20 @@ import torch
 from PIL import Image
 
 from mixup_core.config.building import with_values
-from mixup_core.images.choices.models import Mlp
 from mixup_core.images.class_counts import images_of_classes
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DATASETS, SplitName
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load, read_split
 from mixup_core.images.data.fetching import data_root
-from mixup_core.images.data.sets.idx import read_labels
 from mixup_core.images.feasibility import (
     infeasible,
     infeasible_at,
     lacking_classes,
-    may_lack_classes,
 )
 from mixup_core.images.image_data import ImageData
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import TrainingImages
-from mixup_core.keys import run_key
 from mixup_core.rules import RuleError
 
 DIGITS = with_values(TrainConfig(epochs=1, batch_size=2), {"data.name": "digits"})
@@ -83,19 +79,6 @@ def test_labels_read_without_images_match_the_labels_of_the_images(split: SplitN
     assert info.labels is not None
     images = read_split(DIGITS.data, data_root(), split)
     assert np.array_equal(info.labels(data_root(), split), images.labels.numpy())
-
-
-def test_labels_of_an_idx_file_are_read_without_its_header(tmp_path: Path) -> None:
-    file = tmp_path / "raw" / "train-labels-idx1-ubyte"
-    file.parent.mkdir()
-    file.write_bytes(bytes.fromhex("00000801 00000003 070009"))
-    assert read_labels(Path("raw"), tmp_path, "train").tolist() == [7, 0, 9]
-
-
-def test_may_lack_classes_is_true_only_for_small_subsets() -> None:
-    for num_train, may_lack in ((None, False), (900, False), (9, True)):
-        data = with_values(DIGITS, {"data.num_train": num_train}).data
-        assert may_lack_classes(data, DATASETS["digits"].info) == may_lack
 
 
 @pytest.mark.parametrize(("num_train", "is_refused"), [(8, True), (12, True), (200, False)])
@@ -186,17 +169,6 @@ def test_each_seed_holds_out_another_fold_and_the_folds_cover_all_images() -> No
     assert sum(map(len, seen[:4])) == len(whole)
 
 
-def test_the_number_of_folds_changes_the_run_key_and_the_population() -> None:
-    plain, four, five = (with_values(DIGITS, {"data.folds": k}) for k in (None, 4, 5))
-    keys = {run_key(IMAGES.randomness.at_seed(config, 7)) for config in (plain, four, five)}
-    assert len(keys) == 3
-    assert IMAGES.comparing.population(four) != IMAGES.comparing.population(five)
-    assert IMAGES.randomness.at_seed(plain, 7) == replace(plain, seed=7)
-    assert "one of 4 folds of 1437 images at each seed" in IMAGES.presentation.setting(
-        four, "val/error"
-    )
-
-
 @pytest.mark.parametrize(
     ("fields", "rule"),
     [
@@ -209,20 +181,6 @@ def test_the_number_of_folds_changes_the_run_key_and_the_population() -> None:
 def test_contradictory_fold_settings_are_refused(fields: dict[str, Any], rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         DataConfig(name="digits", **fields)
-
-
-def test_images_are_not_loaded_before_their_fold_is_chosen() -> None:
-    with pytest.raises(ValueError, match=r"needs data\.fold before images are loaded"):
-        load(DataConfig(name="digits", folds=3))
-
-
-def test_a_class_that_lies_in_one_fold_is_warned_of_with_its_seeds(folder: Path) -> None:
-    config = replace(config_of(folder, folds=3), model=Mlp())
-    found = list(lacking_classes(config, range(6)))
-    assert len(found) == 1
-    assert "no training image is labelled bee at seeds" in found[0]
-    seeds = [int(seed) for seed in found[0].partition("at seeds ")[2].split(", ")]
-    assert seeds[1] == seeds[0] + 3
 
 
 def test_a_fold_of_another_size_that_leaves_a_batch_of_one_image_is_refused(folder: Path) -> None:

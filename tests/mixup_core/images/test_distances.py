@@ -12,10 +12,9 @@ from PIL import Image
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.folders import folder_digest
-from mixup_core.images.distances import measure, nearest, start
+from mixup_core.images.distances import measure, nearest
 from mixup_core.images.sufficiency import SufficiencyConfig
 from mixup_core.laws import Beta, Midpoint
-from mixup_core.problem import problem_of
 from mixup_core.seeding import stream
 from tests.mixup_core.small_files import folder_config, write_images
 
@@ -23,21 +22,6 @@ CPU = torch.device("cpu")
 CONFIG = SufficiencyConfig(data=DataConfig(name="digits", num_train=60))
 LEVELS = {"ant": 0, "bee": 255, "cow": 51, "dog": 204}
 """Grey level of the single image of each class."""
-
-
-def measured(config: SufficiencyConfig) -> dict[str, float]:
-    (record,) = problem_of(config).start(config, None, "cpu")
-    return dict(record.metrics)
-
-
-def test_the_nearest_mixed_image_shares_no_class_with_the_image() -> None:
-    images = torch.tensor([[0.0, 0.0], [3.0, 4.0]])
-    mixed = torch.tensor([[0.0, 0.0], [0.0, 1.0], [6.0, 8.0]])
-    classes = torch.tensor([[0, 1, 2], [2, 2, 2]])
-    found = nearest(images, torch.tensor([0, 1]), mixed, classes)
-    # of class 0: not the first, which coincides; of class 1: not the second
-    assert found.tolist() == pytest.approx([1.0, 5.0])
-    assert nearest(images, torch.tensor([2, 2]), mixed, classes).tolist() == [math.inf] * 2
 
 
 @pytest.mark.parametrize("num", [1, 999, 1000, 1001, 2500])
@@ -124,29 +108,3 @@ def test_images_that_share_a_class_with_every_mixed_image_are_left_out(
         seen.append(bool(found))
     assert any(seen)
     assert all(seen) == (len(classes) > 2), "of two classes each mixed image may have both"
-
-
-def test_distances_repeat_at_a_seed_and_the_least_is_below_the_mean() -> None:
-    metrics = measured(CONFIG)
-    assert metrics == measured(CONFIG)
-    assert metrics != measured(dataclasses.replace(CONFIG, seed=1))
-    for split in ("train", "test"):
-        assert 0 < metrics[f"distance/{split}_smallest"] < metrics[f"distance/{split}_average"]
-
-
-def test_only_training_distances_are_measured_when_test_is_false() -> None:
-    blind = dataclasses.replace(CONFIG, data=dataclasses.replace(CONFIG.data, test=False))
-    assert set(measured(blind)) == {"distance/train_smallest", "distance/train_average"}
-    of_midpoint = measured(dataclasses.replace(blind, law=Midpoint()))
-    assert of_midpoint["distance/train_average"] == pytest.approx(
-        measured(blind)["distance/train_average"], rel=0.02
-    )
-
-
-def test_iterating_the_process_measures_once_and_keeps_the_record() -> None:
-    process = start(CONFIG, None, "cpu")
-    assert (process.epochs, process.records, process.state) == (1, [], {})
-    (record,) = process
-    assert (record.epoch, record.metrics) == (0, measure(CONFIG, None, CPU))
-    assert list(process) == []
-    assert process.records == [record]

@@ -14,10 +14,8 @@ from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data_remarks import shared_images
-from mixup_core.images.image_data import ImageData, described, memory
+from mixup_core.images.image_data import ImageData, described
 from tests.mixup_core.small_files import (
-    NUM_TEST,
-    NUM_TRAIN,
     FashionMnist,
     folder_config,
     write_images,
@@ -69,28 +67,6 @@ def test_a_missing_dataset_is_reported_with_the_fetch_command(root: Path) -> Non
     assert needs.checksums(config) == {}
 
 
-def test_fetch_reports_a_present_dataset_and_refuses_an_image_folder(
-    fashion: FashionMnist, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MIXSWEEP_DATA", str(fashion.root))
-    assert ImageData().fetch("fashion-mnist") == f"already in {fashion.root}/FashionMNIST/raw"
-    with pytest.raises(DataError, match="image-folder: not a dataset that can be fetched"):
-        ImageData().fetch("image-folder")
-
-
-def test_corrupted_images_are_needed_only_with_test_images(
-    cifar_c: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MIXSWEEP_DATA", str(cifar_c))
-    (cifar_c / "CIFAR-10-C" / "fog.npy").unlink()
-    for data, is_missing in (
-        (DataConfig(name="cifar10"), False),
-        (DataConfig(name="cifar10", corruptions=("fog",), test=False), False),
-        (DataConfig(name="cifar10", corruptions=("fog",)), True),
-    ):
-        assert (ImageData().missing(config_of(data)) is not None) == is_missing
-
-
 def test_missing_corrupted_images_of_a_study_are_named(
     cifar_c: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,13 +80,6 @@ def test_missing_corrupted_images_of_a_study_are_named(
     }  # fmt: skip
     (cifar_c / "CIFAR-10-C" / "fog.npy").unlink()
     assert "mixsweep data fetch cifar10-c" in str(ImageData().missing(config))
-
-
-def test_preparing_and_opening_a_published_dataset_changes_nothing(root: Path) -> None:
-    config = config_of(DataConfig())
-    assert ImageData().prepare(config, root) is config
-    ImageData().open(config)
-    assert list(root.iterdir()) == []
 
 
 def test_a_folder_is_found_relative_to_the_study_and_digested_once(
@@ -184,14 +153,6 @@ def test_a_folder_with_a_digest_is_scanned_once(pets: Path, root: Path) -> None:
     Image.new("RGB", (8, 8)).save(pets / "train" / "a" / "1.png")
     assert described(changing).num_train == 3
     assert described(fixed).num_train == 2
-
-
-def test_memory_is_the_pixel_bytes_of_all_images_at_their_size(fashion: FashionMnist) -> None:
-    del fashion
-    images = NUM_TRAIN + NUM_TEST
-    for size, side in ((None, 28), (8, 8)):
-        config = config_of(DataConfig(image_size=size))
-        assert memory(config) == {"fashion-mnist": images * side**2}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from mixup_core.images.choices.models import Mlp, Model, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.pixels import images_per_batch
 from mixup_core.images.memory import most_bytes, peak_bytes
 
 
@@ -18,10 +17,6 @@ def digits(batch_size: int, side: int) -> TrainConfig:
     return TrainConfig(
         data=data, model=Mlp(hidden=(8,)), epochs=40, batch_size=batch_size, eval_every=40
     )
-
-
-def test_most_bytes_grows_with_batch_size_and_image_size() -> None:
-    assert most_bytes(digits(64, 8)) < most_bytes(digits(640, 8)) < most_bytes(digits(640, 32))
 
 
 @pytest.mark.parametrize(
@@ -43,12 +38,3 @@ def test_peak_bytes_counts_the_memory_of_the_batches() -> None:
     assert small > 10**8
     pixels = 700 * 2 * 256**2  # two batches, in float32 beside their integers
     assert large > small + 4 * pixels // 2
-
-
-@pytest.mark.parametrize(
-    ("side", "count"), [(8, 1000), (32, 1000), (96, 1000), (97, 979), (224, 183), (4000, 1)]
-)
-def test_images_larger_than_96_pixels_are_evaluated_in_smaller_batches(
-    side: int, count: int
-) -> None:
-    assert images_per_batch(side**2) == count

@@ -1,29 +1,18 @@
 """Metrics of image training: declarations, headings, and completeness."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
 
 from mixup_core.config.parts import members
-from mixup_core.images.data.sets.corrupted import CORRUPTIONS
-from mixup_core.images.metrics import METRICS, PREDICTED
+from mixup_core.images.metrics import METRICS
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
 from mixup_core.problem import Metric
 
 DECLARING = [*members(Objective), *members(Probe)]
-
-
-def test_every_split_has_error_nll_and_calibration_error_for_raw_and_averaged_weights() -> None:
-    splits = ["test", "val", "test_corrupted", *(f"test_{name}" for name in CORRUPTIONS)]
-    assert {name for name in METRICS if not name.startswith("train/")} >= {
-        f"{split}/{name}{suffix}"
-        for split in splits
-        for name in ("error", "nll", "calibration_error")
-        for suffix in ("", "_averaged")
-    }
 
 
 @pytest.mark.parametrize("kind", DECLARING)
@@ -50,17 +39,6 @@ def test_declared_metrics_are_distinct_and_leave_the_training_loss_unchanged() -
 )
 def test_the_heading_of_a_metric_has_its_split_and_unit(name: str, heading: str) -> None:
     assert METRICS[name].heading == heading
-
-
-def test_metrics_of_predictions_are_headed_and_share_no_name_with_recorded_metrics() -> None:
-    """The NLL without temperature is a metric of training already."""
-    judged = PREDICTED | {"predicted/nll": METRICS["test/nll"]}
-    scaled = [name for name in PREDICTED if "/scaled_" in name]
-    assert len(scaled) == 3
-    for name in scaled:
-        plain = judged[name.replace("scaled_", "")]
-        assert PREDICTED[name] == replace(plain, label=f"{plain.label} after temperature scaling")
-    assert METRICS.keys().isdisjoint(PREDICTED)
 
 
 def test_metric_headings_are_distinct() -> None:

@@ -12,9 +12,7 @@ from torch.nn.functional import cross_entropy, one_hot
 from mixup_core.config.building import with_values
 from mixup_core.images.batch import Batch
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import logits_of
 from mixup_core.images.forward import forward
 from mixup_core.images.losses.cross_entropy import CrossEntropy
@@ -28,9 +26,8 @@ from mixup_core.images.objectives.objective import Minimised
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.objectives.reg_mixup import RegMixup
 from mixup_core.images.training import TrainingState, fit
-from mixup_core.images.views import EvaluationImages, NormalisedPixels, TrainingImages
+from mixup_core.images.views import EvaluationImages
 from mixup_core.keys import stage_keys
-from mixup_core.laws import Beta
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
@@ -103,14 +100,6 @@ def test_a_filter_keeps_images_on_the_chosen_side_of_its_threshold(
     assert float(minimised.measured["low_fraction"]) == pytest.approx(int(is_low.sum()) / 6)
 
 
-def test_no_gradient_of_a_filter_reaches_the_teacher(batch: Batch) -> None:
-    student, teacher = _network(0), _network(1)
-    minimised = Filter(teacher="t").on(batch, student, CROSS_ENTROPY, teacher)
-    minimised.loss.backward()  # type: ignore[no-untyped-call]
-    assert all(parameter.grad is None for parameter in teacher.parameters())
-    assert any(parameter.grad.abs().sum() > 0 for parameter in student.parameters())  # type: ignore[union-attr]
-
-
 def test_squared_error_uses_the_mixed_target(batch: Batch) -> None:
     logits = _network(0)(batch.mixed)
     expected = (logits - _soft(batch)).square().sum(1).mean()
@@ -151,14 +140,6 @@ def test_regmixup_with_weight_zero_has_the_bits_and_stage_keys_of_erm(
     some = with_values(none, {"objective.eta": 0.5})
     assert trained(some, splits)[1] != trained(erm, splits)[1]
     assert set(stage_keys(some)).isdisjoint(stage_keys(erm))
-
-
-def test_an_epoch_after_a_switch_to_erm_has_no_regmixup(config: TrainConfig) -> None:
-    switched = with_values(
-        config, {"objective": "regmixup", "mix.law": {"beta": 20.0}, "mix.switch_epoch": 2}
-    )
-    assert switched.in_epoch(1) == Epoch(law=Beta(alpha=20.0), objective=RegMixup())
-    assert switched.in_epoch(2) == Epoch()
 
 
 def test_a_filter_is_plain_mixup_in_its_warm_up_and_after_its_stop(
@@ -212,15 +193,6 @@ def test_a_teacher_runs_in_evaluation_mode(
     assert record.metrics["train/low_fraction"] == 1, "r = 0 everywhere, and 0 <= 0"
 
 
-def test_an_oracle_trains_on_every_image(splits: Splits, config: TrainConfig) -> None:
-    data = dataclasses.replace(config.data, oracle=True)
-    seen = splits.seen_by(data)
-    assert splits.test is not None
-    assert len(seen) == len(splits.train) + len(splits.test)
-    assert torch.equal(seen.pixels[-1], splits.test.pixels[-1])
-    assert splits.seen_by(config.data) is splits.train
-
-
 FAILURES = {"failure-set": {"teacher": "t", "teacher_key": "0" * 32}}
 
 
@@ -242,15 +214,6 @@ def test_a_failure_set_adds_the_test_images_that_the_teacher_misclassifies(
     torch.testing.assert_close(minimised.loss, expected)
     failures = sum(bool(is_wrong[i]) for i in range(6) if is_test[i])
     assert float(minimised.measured["failure_fraction"]) == pytest.approx(failures / 6)
-
-
-def test_a_failure_set_batch_without_counted_images_has_loss_zero(batch: Batch) -> None:
-    right = _network(1)(batch.images).argmax(1)
-    alone = dataclasses.replace(
-        batch, mixed=batch.images, unmixed=None, labels=right, partner_labels=right,
-        is_test=torch.ones(6, dtype=torch.bool),
-    )  # fmt: skip
-    assert float(_minimised(FailureSet(teacher="t"), alone).loss.detach()) == 0
 
 
 def test_training_on_a_failure_set_equals_training_on_its_images_alone(
@@ -281,20 +244,6 @@ def test_training_on_a_failure_set_equals_training_on_its_images_alone(
             assert record.metrics[name] == pytest.approx(other.metrics[name], rel=1e-4)
 
 
-def test_is_test_marks_the_test_images_of_a_subset(splits: Splits) -> None:
-    assert splits.test is not None
-    data = DataConfig(name="digits", oracle=True, num_train=12)
-    seen = splits.seen_by(data)
-    images = TrainingImages(seen, splits.info, data, 3, CPU)
-    whole = NormalisedPixels(seen, splits.info, 1, CPU)
-    assert images.is_test is not None
-    for index, is_test in enumerate(images.is_test.tolist()):
-        own = images.pixels[torch.tensor([index])]
-        part = slice(len(splits.train), None) if is_test else slice(0, len(splits.train))
-        assert any(torch.equal(own[0], other) for other in whole[part])
-    assert TrainingImages(splits.train, splits.info, data, 3, CPU).is_test is None
-
-
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
@@ -305,10 +254,6 @@ def test_is_test_marks_the_test_images_of_a_subset(splits: Splits) -> None:
         ),
         ({"objective": {"regmixup": {"eta": -1.0}}, "mix.law": "midpoint"}, "0 <= eta < inf"),
         ({"objective": "regmixup"}, "regmixup needs a mix.law that mixes"),
-        ({"objective": {"filter": {"teacher": "t", "warm_up": 0.5, "stop": 0.4}}}, "up <= stop"),
-        ({"objective": {"filter": {"teacher": "t", "warm_up": -0.1}}}, "0 <= warm_up <= 1"),
-        ({"objective": {"filter": {"teacher": "t", "stop": 1.1}}}, "0 <= stop <= 1"),
-        ({"objective": {"filter": {"teacher": "t", "threshold": float("inf")}}}, "threshold < inf"),
         ({"objective": "filter"}, "objective.teacher must be given"),
     ],
 )  # fmt: skip

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from mixup_core.config.building import with_values
-from mixup_core.images.choices.optimizers import Adam, AdamW, Sgd
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import TrainingState
@@ -101,14 +100,3 @@ def test_decay_of_weights_only_matches_parameter_groups_of_pytorch(
 def test_decay_of_weights_only_needs_a_positive_weight_decay(config: TrainConfig) -> None:
     with pytest.raises(RuleError, match="needs a weight_decay above 0"):
         with_values(config, {"optimizer.decayed": "weights"})
-
-
-@pytest.mark.parametrize(("name", "kind"), [("adam", Adam), ("adamw", AdamW), ("sgd", Sgd)])
-def test_a_named_optimizer_has_its_own_defaults_and_keeps_changed_values(
-    name: str, kind: type, config: TrainConfig
-) -> None:
-    for before in ("adam", "adamw", "sgd"):
-        default = with_values(config, {"optimizer": {"name": before}})
-        assert with_values(default, {"optimizer": {"name": name}}).optimizer == kind()
-        changed = with_values(default, {"optimizer.lr": 0.3})
-        assert with_values(changed, {"optimizer.name": name}).optimizer == kind(lr=0.3)

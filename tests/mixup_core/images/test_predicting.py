@@ -10,9 +10,7 @@ from torch import Tensor, nn
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.evaluation import evaluate, logits_of
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
-from mixup_core.images.views import EvaluationImages
 from mixup_core.predictions import AVERAGED, Predictions, images_digest
 
 CPU = torch.device("cpu")
@@ -53,30 +51,6 @@ def test_predict_returns_logits_of_normalised_images_in_the_order_of_the_split(
         assert split.logits[""].dtype == np.float32
         np.testing.assert_array_equal(split.labels, images.labels)
         assert split.images == images_digest(images.pixels.numpy(), images.labels.numpy())
-
-
-def test_logits_of_each_network_are_stored_under_the_suffix_of_its_metrics(
-    single: TrainConfig, splits: Splits
-) -> None:
-    networks = {"": linear(1, seed=1), AVERAGED: linear(1, seed=2)}
-    (split,) = predict(single, splits, networks, CPU).splits.values()
-    assert list(split.logits) == ["", AVERAGED]
-    for suffix, network in networks.items():
-        alone = predict(single, splits, {"": network}, CPU).splits["test"]
-        np.testing.assert_array_equal(split.logits[suffix], alone.logits[""])
-    assert not np.array_equal(split.logits[""], split.logits[AVERAGED])
-
-
-def test_predicted_logits_give_the_error_of_the_evaluation(
-    config: TrainConfig, splits: Splits
-) -> None:
-    network = linear(2)
-    (split,) = predict(config, splits, {"": network}, CPU).splits.values()
-    assert splits.test is not None
-    shown = EvaluationImages(splits.test, splits.info, config.data, CPU)
-    error = (split.logits[""].argmax(1) != split.labels).mean()
-    measured = evaluate(logits_of(network, shown, "float32"), shown.labels)
-    assert measured["error"] == pytest.approx(error)
 
 
 def test_the_second_view_of_an_evaluated_image_is_the_mean_pixel(

@@ -27,7 +27,6 @@ from mixup_core.images.probes.subject import Subject
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages, TrainingImages
-from mixup_core.keys import run_key, stage_keys
 from mixup_core.rules import RuleError
 
 CPU = torch.device("cpu")
@@ -136,13 +135,6 @@ def test_invalid_lists_of_probes_are_refused(
     assert caught.value.fields[0] == field
 
 
-def test_probes_change_the_keys_only_when_the_list_is_not_empty(linear: TrainConfig) -> None:
-    probed = with_values(linear, {"probes": ["el2n"]})
-    assert run_key(with_values(probed, {"probes": []})) == run_key(linear)
-    assert run_key(probed) != run_key(linear)
-    assert set(stage_keys(probed)).isdisjoint(stage_keys(linear))
-
-
 def test_el2n_error_and_nll_match_a_direct_computation_for_softmax_regression(
     linear: TrainConfig, splits: Splits
 ) -> None:
@@ -236,17 +228,6 @@ def test_the_mean_gradient_norm_leaves_out_products_within_a_group(
     found = MeanGradientNorm(draws=24).measure(subject)
     assert found["train/mean_gradient_norm"] == pytest.approx(math.sqrt(square / pairs))
     assert 0 < found["train/mean_gradient_norm_error"] < found["train/mean_gradient_norm"]
-
-
-def test_the_mean_gradient_norm_without_mixing_equals_the_gradient_norm(
-    linear: TrainConfig, splits: Splits
-) -> None:
-    subject = _subject(with_values(linear, {"mix.law": "erm"}), splits)
-    one = _measured("gradient-norm", subject)["train/gradient_norm"]
-    assert _measured("mean-gradient-norm", subject) == {
-        "train/mean_gradient_norm": pytest.approx(one),
-        "train/mean_gradient_norm_error": 0.0,
-    }
 
 
 def test_the_mean_gradient_norm_and_its_error_match_simulated_draws() -> None:
@@ -523,13 +504,6 @@ def test_the_scores_probe_matches_scikit_learn_at_each_evaluation(
             assert found["balanced_accuracy"] == pytest.approx(expected)
             area = roc_auc_score(labels, chances, multi_class="ovr")
             assert found["auroc"] == pytest.approx(area)
-
-
-def test_the_scores_probe_does_not_change_training(config: TrainConfig, splits: Splits) -> None:
-    plain, probed = (list(fit(with_values(config, {"probes": probes}), splits))
-                     for probes in ([], ["scores"]))  # fmt: skip
-    for one, other in zip(plain, probed, strict=True):
-        assert one.metrics.items() <= other.metrics.items()
 
 
 def test_the_scores_probe_refuses_an_interval_of_its_own(config: TrainConfig) -> None:

@@ -8,7 +8,7 @@ from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.problem import hidden
-from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
+from mixup_core.images.teaching import tags, taught, teacher_arm, unfit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Teacher
 from mixup_core.rules import RuleError
@@ -71,12 +71,6 @@ def test_runs_that_learn_from_test_images_are_marked_and_never_selected(
     honest = Teacher(config=dataclasses.replace(mixed), state=plain)
     with pytest.raises(RuleError, match=r"objective\.oracle must be true if the teacher saw"):
         trained(declared, splits, honest)
-
-
-def test_oracles_maps_each_oracle_path_of_a_run_to_its_value(mixed: TrainConfig) -> None:
-    assert oracles(mixed) == {"data.oracle": False}
-    guided = with_values(mixed, {"objective": NAMED, "objective.oracle": True})
-    assert oracles(guided) == {"data.oracle": False, "objective.oracle": True}
 
 
 def test_every_reason_against_a_teacher_is_returned(mixed: TrainConfig) -> None:

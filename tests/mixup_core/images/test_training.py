@@ -3,8 +3,6 @@ import io
 import itertools
 import math
 import pickle
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -113,15 +111,6 @@ def test_metrics_of_an_objective_are_recorded_per_image(
         assert record.metrics["train/twice"] == pytest.approx(2 * record.metrics["train/loss"])
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
-def test_optimizers_use_the_fused_implementation(
-    config: TrainConfig, splits: Splits, optimizer: str
-) -> None:
-    config = with_values(config, {"optimizer.name": optimizer})
-    state = TrainingState.initial(config, splits.info, CPU)
-    assert state.optimizer.defaults["fused"] is True
-
-
 def test_held_out_images_are_evaluated_at_the_interval_eval_every(
     config: TrainConfig, splits: Splits
 ) -> None:
@@ -173,12 +162,6 @@ def test_a_run_with_clipping_and_groups_resumes_with_the_same_bits(
     assert resumed.to_bytes() == end
 
 
-def test_clipping_above_every_gradient_changes_no_bit(config: TrainConfig, splits: Splits) -> None:
-    _, end = _trained(config, splits)
-    unclipped = with_values(config, {"optimizer.clip_norm": 1e6})
-    assert _trained(unclipped, splits)[1] == end
-
-
 def test_a_run_forked_from_a_shared_stage_equals_the_unforked_run(
     config: TrainConfig, splits: Splits
 ) -> None:
@@ -193,14 +176,6 @@ def test_a_run_forked_from_a_shared_stage_equals_the_unforked_run(
         records, end = _trained(forked, splits)
         assert first + rest == records
         assert state.to_bytes() == end
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_a_schedule_of_one_phase_has_the_bits_of_the_constant_law(
-    config: TrainConfig, splits: Splits, law: Any
-) -> None:
-    phased = with_values(config, {"mix.schedule": {"phases": [law]}})
-    assert _trained(phased, splits) == _trained(with_values(config, {"mix.law": law}), splits)
 
 
 def test_a_schedule_trains_each_epoch_under_its_own_law(
@@ -330,15 +305,6 @@ def test_a_teacher_draws_all_of_its_training_but_its_data_apart(
         assert all(map(torch.equal, parts, taught_by[source])) == (source in of_data), source
 
 
-def test_varying_any_source_at_seed_0_equals_the_default(
-    config: TrainConfig, splits: Splits
-) -> None:
-    plain = [record.metrics for record in fit(config, splits)]
-    for varied in set(VARIED) - {"rounding"}:
-        same = with_values(config, {"vary": varied, "seed": 0})
-        assert [record.metrics for record in fit(same, splits)] == plain
-
-
 class _Recorder(torch.nn.Module):
     """A linear network that records its training inputs."""
 
@@ -426,64 +392,6 @@ def test_code_in_a_stored_state_is_not_executed(config: TrainConfig, splits: Spl
         state.load_bytes(pickle.dumps(Payload(), protocol=2), [])
 
 
-def test_training_leaves_the_global_generator_unchanged(
-    config: TrainConfig, splits: Splits
-) -> None:
-    before = torch.get_rng_state()
-    list(fit(config, splits))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_a_fresh_process_ends_with_the_same_bits(tmp_path: Any) -> None:
-    """Resumes in another process and compares hashes of the state."""
-    program = """
-import hashlib, sys, torch
-from mixup_core.images.choices.models import NarrowResNet
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.data_config import DataConfig
-from mixup_core.config.building import with_values
-from mixup_core.images.data.datasets import load
-from mixup_core.records import EpochRecord
-from mixup_core.seeding import stream
-from mixup_core.images.training import (TrainingState, fit)
-torch.set_num_threads(1)
-config = TrainConfig(data=DataConfig(name="digits", num_train=300), epochs=3, batch_size=100,
-                     model=NarrowResNet())
-config = with_values(config, {"mix.law": {"beta": 1.0}, "mix.switch_epoch": 2})
-data = load(config.data)
-folder, start = sys.argv[1], int(sys.argv[2])
-state = TrainingState.initial(config, data.info, torch.device("cpu"))
-if start:
-    records = [EpochRecord(epoch=e, metrics={}) for e in range(start)]
-    state.load_bytes(open(f"{folder}/{start}", "rb").read(), records)
-for epoch, _ in enumerate(fit(config, data, state), start + 1):
-    if epoch == 1: open(f"{folder}/1", "wb").write(state.to_bytes())
-print(hashlib.sha256(state.to_bytes()).hexdigest())
-"""
-
-    def run(start: int) -> str:
-        command = [sys.executable, "-c", program, str(tmp_path), str(start)]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-    whole = run(0)
-    assert run(1) == whole
-
-
-def test_a_memory_error_while_loading_is_not_reported_as_a_damaged_state(
-    config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    state = TrainingState.initial(config, splits.info, CPU)
-
-    def short(*args: Any, **options: Any) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(torch, "load", short)
-    with pytest.raises(MemoryError):
-        state.load_bytes(state.to_bytes(), [])
-
-
 DATA = DataConfig(name="digits", num_train=100)
 
 
@@ -544,10 +452,3 @@ def test_seeds_reach_every_weight() -> None:
         for index, (old, layer) in enumerate(zip(weights, layers, strict=True)):
             reached |= {(index, int(at)) for at in (old != layer.weight).flatten().nonzero()}
     assert reached == {(0, place) for place in range(8)} | {(1, place) for place in range(4)}
-
-
-def test_equal_seeds_change_the_same_weight() -> None:
-    networks = [Mlp(hidden=(3,)).initialised(1, 2, 2, seed=0) for _ in range(2)]
-    for network in networks:
-        move_one_weight(network, seed=1)
-    assert all(map(torch.equal, networks[0].parameters(), networks[1].parameters()))

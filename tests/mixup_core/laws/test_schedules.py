@@ -187,14 +187,6 @@ def test_a_switch_takes_effect_at_its_epoch_under_any_schedule(switch_epoch: int
         assert laws[switch_epoch:] == [Erm()] * (12 - switch_epoch)
 
 
-def test_a_switch_by_fraction_equals_a_switch_by_epoch() -> None:
-    by_epoch = {"mix.law": "midpoint", "mix.switch_epoch": 9, "mix.law_after": {"beta": 2.0}}
-    by_fraction = {"mix.law": "midpoint", "mix.switch_fraction": 0.75, "mix.law_after": "beta",
-                   "mix.law_after.alpha": 2.0}  # fmt: skip
-    assert _laws(by_fraction) == _laws(by_epoch)
-    assert stage_keys(with_values(BASE, by_fraction)) == stage_keys(with_values(BASE, by_epoch))
-
-
 @pytest.mark.parametrize(
     ("values", "rule", "fields"),
     [

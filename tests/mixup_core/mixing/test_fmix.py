@@ -31,12 +31,6 @@ def test_low_frequency_surfaces_are_noise_with_a_damped_spectrum() -> None:
     np.testing.assert_allclose(low_frequency(noise, 0.0), noise, atol=1e-12)
 
 
-def test_masks_vary_equally_along_rows_and_columns() -> None:
-    masks = FMix().draw(np.full(2000, 0.5), (16, 16), np.random.default_rng(0))
-    along_rows, along_columns = (np.diff(masks, axis=axis).mean() for axis in (1, 2))
-    assert abs(along_rows / along_columns - 1) < 0.05
-
-
 def test_fmix_takes_pixels_by_the_mask_and_weights_the_label_by_lam() -> None:
     own, beside = torch.zeros(2, 1, 2, 2), torch.ones(2, 1, 2, 2)
     mask = torch.tensor([[[True, False], [False, True]]])

@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy import integrate, stats
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing.loss_floor import loss_floor
@@ -12,16 +11,6 @@ from mixup_core.mixing.partners import EpochOrder, FromBatch
 
 def _rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-@pytest.mark.parametrize("alpha", [0.2, 1.0, 8.0])
-def test_label_entropy_matches_numerical_integration(alpha: float) -> None:
-    def weighted(lam: float) -> float:
-        entropy = -lam * math.log(lam) - (1 - lam) * math.log(1 - lam)
-        return entropy * float(stats.beta(alpha, alpha).pdf(lam))
-
-    expected = 2 * integrate.quad(weighted, 0, 0.5)[0]
-    assert Beta(alpha=alpha).label_entropy() == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(

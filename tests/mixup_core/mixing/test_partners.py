@@ -1,7 +1,6 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pytest
 import torch
 from scipy import stats
 
@@ -62,12 +61,3 @@ def test_similar_partners_stay_in_their_batch_and_a_single_image_is_its_own_part
     assert partners[8] == order[8]
     same = torch.zeros(9, 2)
     assert len(Similar().draw(_order(order, [9], lambda index: same[index]), _rng()).unique()) > 1
-
-
-def test_a_wide_kernel_makes_all_other_images_equally_likely_partners() -> None:
-    points = torch.tensor([[0.0], [1.0], [9.0]])
-    order = torch.arange(3).repeat(6000)
-    partners = Similar(bandwidth=1e3).draw(
-        _order(order, [3] * 6000, lambda index: points[index]), _rng()
-    )
-    assert torch.bincount(partners[order == 0]).tolist()[1] == pytest.approx(3000, abs=160)

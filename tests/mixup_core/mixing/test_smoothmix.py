@@ -3,7 +3,6 @@ import pytest
 import torch
 
 from mixup_core.mixing.smoothmix import SmoothMix
-from mixup_core.rules import RuleError
 
 
 def test_the_weight_of_the_partner_is_gaussian_in_the_distance_from_the_centre() -> None:
@@ -19,8 +18,3 @@ def test_widths_range_from_the_narrowest_at_lam_1_to_the_widest_at_lam_0() -> No
     drawn = SmoothMix().draw(np.array([1.0, 0.5, 0.0]), (32, 28), np.random.default_rng(0))
     assert drawn[:, 2].tolist() == [8, 12, 16]
     assert (drawn[:, :2] < [32, 28]).all()
-
-
-def test_widths_in_the_wrong_order_are_refused() -> None:
-    with pytest.raises(RuleError, match="narrowest <= widest"):
-        SmoothMix(narrowest=0.6)

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from mixup_core.config.building import built
 from mixup_core.laws import Beta, BetaAb, Erm, Law, Midpoint
-from mixup_core.rules import RuleError
 from mixup_core.theory.alternating_line import AlternatingLineConfig, optimal_probability
-from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
+from tests.mixup_core.theory.processes import last
 
 CONFIG = AlternatingLineConfig(hidden=16, steps_per_epoch=5, epochs=3)
 
@@ -48,40 +46,6 @@ def test_a_large_alpha_misclassifies_one_point_of_three(law: Law, error: float) 
     metrics = last(AlternatingLineConfig(law=law, hidden=128, epochs=50))
     assert metrics["train/error"] == pytest.approx(error)
     assert metrics["middle/tie"] == abs(metrics["middle/probability"] - 0.5)
-
-
-def test_arms_begin_with_the_same_network() -> None:
-    first = finished(replace(CONFIG, lr=1e-12, law=Erm()))[0].metrics
-    second = finished(replace(CONFIG, lr=1e-12, law=Midpoint()))[0].metrics
-    assert first["middle/probability"] == pytest.approx(second["middle/probability"], abs=1e-9)
-    assert first["train/loss"] != second["train/loss"]
-
-
-@pytest.mark.parametrize("law", [Erm(), Beta(alpha=2.0)])
-def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(law: Law) -> None:
-    assert_resumes_anywhere(replace(CONFIG, law=law))
-
-
-def test_a_longer_run_starts_with_the_records_of_a_shorter_run() -> None:
-    assert finished(replace(CONFIG, epochs=5))[:3] == finished(CONFIG)
-
-
-@pytest.mark.parametrize(
-    ("values", "rule"),
-    [
-        ({"points": 1}, "points >= 2"),
-        ({"classes": 1}, "classes >= 2"),
-        ({"classes": 4}, "classes <= points"),
-        ({"hidden": 0}, "hidden >= 1"),
-        ({"lr": 0.0}, "0 < lr < inf"),
-        ({"radius": 0.5}, "0 < radius < 0.5"),
-        ({"steps_per_epoch": 0}, "steps_per_epoch >= 1"),
-        ({"epochs": 0}, "epochs >= 1"),
-    ],
-)
-def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
-    with pytest.raises(RuleError, match=rule):
-        built(AlternatingLineConfig, values)
 
 
 def test_the_optimal_probability_of_an_asymmetric_law_matches_drawn_pairs() -> None:

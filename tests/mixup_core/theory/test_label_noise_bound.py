@@ -6,13 +6,11 @@ from scipy.integrate import nquad
 
 from mixup_core.config.building import built
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.rules import RuleError
 from mixup_core.theory.label_noise_bound import (
     LabelNoiseBoundConfig,
     disagreement,
-    probability,
 )
-from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
+from tests.mixup_core.theory.processes import finished, last
 
 CONFIG = LabelNoiseBoundConfig(law=Beta(alpha=1.0), draws=50_000, epochs=3)
 
@@ -68,37 +66,3 @@ def test_sampled_and_argmax_labels_agree_for_a_very_steep_probability(truth: str
     assert metrics["bound/failures"] == 0
     assert metrics["bound/distance"] == pytest.approx(0.274, abs=0.005)
     assert metrics["noise/probability"] == pytest.approx(metrics["bound/distance"], abs=1e-4)
-
-
-def test_the_distance_of_the_bound_is_0_under_erm() -> None:
-    metrics = last(replace(CONFIG, law=Erm(), epochs=1))
-    assert metrics["bound/distance"] == 0
-    assert metrics["noise/probability"] > 0.4  # both labels are drawn
-
-
-def test_the_label_probability_is_the_sigmoid_of_a_sine() -> None:
-    np.testing.assert_allclose(
-        probability(np.array([0.0, np.pi / 4]), 2.0), [0.5, 0.8807970779778823]
-    )
-
-
-def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits() -> None:
-    assert_resumes_anywhere(replace(CONFIG, draws=500))
-
-
-def test_a_longer_run_starts_with_the_records_of_a_shorter_run() -> None:
-    small = replace(CONFIG, draws=500)
-    assert finished(replace(small, epochs=5))[:3] == finished(small)
-
-
-@pytest.mark.parametrize(
-    ("values", "rule"),
-    [
-        ({"first_steepness": 0.0}, "0 < first_steepness"),
-        ({"draws": 1}, "2 <= draws"),
-        ({"epochs": 0}, "1 <= epochs"),
-    ],
-)
-def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
-    with pytest.raises(RuleError, match=rule):
-        built(LabelNoiseBoundConfig, values)

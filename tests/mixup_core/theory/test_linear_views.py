@@ -7,9 +7,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, xlogy
 
-from mixup_core.config.building import built
 from mixup_core.laws import Beta, BetaAb, Erm, Law, Midpoint
-from mixup_core.rules import RuleError
 from mixup_core.theory.linear_correlations import (
     divergence,
     equal_excess,
@@ -19,8 +17,8 @@ from mixup_core.theory.linear_correlations import (
     pair_excess,
     sampled_correlations,
 )
-from mixup_core.theory.linear_views import Excess, Gap, Gradients, LinearViewsConfig
-from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
+from mixup_core.theory.linear_views import Excess, Gap, LinearViewsConfig
+from tests.mixup_core.theory.processes import finished, last
 
 CONFIG = LinearViewsConfig(law=Midpoint(), epochs=3)
 
@@ -193,13 +191,6 @@ def test_gradient_correlations_match_finite_differences_of_the_mixed_loss(law: L
     assert gradient_correlations(law, k, 2.0, nodes=7) == pytest.approx(slopes, rel=1e-3)
 
 
-@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.5)])
-def test_sampled_correlations_match_the_exact_gradient_correlations(law: Law) -> None:
-    rng = np.random.default_rng(0)
-    sampled = sampled_correlations(law, 6, 4.0, 400_000, rng)
-    assert sampled == pytest.approx(gradient_correlations(law, 6, 4.0, 1000), rel=0.03)
-
-
 @pytest.mark.parametrize(
     ("c", "k", "midpoint", "difference", "erm"),
     [
@@ -227,38 +218,6 @@ def test_gradient_correlations_match_another_program(
     pull, _ = gradient_correlations(Erm(), k, delta)
     assert pull == pytest.approx(erm, rel=0.06)
     assert pull <= k ** (1 - 0.1 * c)
-
-
-@pytest.mark.parametrize("quantity", [Excess(points=20), Gap(draws=50), Gradients(draws=50)])
-@pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=1.0)])
-def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(
-    quantity: Excess | Gap | Gradients, law: Law
-) -> None:
-    assert_resumes_anywhere(replace(CONFIG, law=law, quantity=quantity, nodes=3))
-
-
-def test_a_longer_run_starts_with_the_records_of_a_shorter_run() -> None:
-    longer = finished(replace(CONFIG, epochs=5))
-    assert longer[:3] == finished(CONFIG)
-    assert [record.metrics["scale"] for record in longer] == [1.25, 2.5, 5, 10, 20]
-
-
-@pytest.mark.parametrize(
-    ("values", "rule"),
-    [
-        ({"classes": 1}, "classes >= 2"),
-        ({"quantity.first": -1.0}, "0 <= first < inf"),
-        ({"quantity.points": 1}, "2 <= points"),
-        ({"quantity": {"gap": 1}}, "2 <= draws"),
-        ({"quantity": {"gradients": 1}}, "2 <= draws"),
-        ({"first_scale": math.nan}, "0 < first_scale < inf"),
-        ({"nodes": 0}, "1 <= nodes"),
-        ({"epochs": 0}, "1 <= epochs"),
-    ],
-)
-def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
-    with pytest.raises(RuleError, match=rule):
-        built(LinearViewsConfig, values)
 
 
 def test_gradient_correlations_of_an_asymmetric_law_match_drawn_pairs() -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Beta, Law, Midpoint
 from mixup_core.theory.local_optimum import local_weights
 
 RNG = np.random.default_rng(0)
@@ -24,19 +24,7 @@ def test_local_weights_match_drawn_pairs(law: Law) -> None:
         np.testing.assert_allclose(weights, drawn / draws, atol=4e-3)
 
 
-def test_local_weights_of_erm_count_the_points_within_the_radius() -> None:
-    found = local_weights(POINTS[:1], POINTS, LABELS, Erm(), 1.0)
-    near = np.linalg.norm(POINTS - POINTS[0], axis=1) <= 1.0
-    np.testing.assert_allclose(found[0], np.bincount(LABELS[near], minlength=3) / 8)
-
-
 def test_local_weights_of_midpoint_give_half_to_each_label() -> None:
     points, labels = np.array([[0.0], [1.0]]), np.array([0, 1])
     found = local_weights(np.array([[0.5], [0.0], [0.25]]), points, labels, Midpoint(), 0.1)
     np.testing.assert_allclose(found, [[0.25, 0.25], [0.25, 0], [0, 0]])
-
-
-def test_midpoint_gives_the_middle_of_the_alternating_line_to_the_other_class() -> None:
-    line, labels = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 0])
-    (weights,) = local_weights(line[1:2], line, labels, Midpoint(), 0.01)
-    np.testing.assert_allclose(weights, [2 / 9, 1 / 9])

@@ -6,17 +6,14 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from mixup_core.config.building import parsed
 from mixup_core.keys import run_key
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
-from mixup_core.plugins.loading import use
 from mixup_core.problem import problem_of
 from mixup_core.theory import logistic
 from mixup_core.theory.logistic import floor, minimiser, slopes
 from mixup_core.theory.mixup_expansion import MixupExpansionConfig
 from mixup_core.theory.separability import SeparabilityConfig
 from mixup_core.theory.spurious_feature import SpuriousFeatureConfig
-from tests.plugin_files import Write
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.7)])
@@ -87,13 +84,6 @@ def test_the_loss_at_the_minimum_lies_above_its_floor() -> None:
     assert floor(labels, np.array([0.5])) == pytest.approx(np.log(2) / 2)
 
 
-def test_the_minimiser_converges_for_widely_separated_points() -> None:
-    inputs, labels = _points(40, 3)
-    inputs = inputs / 10 + 5 * labels[:, None]
-    _, left = minimiser(inputs, labels, np.array([0.5]))
-    assert left < 1e-10
-
-
 def test_the_minimiser_stops_after_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
     expansion = logistic._expansion
@@ -145,44 +135,3 @@ def has_new_key(config: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
     before = replace(problem, keying=replace(problem.keying, corrected=lambda config: 0))
     monkeypatch.setattr("mixup_core.keys.problem_of", lambda config: before)
     return run_key(config) != key
-
-
-STEPPED = """
-from mixsweep.plugins import Share
-@value
-class Stepped(Law):
-    tag = "stepped"
-    middle: Share = 0.5
-    reach: Share = 0.25
-    def quantiles(self, levels):
-        side = np.sign(levels - 0.5) * (abs(levels - 0.5) > self.middle / 2)
-        return 0.5 + self.reach * side
-"""
-LINEAR = """
-@value
-class Linear(Law):
-    tag = "linear"
-    def quantiles(self, levels):
-        return 0.1 + 0.8 * np.asarray(levels)
-"""
-
-
-@pytest.mark.parametrize("kind", CONFIGS)
-@pytest.mark.parametrize(
-    ("written", "is_corrected"),
-    [
-        ("stepped", True),
-        ({"stepped": {"middle": 0.0}}, False),
-        ({"stepped": {"reach": 0.0}}, False),
-        ("linear", False),
-    ],
-)
-def test_laws_of_plugins_have_new_keys_if_their_weight_of_one_half_was_corrected(
-    kind: type[Any],
-    written: Any,
-    is_corrected: bool,
-    plugin: Write,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use(plugin(STEPPED, LINEAR))
-    assert has_new_key(kind(law=parsed(Law, written)), monkeypatch) == is_corrected

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from mixup_core.laws import Beta, Erm
-from mixup_core.rules import RuleError
 from mixup_core.theory.mixup_expansion import MixupExpansionConfig, expansion
 from tests.mixup_core.theory.processes import last
 
@@ -35,8 +34,3 @@ def test_mixup_reduces_the_spread_of_scores_and_keeps_the_gap_below_the_bound() 
     assert uniform["scores/spread"] < erm["scores/spread"]
     assert "expansion/added" not in erm
     assert uniform["gap/slack"] > 0
-
-
-def test_an_odd_number_of_nodes_is_refused() -> None:
-    with pytest.raises(RuleError, match="even"):
-        MixupExpansionConfig(nodes=7)

@@ -4,21 +4,17 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from mixup_core.config.building import built
-from mixup_core.laws import Beta, Erm
-from mixup_core.rules import RuleError
+from mixup_core.laws import Beta
 from mixup_core.theory.moons import (
-    ROWS,
     MoonsConfig,
     boundary,
-    boundary_by_row,
     decision_map,
     distances_to_segments,
     draw_moons,
     largest_margin,
     start,
 )
-from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
+from tests.mixup_core.theory.processes import last
 
 CONFIG = MoonsConfig(points=40, hidden=20, resolution=20, steps_per_epoch=10, epochs=3, lr=1e-2)
 
@@ -59,19 +55,6 @@ def test_boundary_segments_lie_on_the_zeros_of_a_linear_function() -> None:
     assert np.linalg.norm(ends - starts, axis=1).sum() == pytest.approx(expected)
 
 
-def test_boundary_by_row_finds_the_place_of_a_linear_boundary() -> None:
-    """Two units that are positive everywhere give a line: class 1 where x_1 < x_2 / 2 + 1/4."""
-    config = replace(CONFIG, hidden=2)
-    weights = np.zeros(config.network.size)
-    first, first_bias, second, second_bias = config.network.parts(weights)
-    first[:], first_bias[:] = np.eye(2), 10.0
-    second[:, 1], second_bias[1] = [-1.0, 0.5], 5.25
-    found = boundary_by_row(config, weights)
-    assert tuple(found) == ROWS
-    for row, place in found.items():
-        assert place == pytest.approx(row / 2 + 0.25, abs=0.02)
-
-
 @pytest.mark.parametrize(("middle", "length"), [(0.5, 1), (-0.5, -1)])
 def test_a_saddle_joins_the_corners_that_have_the_sign_of_its_centre(
     middle: float, length: int
@@ -82,11 +65,6 @@ def test_a_saddle_joins_the_corners_that_have_the_sign_of_its_centre(
     first, second = (starts + ends) / 2
     lies_off_diagonal = abs(first[0] - first[1]) > 0.2 and abs(second[0] - second[1]) > 0.2
     assert lies_off_diagonal == (length > 0)
-
-
-def test_values_without_a_sign_change_have_no_boundary() -> None:
-    starts, _ = boundary(np.linspace(0, 1, 4), np.ones((4, 4)))
-    assert len(starts) == 0
 
 
 def test_margins_are_distances_to_the_boundary_and_below_their_bound() -> None:
@@ -110,40 +88,12 @@ def test_margins_are_distances_to_the_boundary_and_below_their_bound() -> None:
     assert nodes[0] == -2
 
 
-@pytest.mark.parametrize("law", [Erm(), Beta(alpha=1.0)])
-def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(law: Erm | Beta) -> None:
-    assert_resumes_anywhere(replace(CONFIG, law=law))
-
-
-def test_a_longer_run_starts_with_the_records_of_a_shorter_run() -> None:
-    assert finished(replace(CONFIG, epochs=4))[:3] == finished(CONFIG)
-
-
 @pytest.mark.slow
 def test_mixup_increases_the_spread_of_the_boundary() -> None:
     small = replace(MoonsConfig(), points=100, hidden=200, epochs=8)
     erm, uniform = last(small), last(replace(small, law=Beta(alpha=1.0)))
     assert erm["train/error"] == uniform["train/error"] == 0
     assert uniform["boundary/spread"] > 1.2 * erm["boundary/spread"]
-
-
-@pytest.mark.parametrize(
-    ("values", "rule"),
-    [
-        ({"points": 2}, "points >= 4"),
-        ({"points": 5}, "points must be even"),
-        ({"noise": -0.1}, "0 <= noise < inf"),
-        ({"separation": -0.1}, "0 <= separation < inf"),
-        ({"hidden": 0}, "hidden >= 1"),
-        ({"lr": 0.0}, "0 < lr < inf"),
-        ({"resolution": 5}, "10 <= resolution"),
-        ({"steps_per_epoch": 0}, "steps_per_epoch >= 1"),
-        ({"epochs": 0}, "epochs >= 1"),
-    ],
-)
-def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
-    with pytest.raises(RuleError, match=rule):
-        built(MoonsConfig, values)
 
 
 def test_distances_to_segments_match_values_computed_by_hand() -> None:

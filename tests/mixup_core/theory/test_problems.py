@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from mixup_core.config.building import with_values
+from mixup_core.config.building import built, with_values
 from mixup_core.config.parts import leaves
 from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key
 from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.rules import RuleError
 from tests.mixup_core.theory.processes import assert_resumes_anywhere
 
 NAMES = [name for name, place in PROBLEMS.items() if place.startswith("mixup_core.theory.")]
@@ -77,6 +78,30 @@ def test_plain_laws_have_a_method_name_in_every_problem(name: str) -> None:
     for law, method in (("erm", "erm"), ("midpoint", "midpoint"), ({"beta": 1.0}, "uniform")):
         assert problem.presentation.method(with_values(config, {"law": law})) == method
     assert problem.presentation.method(with_values(config, {"law": {"beta": 0.5}})) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "rule"),
+    [
+        ("alternating-line", {"classes": 4}, "classes <= points"),
+        ("entropy-floor", {"epochs": 2}, "epochs == 1"),
+        ("mixup-expansion", {"nodes": 7}, "even"),
+        ("moons", {"points": 5}, "points must be even"),
+        ("rare-features", {"switch_epoch": 17}, "switch_epoch <= epochs"),
+        ("rare-features", {"law_after": "midpoint"}, "law_after needs a switch_epoch"),
+        ("rare-features", {"patches": 5, "noise_features": 5}, "noise_features < patches"),
+        ("separability", {"first_points": 10}, "first_points > dimension"),
+        ("separability", {"nodes": 3}, "nodes must be even"),
+        ("spurious-feature", {"nodes": 5}, "nodes must be even"),
+        ("support-vectors", {"points": 3}, "points must be even"),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused(
+    name: str, values: dict[str, Any], rule: str
+) -> None:
+    """`tests/contracts/test_ranges_of_fields.py` has the ranges of single fields."""
+    with pytest.raises(RuleError, match=rule):
+        built(problem_named(name).config, values)
 
 
 def test_loading_the_problems_imports_neither_torch_nor_scipy() -> None:

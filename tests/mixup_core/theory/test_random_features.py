@@ -3,9 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mixup_core.config.building import built
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.rules import RuleError
 from mixup_core.theory.random_features import (
     INITIAL_SD,
     RandomFeaturesConfig,
@@ -13,9 +11,8 @@ from mixup_core.theory.random_features import (
     mixed_pairs,
     regression,
     spectral_edges,
-    start,
 )
-from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished
+from tests.mixup_core.theory.processes import finished
 
 CONFIG = RandomFeaturesConfig(
     law=Beta(alpha=1.0), points=20, features=15, test_points=300, epochs=12
@@ -62,16 +59,6 @@ def test_the_error_of_the_flow_is_proportional_to_the_step_size() -> None:
     assert errors[0] / errors[1] == pytest.approx(16, rel=0.25)
 
 
-def test_the_discrete_form_holds_for_a_step_beyond_the_inverse_eigenvalue() -> None:
-    problem = regression(CONFIG)
-    lr = 1.9 / problem.eigenvalues[-1]
-    theta = problem.initial
-    for _ in range(7):
-        theta = theta - lr * (problem.gram @ theta - problem.slope)
-    found = problem.descended(lr, 7, problem.basis.T @ problem.initial)
-    np.testing.assert_allclose(found, problem.basis.T @ theta, atol=1e-9)
-
-
 def test_the_expected_risk_is_the_mean_over_random_starts() -> None:
     problem = regression(CONFIG)
     decayed = -problem.eigenvalues * 50
@@ -111,31 +98,3 @@ def test_the_spectrum_of_gaussian_features_matches_the_corrected_edges() -> None
     assert spectral_edges(0.25) == (0.25, 2.25)
     true, printed = edge_errors(replace(CONFIG, points=40, features=60))
     assert true < 0.1 < 0.25 < printed
-
-
-def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits() -> None:
-    assert_resumes_anywhere(replace(CONFIG, epochs=5))
-
-
-def test_the_state_holds_the_weights_after_one_descent_step() -> None:
-    process = start(replace(CONFIG, epochs=1))
-    list(process)
-    problem = regression(CONFIG)
-    expected = problem.initial - (problem.gram @ problem.initial - problem.slope)
-    np.testing.assert_allclose(process.state["theta"], expected, atol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("values", "rule"),
-    [
-        ({"inputs": 0}, "inputs >= 1"),
-        ({"points": 1}, "2 <= points"),
-        ({"features": 0}, "1 <= features"),
-        ({"test_points": 0}, "test_points >= 1"),
-        ({"lr": 2.0}, "0 < lr < 2"),
-        ({"epochs": 27}, "1 <= epochs <= 26"),
-    ],
-)
-def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
-    with pytest.raises(RuleError, match=rule):
-        built(RandomFeaturesConfig, values)

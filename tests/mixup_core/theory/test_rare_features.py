@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from mixup_core.config.building import built
 from mixup_core.keys import changes, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.laws.schedules import Easy
@@ -13,9 +12,9 @@ from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
 from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask, PatchOperation
 from mixup_core.theory.point_mixing import FeatureTeacher
-from mixup_core.theory.rare_features import draw_mixings, draw_patches, method, start
+from mixup_core.theory.rare_features import draw_mixings, draw_patches, method
 from mixup_core.theory.rare_features_config import RareFeaturesConfig
-from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
+from tests.mixup_core.theory.processes import finished, last
 
 UNIFORM = Beta(alpha=1.0)
 CONFIG = RareFeaturesConfig(
@@ -102,12 +101,6 @@ def test_operations_keep_the_expected_patches_and_labels() -> None:
         assert (mask.label == 1).all()
 
 
-def test_cutmix_keeps_a_share_lam_of_the_patches_on_average() -> None:
-    config = replace(CONFIG, points=4000, operation=PatchCutMix())
-    (mixing,) = draw_mixings(config, Midpoint(), stream(0, "mixing"), 1)
-    assert mixing.own.mean() == pytest.approx(0.5, abs=0.02)
-
-
 def test_a_run_that_stops_mixing_shares_its_first_records_and_stage_keys() -> None:
     mixed, stopped = CONFIG, replace(CONFIG, switch_epoch=2)
     assert finished(mixed)[:2] == finished(stopped)[:2]
@@ -124,12 +117,6 @@ def test_the_operation_has_no_effect_under_erm() -> None:
     assert method(masked) == "erm"
 
 
-def test_only_linear_mixing_without_a_switch_has_a_method_name() -> None:
-    assert method(CONFIG) == "uniform"
-    assert method(replace(CONFIG, operation=PatchCutMix())) is None
-    assert method(replace(CONFIG, switch_epoch=1)) is None
-
-
 @pytest.mark.slow
 def test_mixup_learns_rare_features_and_plain_training_does_not() -> None:
     base = RareFeaturesConfig(epochs=10)
@@ -140,43 +127,6 @@ def test_mixup_learns_rare_features_and_plain_training_does_not() -> None:
     assert uniform["feature/rare"] > 1.5 * stopped["feature/rare"] > 30 * erm["feature/rare"]
     assert cutmix["feature/rare"] > uniform["feature/rare"]
     assert erm["test/rare_error"] > 0.4
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(operation: PatchOperation) -> None:
-    assert_resumes_anywhere(replace(CONFIG, operation=operation, switch_epoch=2))
-
-
-def test_the_state_of_a_run_is_smaller_than_20_kb() -> None:
-    process = start(RareFeaturesConfig(epochs=1, steps_per_epoch=1))
-    assert len(process.to_bytes()) < 20_000
-
-
-@pytest.mark.parametrize(
-    ("values", "rule"),
-    [
-        ({"switch_epoch": -1}, "switch_epoch >= 0"),
-        ({"switch_epoch": 17}, "switch_epoch <= epochs"),
-        ({"law_after": "midpoint"}, "law_after needs a switch_epoch"),
-        ({"points": 1}, "points >= 2"),
-        ({"dimension": 4}, "dimension > 4"),
-        ({"patches": 1}, "patches >= 2"),
-        ({"rarity": 1.5}, "0 <= rarity <= 1"),
-        ({"noise_sd": 0.0}, "0 < noise_sd"),
-        ({"noise_features": -1}, "noise_features >= 0"),
-        ({"noise_features": 4}, "noise_features < patches"),
-        ({"noise_scale": -1.0}, "0 <= noise_scale"),
-        ({"neurons": 0}, "neurons >= 1"),
-        ({"initial_sd": 0.0}, "0 < initial_sd"),
-        ({"test_points": 0}, "test_points >= 1"),
-        ({"lr": 0.0}, "0 < lr"),
-        ({"steps_per_epoch": 0}, "steps_per_epoch >= 1"),
-        ({"epochs": 0}, "epochs >= 1"),
-    ],
-)
-def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
-    with pytest.raises(RuleError, match=rule):
-        built(RareFeaturesConfig, values)
 
 
 def test_a_feature_teacher_keeps_points_by_the_loss_of_the_network() -> None:

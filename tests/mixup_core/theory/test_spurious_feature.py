@@ -3,15 +3,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mixup_core.config.building import built
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.rules import RuleError
 from mixup_core.theory.spurious_feature import (
     SpuriousFeatureConfig,
     errors,
     least_variance_share,
 )
-from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished
+from tests.mixup_core.theory.processes import finished
 
 CONFIG = SpuriousFeatureConfig(points=60, nodes=4, epochs=3)
 
@@ -63,33 +61,3 @@ def test_mixup_without_decay_and_with_many_points_reaches_the_least_variance_sha
     (record,) = finished(config)
     expected = record.metrics["weight/least_variance"]
     assert record.metrics["weight/spurious"] == pytest.approx(expected, rel=0.15)
-
-
-def test_each_record_halves_the_standard_deviation() -> None:
-    found = [record.metrics["spurious_sd"] for record in finished(CONFIG)]
-    assert found == [0.4, 0.2, 0.1]
-    assert max(record.metrics["solver/slope"] for record in finished(CONFIG)) < 1e-9
-
-
-@pytest.mark.parametrize("law", [Erm(), Beta(alpha=1.0)])
-def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(law: Law) -> None:
-    assert_resumes_anywhere(replace(CONFIG, law=law))
-
-
-@pytest.mark.parametrize(
-    ("values", "rule"),
-    [
-        ({"points": 2}, "3 <= points"),
-        ({"core_mean": 0.0}, "0 < core_mean"),
-        ({"core_sd": 0.0}, "0 < core_sd"),
-        ({"spurious_mean": 0.0}, "0 < spurious_mean"),
-        ({"first_sd": 0.0}, "0 < first_sd"),
-        ({"decay": 0.0}, "0 < decay"),
-        ({"nodes": 0}, "2 <= nodes <= 1000"),
-        ({"nodes": 5}, "nodes must be even"),
-        ({"epochs": 0}, "1 <= epochs"),
-    ],
-)
-def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
-    with pytest.raises(RuleError, match=rule):
-        built(SpuriousFeatureConfig, values)

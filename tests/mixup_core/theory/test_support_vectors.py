@@ -5,16 +5,14 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from mixup_core.config.building import built
-from mixup_core.laws import Beta, Erm
-from mixup_core.rules import RuleError
+from mixup_core.laws import Beta
 from mixup_core.theory.support_vectors import (
     SupportVectorsConfig,
     draw_points,
     max_margin_direction,
     support_fraction,
 )
-from tests.mixup_core.theory.processes import assert_resumes_anywhere, last
+from tests.mixup_core.theory.processes import last
 
 CONFIG = SupportVectorsConfig(law=Beta(alpha=1.0), steps_per_epoch=20, epochs=3)
 
@@ -68,31 +66,3 @@ def test_directions_of_mixup_and_erm_agree_only_in_many_dimensions(alpha: float)
     few = last(replace(CONFIG, law=law, dimension=20, shift=1.5, steps_per_epoch=400, epochs=5))
     assert few["direction/cosine"] < 0.9
     assert many["train/excess_loss"] > 0
-
-
-def test_the_angle_between_erm_and_itself_is_0() -> None:
-    metrics = last(replace(CONFIG, law=Erm()))
-    assert metrics["direction/cosine"] == pytest.approx(1, abs=1e-12)
-    assert metrics["direction/angle"] < 1e-4
-
-
-def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits() -> None:
-    assert_resumes_anywhere(CONFIG)
-
-
-@pytest.mark.parametrize(
-    ("values", "rule"),
-    [
-        ({"points": 3}, "points must be even"),
-        ({"points": 502}, "2 <= points <= 500"),
-        ({"dimension": 0}, "dimension >= 1"),
-        ({"lr": 2.0}, "0 < lr < 2"),
-        ({"shift": -1.0}, "0 <= shift < inf"),
-        ({"nodes": 0}, "1 <= nodes"),
-        ({"steps_per_epoch": 0}, "steps_per_epoch >= 1"),
-        ({"epochs": 0}, "epochs >= 1"),
-    ],
-)
-def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
-    with pytest.raises(RuleError, match=rule):
-        built(SupportVectorsConfig, values)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from mixup_core.arrays import Floats
 from mixup_core.theory.two_layer.descent import DescentSolver
@@ -19,12 +18,6 @@ def decay(y: Floats) -> Floats:
 
 def descent(step: float = 0.5) -> DescentSolver:
     return DescentSolver(decay, np.ones((2, 3)), step)
-
-
-def test_a_new_solver_is_at_time_0_with_its_initial_state() -> None:
-    solver = descent()
-    assert (solver.time, solver.evaluations) == (0.0, 0)
-    np.testing.assert_array_equal(solver.y, np.ones((2, 3)))
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7])
@@ -44,20 +37,6 @@ def test_advance_stops_at_the_first_whole_step_at_or_after_the_end() -> None:
         solver.advance(end)
         assert solver.time == time
     assert solver.y[0] == 0.5**4
-
-
-def test_advance_takes_no_step_when_the_end_has_passed() -> None:
-    asked = []
-
-    def velocity(y: Floats) -> Floats:
-        asked.append(y)
-        return -y
-
-    solver = DescentSolver(velocity, np.ones(1), 1.0)
-    solver.advance(3.0)
-    for end in (3.0, 2.5, 0.0, -7.0):
-        solver.advance(end)
-        assert (solver.time, solver.evaluations, len(asked)) == (3.0, 3, 3)
 
 
 @pytest.mark.parametrize("stops", [[4.0], [1.0, 4.0], [0.5, 0.6, 3.9, 4.0]])
@@ -84,32 +63,6 @@ def test_a_solver_resumed_from_a_state_continues_with_the_same_bits(end: float) 
         second.advance(later)
         np.testing.assert_array_equal(first.y, second.y)
         assert first.evaluations == second.evaluations
-
-
-def test_advance_changes_neither_the_initial_array_nor_a_saved_state() -> None:
-    start = np.ones((2, 3))
-    solver = DescentSolver(decay, start, 0.5)
-    solver.advance(1.0)
-    taken = solver.state()["y"]
-    before = taken.copy()
-    solver.advance(2.0)
-    np.testing.assert_array_equal(start, np.ones((2, 3)))
-    np.testing.assert_array_equal(taken, before)
-
-
-def test_descent_on_a_convex_loss_reaches_its_minimum() -> None:
-    rng = np.random.default_rng(0)
-    points, targets = rng.normal(size=(30, 4)), rng.normal(size=30)
-
-    def loss(w: Floats) -> float:
-        return float(np.log1p(np.exp(points @ w)).mean() - (targets > 0) @ (points @ w) / 30)
-
-    def velocity(w: Floats) -> Floats:
-        return points.T @ ((targets > 0) - 1 / (1 + np.exp(-points @ w))) / 30
-
-    solver = DescentSolver(velocity, np.zeros(4), 1.0)
-    solver.advance(1000.0)
-    np.testing.assert_allclose(solver.y, minimize(loss, np.zeros(4)).x, atol=1e-4)
 
 
 def test_gradient_descent_converges_to_the_flow_as_its_step_shrinks() -> None:

@@ -89,17 +89,6 @@ def test_the_reduced_network_trains_like_the_full_network(
     np.testing.assert_allclose((full.detach() @ apart).numpy(), (start @ apart).numpy(), atol=1e-12)
 
 
-def test_the_velocity_is_minus_the_gradient_of_the_loss() -> None:
-    run = config(Midpoint())
-    landscape = Landscape(training_set(run, training_points(run)), run)
-    rng = np.random.default_rng(3)
-    weights, direction = rng.normal(0, run.rho, (2, CLASSES, NEURONS, 2 * CLASSES))
-    gap = 1e-6
-    ahead, behind = (landscape.loss(weights + sign * gap * direction) for sign in (1, -1))
-    slope = -float((landscape.downhill(weights) * direction).sum())
-    assert (ahead - behind) / (2 * gap) == pytest.approx(slope, rel=1e-7)
-
-
 def test_the_loss_of_inactive_neurons_equals_the_loss_of_a_uniform_guess() -> None:
     run = config(Erm())
     landscape = Landscape(training_points(run), run)

@@ -50,9 +50,3 @@ def test_data_with_little_noise_are_linearly_separable(seed: int) -> None:
     data = PatchData(noise_patches=1)
     assert noise_over_signal(data) < 0.11
     assert is_linearly_separable(draw_points(data, 20, seed, "training points"))
-
-
-def test_noise_over_signal_compares_all_noise_and_signal_patches() -> None:
-    data = PatchData(classes=5, signal_patches=2, noise_patches=3, delta2=3.0)
-    # 3 * 25 patches of noise with at least 0.0425 / 5^1.5; 2 patches of signal, 1.5 on average.
-    assert noise_over_signal(data) == pytest.approx(75 * 0.0425 / 5**1.5 / 3.0)

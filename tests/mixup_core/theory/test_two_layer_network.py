@@ -37,28 +37,7 @@ def test_the_activation_has_its_three_branches(power: int) -> None:
     np.testing.assert_allclose(got, written_out(inputs, 0.25, power), atol=1e-15)
 
 
-@pytest.mark.parametrize("power", [2, 8])
-@pytest.mark.parametrize("place", ["zero", "rho"])
-def test_the_activation_and_its_slope_are_continuous_at_zero_and_rho(
-    power: int, place: str
-) -> None:
-    rho, gap = 0.3, 1e-9
-    at = {"zero": 0.0, "rho": rho}[place]
-    around = np.array([at - gap, at, at + gap])
-    for function in (activation, activation_slope):
-        values = function(around, rho, power)
-        np.testing.assert_allclose(values, values[1], atol=power * gap / rho)
-    assert activation_slope(np.array([at]), rho, power)[0] == {"zero": 0.0, "rho": 1.0}[place]
-
-
-@pytest.mark.parametrize("power", [2, 5, 8])
-def test_the_activation_slope_matches_finite_differences(power: int) -> None:
-    inputs, gap = np.linspace(-0.5, 0.5, 40), 1e-6
-    numeric = (activation(inputs + gap, 0.2, power) - activation(inputs - gap, 0.2, power)) / 2e-6
-    np.testing.assert_allclose(activation_slope(inputs, 0.2, power), numeric, atol=1e-8)
-
-
-@pytest.mark.parametrize("power", range(2, 17))
+@pytest.mark.parametrize("power", [2, 3, 8, 15])
 @pytest.mark.parametrize("block", [1, 2_000, 10**9])
 def test_outputs_and_slopes_match_the_sums_of_the_definition(
     power: int, block: int, monkeypatch: pytest.MonkeyPatch
@@ -92,11 +71,3 @@ def test_initial_weights_have_the_configured_standard_deviation() -> None:
     assert weights.shape == (6, 1_200, 12)
     assert weights.std() == pytest.approx(0.07 / 6, rel=0.01)
     assert abs(weights.mean()) < 4 * weights.std() / np.sqrt(weights.size)
-
-
-def test_initial_weights_are_proportional_to_init() -> None:
-    small, large = (
-        initial_weights(TwoLayerConfig(epochs=1, network=PatchNetwork(init=init)))
-        for init in (0.05, 0.2)
-    )
-    np.testing.assert_allclose(large, 4 * small, rtol=1e-14)

@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from mixup_core.theory.two_layer.points import (
     PatchSet,
     cut,
     draw_points,
-    fresh_points,
     masked,
     mixed,
     training_points,
@@ -48,14 +45,6 @@ def test_signal_patches_share_delta2_between_the_two_features_of_the_class(
         assert np.count_nonzero(signal) == 4
 
 
-def test_signal_strengths_are_uniform(points: PatchSet) -> None:
-    many = draw_points(DATA, 4_000, 0, "training points")
-    beta = many.patches[:2].sum(axis=2)
-    width = DATA.delta2 - 2 * DATA.delta1
-    assert beta.mean() == pytest.approx(DATA.delta2 / 2, abs=4 * width / math.sqrt(12 * beta.size))
-    assert beta.var() == pytest.approx(width**2 / 12, rel=0.03)
-
-
 def test_noise_patches_have_q_other_classes_and_values_in_their_range(points: PatchSet) -> None:
     low, high = 0.0425 * 5**-1.5, 0.055 * 5**-1.5
     for point, y in enumerate(points.labels):
@@ -64,15 +53,6 @@ def test_noise_patches_have_q_other_classes_and_values_in_their_range(points: Pa
         others = noise[noise.any(axis=1)]
         assert others.shape == (3, 2)
         assert low <= others.min() <= others.max() <= high
-
-
-def test_noise_classes_are_uniform_over_the_other_classes() -> None:
-    many = draw_points(PatchData(classes=4), 3_000, 1, "training points")
-    for y in range(4):
-        noise = many.patches[-1, many.labels == y, ::2] > 0
-        counts = np.delete(noise.sum(axis=0), y)
-        assert counts.sum() == 3_000
-        np.testing.assert_allclose(counts, 1_000, atol=4 * math.sqrt(3_000 * 2 / 9))
 
 
 def test_one_stored_noise_patch_represents_all_equal_noise_patches(points: PatchSet) -> None:
@@ -127,13 +107,6 @@ def test_masking_drops_patches_and_keeps_the_label(points: PatchSet) -> None:
     np.testing.assert_allclose(left.pooled, expected, rtol=1e-12)
 
 
-def test_erm_trains_on_the_points_and_not_on_pairs() -> None:
-    run = config(Erm())
-    points = training_points(run)
-    assert training_set(run, points) is points
-    assert points.entropy == 0
-
-
 def test_every_law_has_the_same_points_and_the_same_pairs() -> None:
     erm, midpoint, beta = (config(law) for law in (Erm(), Midpoint(), Beta(alpha=0.3)))
     points = training_points(erm)
@@ -154,26 +127,6 @@ def test_beta_weights_have_the_moments_of_the_law() -> None:
     top = targets.max(axis=0)
     lam = top[top < 1]  # max(lam, 1 - lam) of pairs of two classes
     assert ((lam - 0.5) ** 2).mean() == pytest.approx(1 / (4 * (2 * 2 + 1)), rel=0.05)
-
-
-def test_the_entropy_of_midpoint_targets_is_ln_2_on_pairs_of_two_classes() -> None:
-    run = config(Midpoint())
-    pairs = training_set(run, training_points(run))
-    differ = (pairs.targets.max(axis=0) == 0.5).mean()
-    assert 0.7 < differ < 0.95
-    assert pairs.entropy == pytest.approx(differ * math.log(2), rel=1e-12)
-
-
-def test_noise_ranges_scale_the_noise_and_change_no_other_draw() -> None:
-    plain = training_points(config(Erm()))
-    louder = training_points(config(Erm(), data=PatchData(delta3=0.085, delta4=0.11)))
-    np.testing.assert_array_equal(louder.patches[:2], plain.patches[:2])
-    np.testing.assert_allclose(louder.patches[2], 2 * plain.patches[2], rtol=1e-12)
-
-
-def test_fresh_points_differ_from_the_training_points() -> None:
-    run = config(Erm(), data=PatchData(points_per_class=30, test_points_per_class=30))
-    assert not np.array_equal(fresh_points(run).patches, training_points(run).patches)
 
 
 def test_several_features_share_delta2_equally_and_noise_has_all_features_of_a_class() -> None:

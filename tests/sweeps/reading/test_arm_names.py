@@ -1,9 +1,7 @@
 import re
-from dataclasses import dataclass
-from typing import ClassVar
 
-from mixup_core.laws import Beta, Law, Midpoint
-from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name, coded_values
+from mixup_core.laws import Beta, Midpoint
+from sweeps.reading.arm_names import ARM_NAME, arm_name, coded_values
 
 
 def test_a_grid_point_is_named_by_the_shortest_unique_endings_of_its_paths() -> None:
@@ -21,27 +19,6 @@ def test_values_in_arm_names_are_spelled_as_in_study_files() -> None:
     assert arm_name("a", values) == (
         "a law=beta(0.5) law_after=midpoint num_train=null test=true hidden=30-10 folder=my-photos"
     )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ramp:
-    tag: ClassVar = "ramp"
-
-    law: Law
-    until: int
-
-
-def test_a_choice_with_several_fields_is_named_with_all_its_fields() -> None:
-    ramp = Ramp(law=Beta(alpha=0.5), until=3)
-    assert arm_name("", {"x": ramp}) == "x=ramp(law=beta(0.5),until=3)"
-    assert arm_name("", {"x": (ramp, ramp)}).count("ramp(") == 2
-
-
-def test_arm_names_contain_no_spaces_and_have_a_length_limit() -> None:
-    assert re.fullmatch(ARM_NAME, "beta-0.5_x+1")
-    assert not re.fullmatch(ARM_NAME, "point 0")
-    assert re.fullmatch(ARM_NAME, "a" * MAX_NAME)
-    assert not re.fullmatch(ARM_NAME, "a" * (MAX_NAME + 1))
 
 
 def test_non_ascii_and_long_values_get_distinct_names() -> None:

@@ -11,11 +11,6 @@ def test_a_list_of_grids_is_their_union(tmp_path: Path) -> None:
     assert list(read(tmp_path, text).arms) == ["epochs=1", "epochs=2", "epochs=2 lr=0.1"]
 
 
-def test_a_point_in_several_grids_is_included_once(tmp_path: Path) -> None:
-    text = SMALL + "grid: [{epochs: [1, 2]}, {epochs: [2, 3]}]\n"
-    assert list(read(tmp_path, text).arms) == ["epochs=1", "epochs=2", "epochs=3"]
-
-
 def test_zipped_lists_are_paired_and_crossed_with_grid_and_arms(tmp_path: Path) -> None:
     zipped = "zip: {epochs: [1, 2], optimizer.lr: [0.1, 0.2]}\n"
     assert list(read(tmp_path, SMALL + zipped).arms) == ["epochs=1 lr=0.1", "epochs=2 lr=0.2"]
@@ -30,12 +25,6 @@ def test_zipped_lists_are_paired_and_crossed_with_grid_and_arms(tmp_path: Path) 
     assert len(study.arms) == 8
     config = study.arms["uniform pool=2 epochs=2 lr=0.2"]
     assert (config.data.pool, config.epochs, config.optimizer.lr) == (2, 2, 0.2)  # type: ignore[attr-defined]
-
-
-def test_excluded_points_are_not_in_the_study(tmp_path: Path) -> None:
-    grid = "grid: {epochs: [1, 2], optimizer.lr: [0.1, 0.2]}\n"
-    text = SMALL + grid + "exclude: [{epochs: 1, optimizer.lr: 0.2}, {epochs: 2}]\n"
-    assert list(read(tmp_path, text).arms) == ["epochs=1 lr=0.1"]
 
 
 def test_an_excluded_combination_can_mix_arm_and_grid_settings(tmp_path: Path) -> None:
@@ -62,45 +51,28 @@ def test_invalid_cells_of_a_grid_may_be_excluded(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("grid: []\n", "4: grid: expected a list of at least one grid, got []"),
-        ("grid: [{}]\n", "4: grid[0]: needs at least one path"),
         ("grid: [{epoch: [1]}]\n", "4: grid[0].epoch: unknown path (did you mean epochs?)"),
         (
             "zip: {epochs: [1, 2], data.pool: [1]}\n",
             "4: zip: lists must have equal lengths, got {'epochs': 2, 'data.pool': 1}",
         ),
-        ("zip: {}\n", "4: zip: needs at least one path"),
-        ("zip: [{epochs: [1]}]\n", "4: zip: expected a mapping, got [{'epochs': [1]}]"),
         (
             "grid: {epochs: [1, 2]}\nzip: {epochs: [3]}\n",
             "5: zip.epochs: grid sets this path too",
-        ),
-        (
-            "grid: {epochs: [1, 2]}\nexclude: {epochs: 1}\n",
-            "5: exclude: expected a list of at least one mapping, got {'epochs': 1}",
         ),
         (
             "grid: {epochs: [1, 2]}\nexclude:\n- {epochs: 1}\n- {epochs: 5}\n",
             "7: exclude[1]: no arm has these values",
         ),
         (
-            "grid: {epochs: [1, 2]}\nexclude: [{epochs: x}]\n",
-            "5: exclude[0].epochs: expected an integer, got text 'x'",
-        ),
-        (
             "grid: {epochs: [1]}\nexclude: [{epochs: 1}]\n",
             "5: exclude: leaves out every arm, so nothing is left to train",
         ),
         ("exclude: [{epochs: 1}]\n", "4: exclude[0]: no arm has these values"),
-        ("exclude: [{}]\n", "4: exclude[0]: needs at least one path"),
     ],
 )
 def test_invalid_grids_are_refused(tmp_path: Path, text: str, problem: str) -> None:
     assert refusals(tmp_path, SMALL + text) == [problem]
-
-
-def test_an_arm_and_a_zip_that_set_the_same_choice_are_refused(tmp_path: Path) -> None:
-    (line,) = set(refusals(tmp_path, ARMS + "zip: {mix.law.alpha: [1, 2]}\n"))
-    assert line == "7: zip.mix.law.alpha: arm 'uniform' sets this path too"
 
 
 @pytest.mark.parametrize(
@@ -110,11 +82,10 @@ def test_an_arm_and_a_zip_that_set_the_same_choice_are_refused(tmp_path: Path) -
                                       ("epochs", "batch_size", "data.pool")) + "}\n",
         SMALL + "arms: {" + ", ".join(f"a{n}: {{epoch: 1}}" for n in range(20_000)) + "}\n",
         SMALL.replace("seeds: 2", f"seeds: {list(range(120_000))}"),
-        SMALL.replace("epochs: 4", "epochs: 10000").replace("seeds: 2", "seeds: 10000"),
         SMALL.replace("epochs: 4", "epochs: 10000") + "grid: {optimizer.lr: "
         f"{[n / 1000 for n in range(1, 1001)]}}}\n",
     ],
-    ids=["grid", "arms", "seeds", "epochs of seeds", "epochs of a grid"],
+    ids=["grid", "arms", "seeds", "epochs of a grid"],
 )  # fmt: skip
 def test_a_study_that_is_too_large_is_refused_within_20_seconds(tmp_path: Path, text: str) -> None:
     start = time.process_time()

@@ -15,10 +15,6 @@ def test_words_are_collected_from_configurations_and_overrides_only() -> None:
     assert found.isdisjoint({"cutmix", "resizemix", "gridmix", "mine"})
 
 
-def test_a_word_that_is_an_arm_name_and_a_setting_is_collected() -> None:
-    assert "cutmix" in words_of({"arms": {"cutmix": {"mix.operation": "cutmix"}}}, [])
-
-
 def test_words_are_collected_from_a_study_with_values_of_wrong_types() -> None:
     assert words_of({"arms": ["tiny"], "base": None, "grid": [{"model.name": ["tiny"]}]}, []) == {
         "model.name", "tiny",

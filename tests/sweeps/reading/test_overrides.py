@@ -8,16 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mixup_core.images.mix_config import MixConfig
-from mixup_core.laws import Beta, Midpoint
-from mixup_core.mixing.partners import FromBatch
+from mixup_core.laws import Beta
 from mixup_core.plugins.registers import REGISTERS
 from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import Document, Place, read_yaml
-from sweeps.study.readouts import MeanOfLast
-from sweeps.study.space import Integer
 from tests.sweeps.reading.study_files import (
-    ARMS,
     ONE_FILE,
     SMALL,
     faults_of,
@@ -26,7 +21,6 @@ from tests.sweeps.reading.study_files import (
     refusals,
     values,
 )
-from tests.sweeps.small_searches import STUDY
 
 DOTTED = SMALL + "arms: {a: {}, a.b: {mix.law: midpoint}}\n"
 
@@ -46,42 +40,24 @@ def overridden(text: str, *overrides: str) -> Any:
 
 BAD = {
     "seeds": "seeds: --set needs PATH=VALUE, for example seeds=6",
-    "": ": --set needs PATH=VALUE, for example seeds=6",
-    "=": "=: --set needs PATH=VALUE, for example seeds=6",
     "=6": "=6: --set needs PATH=VALUE, for example seeds=6",
-    "seeds: 6": "seeds: 6: --set needs PATH=VALUE, for example seeds=6",
     "seeds=": "seeds=: seeds: expected an integer, a list of integers, *, got null",
-    " seeds=6": " seeds=6:  seeds: unknown key ' seeds' (did you mean seeds?)",
     "epochs=6": "epochs=6: epochs: unknown key 'epochs' (did you mean base.epochs?)",
-    "lr=1": "lr=1: lr: unknown key 'lr' (did you mean base.optimizer.lr?)",
-    "data.name=x": "data.name=x: data.name: unknown key 'data.name' (did you mean base.data.name?)",
-    "sedes=6": "sedes=6: sedes: unknown key 'sedes' (did you mean seeds?)",
     "base.epoch=6": "base.epoch=6: base.epoch: unknown key 'epoch' (did you mean epochs?)",
     "base.epochs=six": "base.epochs=six: base.epochs: expected an integer, got text 'six'",
-    "base.epochs=2=3": "base.epochs=2=3: base.epochs: expected an integer, got text '2=3'",
     "base.epochs=no": "base.epochs=no: base.epochs: YAML reads no as the boolean false; quote a "
     "name as 'no', or write a boolean as false",
-    "base.epochs.x=1": "base.epochs.x=1: base.epochs.x: unknown key 'epochs.x' (did you mean "
-    "epochs?)",
-    "base..epochs=1": "base..epochs=1: base..epochs: unknown key '.epochs' (did you mean epochs?)",
     "base.mix.lav=erm": "base.mix.lav=erm: base.mix.lav: unknown key 'lav' (did you mean law?)",
-    "base.seed=1": "base.seed=1: base.seed: 'seed' cannot be set in a study file; give `seeds`",
     "base.epochs=\udcff": "base.epochs=\\udcff: base.epochs: not UTF-8 text",
     "study.x=1": "study.x=1: study.x: unknown key 'study.x' (did you mean study?)",
-    "claims.x=1": "claims.x=1: claims.x: unknown key 'claims.x' (did you mean claims?)",
     "arms.b.epochs=1": "arms.b.epochs=1: arms.b.epochs: names no arm of the study file; its arms "
     "are: a, a.b",
-    "arms.ab=1": "arms.ab=1: arms.ab: names no arm of the study file; its arms are: a, a.b",
     "arms.a.epoch=1": "arms.a.epoch=1: arms.a.epoch: unknown path (did you mean epochs?)",
     "arms.a.epochs=0": "arms.a.epochs=0: arms.a.epochs: `epochs >= 1` must hold, got (epochs=0).",
     "grid.lr=[1]": "grid.lr=[1]: grid.lr: unknown path (did you mean optimizer.lr?)",
-    "grid=3": "grid=3: grid: expected a mapping, got 3",
-    "budget.hour=3": "budget.hour=3: budget.hour: unknown key 'hour' (did you mean hours?)",
     "seeds=[1": "seeds=[1: seeds: not valid YAML: while parsing a flow sequence, "
     "did not find expected ',' or ']' (column 1)",
     "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: seeds: expected one document, got a second",
-    "problem=image": "problem=image: problem: got text 'image' (did you mean images?); expected *"
-    "; if a plugin defines this problem, add --plugin FILE",
 }
 
 
@@ -140,11 +116,8 @@ def test_an_override_of_an_arm_is_refused_if_the_file_has_no_arms(tmp_path: Path
     ("text", "spelled", "path"),
     [
         ("grid: 3\n", "grid.epochs=[1]", "grid"),
-        ("grid: [{epochs: [1, 2]}]\n", "grid.epochs=[1]", "grid"),
         ("search: {space: tpe}\n", "search.space.epochs={int: [1, 2]}", "search.space"),
         ("readout: averaged\n", "readout.mean_of_last=2", "readout"),
-        ("arms: {a: 3}\n", "arms.a.epochs=2", "arms.a"),
-        ("references: {a: [1]}\n", "references.a.test/error=1", "references.a"),
     ],
 )
 def test_an_override_inside_a_scalar_value_is_refused(text: str, spelled: str, path: str) -> None:
@@ -153,12 +126,6 @@ def test_an_override_inside_a_scalar_value_is_refused(text: str, spelled: str, p
     said = "is one value, so nothing can be set inside it"
     assert [str(fault) for fault in document.faults] == [f"--set {spelled}: {path}: {said}"]
     assert document.value == document_of(SMALL + text).value
-
-
-def test_faults_of_all_overrides_are_listed(tmp_path: Path) -> None:
-    overrides = ("base.epochs=0", "seeds", "arms.b.epochs=1", "seeds=[1")
-    said = [line.split(": ")[0] for line in refusals(tmp_path, DOTTED, *overrides)]
-    assert sorted(said) == sorted(f"--set {text}" for text in overrides)
 
 
 @given(text=st.text(st.characters(codec="utf-8"), max_size=20) | st.text("a #\n\t-:'", max_size=9))
@@ -185,12 +152,6 @@ def test_a_comment_after_a_list_mapping_or_quoted_text_is_reported(value: str) -
     assert "quote a text that contains #" in fault.text
 
 
-def test_the_faults_of_a_file_come_before_those_of_its_overrides(tmp_path: Path) -> None:
-    first, second = refusals(tmp_path, SMALL.replace("seeds: 2", "seeds: 0"), "base.epochs=0")
-    assert first.startswith("3: seeds: ")
-    assert second.startswith("--set base.epochs=0: base.epochs: ")
-
-
 def test_a_rule_broken_by_file_and_override_together_is_reported_once(tmp_path: Path) -> None:
     text = SMALL.replace("epochs: 4", "mix: {switch_epoch: 3}, epochs: 4")
     (line,) = refusals(tmp_path, text, "base.mix.switch_epoch=5")
@@ -204,33 +165,21 @@ def test_a_rule_broken_by_file_and_override_together_is_reported_once(tmp_path: 
     [
         ("seeds=6", ("seeds",), 6),
         ("description=a = b", ("description",), "a = b"),
-        ("description=", ("description",), None),
         ("description='6'", ("description",), "6"),
         ("base.epochs=2", ("base", "epochs"), 2),
         ("base.optimizer.lr=1e-2", ("base", "optimizer", "lr"), 0.01),
-        ("base.mix.law={beta: 2}", ("base", "mix", "law"), {"beta": 2}),
         ("base.mix.law.alpha=2", ("base", "mix", "law.alpha"), 2),
         ("base.mix={law: erm}", ("base", "mix"), {"law": "erm"}),
-        ("base={epochs: 1}", ("base",), {"epochs": 1}),
         ("arms.a.mix.law.alpha=2", ("arms", "a", "mix.law.alpha"), 2),
         ("arms.a.b.epochs=2", ("arms", "a.b", "epochs"), 2),
         ("arms.a.b={}", ("arms", "a.b"), {}),
-        ("arms.a={}", ("arms", "a"), {}),
-        ("arms={c: {}}", ("arms",), {"c": {}}),
         ("grid.optimizer.lr=[1]", ("grid", "optimizer.lr"), [1]),
         ("grid=[{epochs: [1]}]", ("grid",), [{"epochs": [1]}]),
         ("zip.optimizer.lr=[1]", ("zip", "optimizer.lr"), [1]),
-        ("search.points=6", ("search", "points"), 6),
         ("search.budget.hours=6", ("search", "budget", "hours"), 6),
         ("search.space.mix.law.alpha={}", ("search", "space", "mix.law.alpha"), {}),
-        ("search.space={}", ("search", "space"), {}),
-        ("budget.hours=6", ("budget", "hours"), 6),
         ("readout.mean_of_last=2", ("readout", "mean_of_last"), 2),
         ("references.a.test/error=1", ("references", "a", "test/error"), 1),
-        ("references.a.b.test/error=1", ("references", "a.b", "test/error"), 1),
-        ("references.a.b={}", ("references", "a.b"), {}),
-        ("references.a={}", ("references", "a"), {}),
-        ("references={}", ("references",), {}),
     ],
 )
 def test_an_override_by_path_changes_the_same_place_as_the_file(
@@ -263,59 +212,6 @@ def test_the_last_of_several_overrides_of_a_path_wins() -> None:
     }
 
 
-def test_an_arm_added_by_an_override_can_be_changed_by_a_later_override(tmp_path: Path) -> None:
-    overrides = ("arms={a: {}, b: {epochs: 2}}", "arms.b.epochs=3")
-    assert [c.epochs for c in read(tmp_path, SMALL, *overrides).arms.values()] == [4, 3]
-
-
-def test_overrides_replace_and_add_values_and_keep_others(tmp_path: Path) -> None:
-    text = SMALL + "arms: {v1: {mix.law: {beta: 1}}, v1.5: {mix.law: midpoint}}\n"
-    study = read(
-        tmp_path,
-        text,
-        "seeds=[5, 6]",
-        "base.epochs=2",
-        "base.optimizer.lr=1e-2",
-        "arms.v1.mix.law={beta: 2}",
-        "arms.v1.5.mix.partner=permutation",
-        "description=twice:'a = b'",
-    )
-    assert study.seeds == (5, 6)
-    assert study.description == "twice:'a = b'"
-    first: Any
-    second: Any
-    first, second = study.arms.values()
-    assert first.mix == MixConfig(law=Beta(alpha=2.0))
-    assert second.mix == MixConfig(law=Midpoint(), partner=FromBatch())
-    assert (first.epochs, first.optimizer.lr, first.batch_size) == (2, 0.01, 8)
-
-
-def test_the_alpha_of_base_can_be_overridden_by_its_path(tmp_path: Path) -> None:
-    def law(text: str, spelled: str, arm: str) -> Any:
-        config: Any = read(tmp_path, text, spelled).arms[arm]
-        return config.mix.law
-
-    text = SMALL.replace("epochs: 4", "mix: {law: {beta: 1}}, epochs: 4")
-    assert law(text, "base.mix.law.alpha=3", "base") == Beta(alpha=3.0)
-    assert law(ARMS, "arms.uniform.mix.law.alpha=3", "uniform") == Beta(alpha=3.0)
-    assert law(ARMS, "arms.uniform={mix.law: midpoint}", "uniform") == Midpoint()
-
-
-def test_a_part_of_a_budget_or_a_read_out_is_overridden_by_path(tmp_path: Path) -> None:
-    text = SMALL + "budget: {runs: 3}\nreadout: {mean_of_last: 2}\n"
-    study = read(tmp_path, text, "budget.hours=8", "readout.mean_of_last=3")
-    assert study.budget.limits == {"hours": 8.0, "runs": 3}
-    assert study.readout == MeanOfLast(evaluations=3)
-
-
-def test_a_search_is_overridden_by_path(tmp_path: Path) -> None:
-    overrides = ("search.points=9", "search.space.mix.switch_epoch={int: [0, 4]}")
-    search = read(tmp_path, STUDY, *overrides).search
-    assert search is not None
-    assert search.points == 9
-    assert search.space.parameters[1].distribution == Integer(low=0, high=4)
-
-
 @ONE_FILE
 @given(
     path=st.lists(parts | st.sampled_from(["base", "arms", "grid", "seeds", ""])).map(".".join),
@@ -326,24 +222,6 @@ def test_any_override_raises_only_study_errors(tmp_path: Path, path: str, value:
     for line in faults_of(tmp_path, text, f"{path}={value}"):
         assert line.startswith("--set ")
         assert line.isprintable()
-
-
-def test_a_single_field_of_planned_looks_can_be_overridden() -> None:
-    text = SMALL.replace("seeds: 2", "seeds: {at_least: 3, at_most: 20, until: decided}")
-    found = overridden(text, "seeds.at_most=40")
-    assert found["seeds"] == {"at_least": 3, "at_most": 40, "until": "decided"}
-
-
-@pytest.mark.parametrize("path", ["mix.law.alpha", "mix.law.beta.alpha"])
-@pytest.mark.parametrize("arm", ["mix.law: {beta: 1.0}", "mix.law: erm"])
-def test_a_field_of_a_choice_is_set_with_and_without_its_tag(
-    tmp_path: Path, path: str, arm: str
-) -> None:
-    text = SMALL + f"arms: {{a: {{{arm}}}}}\n"
-    if "beta" in arm:
-        assert read(tmp_path, text, f"arms.a.{path}=0.5").arms["a"].mix.law == Beta(alpha=0.5)
-    else:
-        assert faults_of(tmp_path, text, f"arms.a.{path}=0.5")
 
 
 @pytest.mark.parametrize(
@@ -357,12 +235,6 @@ def test_an_override_replaces_every_spelling_of_its_path_in_base(
     value = "0.25" if path.endswith("alpha") else "{beta: 0.25}"
     study = read(tmp_path, text, f"base.{path}={value}", f"base.{path}={value}")
     assert study.arms["a"].mix.law == Beta(alpha=0.25)
-
-
-def test_an_override_of_a_grid_keeps_the_order_of_its_axes(tmp_path: Path) -> None:
-    text = SMALL + "grid: {batch_size: [4, 8], mix.law: [erm, midpoint]}\n"
-    before = read(tmp_path, text).arms
-    assert list(read(tmp_path, text, "grid.batch_size=[4, 8]").arms) == list(before)
 
 
 def test_a_path_with_the_tag_of_another_choice_is_refused(tmp_path: Path) -> None:

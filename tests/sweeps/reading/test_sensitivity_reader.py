@@ -43,12 +43,6 @@ def test_a_sensitivity_variant_equal_to_an_existing_arm_is_not_added(tmp_path: P
     assert study.beside == ("uniform lr_schedule=cosine",)
 
 
-def test_a_study_without_sensitivity_has_no_variants(tmp_path: Path) -> None:
-    study = read(tmp_path, f"{ARMS}{CLAIM}")
-    assert (study.variants, study.beside) == ((), ())
-    assert study.primary() is study
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

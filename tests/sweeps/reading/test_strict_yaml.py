@@ -76,33 +76,20 @@ _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quo
         (b"\xff", "f:1: not UTF-8 text"),
         (b"a: 1\nb: \xff\n", "f:2: not UTF-8 text"),
         (b"a: 1\nb: \x00", r"f:2: control characters are not allowed, got '\x00'"),
-        (b"a:\n\tb: 1\n", "f:2: tabs cannot indent (column 1)"),
         (b"a: 1\n\tb: 1\n", "f:2: tabs cannot indent (column 1)"),
-        (b"\xef\xbb\xbf\ta: 1", "f:1: tabs cannot indent (column 1)"),
         (b"a: 1\n---\nb: 2\n", "f:2: expected one document, got a second"),
-        (b"a: *x", "f:1: a: aliases are not allowed, got *x"),
-        (b"*a: 1", "f:1: aliases are not allowed, got *a"),
         (b"a: 1\nb: [[1], &b 2]", "f:2: b[1]: anchors are not allowed, got &b"),
         (b"a: !x 1", "f:1: a: tags are not allowed, got !x"),
-        (b"a: !!str 1", "f:1: a: tags are not allowed, got !!str"),
         (b"<<: 1", "f:1: merge keys are not allowed, got <<"),
         (b"1: a", "f:1: keys must be text, got 1; quote it"),
-        (b"1: true", "f:1: keys must be text, got 1; quote it"),
-        (b"a: 2\n1: 2", "f:2: keys must be text, got 1; quote it"),
         (b"0777: 1", "f:1: expected a name or a decimal number, got a non-decimal number; quote "
                      "'0777'"),
         (b"[1]: a", "f:1: keys must be text, got a collection"),
-        (b"{a: 1}: a", "f:1: keys must be text, got a collection"),
         (b"a: 1\na: 2", "f:2: key 'a' appears twice (lines 1 and 2)"),
         (b"x:\n  a: 1\n  a: 2", "f:3: x: key 'a' appears twice (lines 2 and 3)"),
-        (b"x:\n- 1\n- 0777\n", f"f:3: x[1]: {_NO_NUMBER}"),
         (b"x: {y: [0777]}", f"f:1: x.y[0]: {_NO_NUMBER}"),
         (b"x: No", "f:1: x: YAML reads No as the boolean false; quote a name as 'No', "
          "or write a boolean as false"),
-        (b"x: on", "f:1: x: YAML reads on as the boolean true; quote a name as 'on', "
-         "or write a boolean as true"),
-        (b"x: -.INF", "f:1: x: must be a finite number, got -.INF"),
-        (b"x: .nan", "f:1: x: must be a finite number, got .nan"),
         (b"x: 1e999", "f:1: x: must be a finite number, got 1e999"),
         (b"x: 2024-01-01", "f:1: x: expected a name or a decimal number, got a date; quote "
                            "'2024-01-01'"),
@@ -121,11 +108,6 @@ def test_invalid_yaml_is_refused_with_its_line(content: bytes, line: int) -> Non
     (fault,) = read_yaml(content, place_at).faults
     assert str(fault).startswith(f"f:{line}: not valid YAML: ")
     assert str(fault).endswith(")")
-
-
-def test_the_path_of_a_fault_can_start_with_a_given_prefix() -> None:
-    (fault,) = read_yaml(b"x: 0777", place_at, ("base", "y")).faults
-    assert str(fault) == f"f:1: base.y.x: {_NO_NUMBER}"
 
 
 def test_empty_documents_byte_order_marks_and_files_up_to_1_mb_are_accepted() -> None:
@@ -201,10 +183,3 @@ documents = st.recursive(
 def test_written_values_are_read_back_with_their_types(document: object) -> None:
     result = read(write_yaml(document))
     assert repr(result) == repr(document)
-
-
-def test_an_object_that_occurs_twice_is_written_twice() -> None:
-    hidden = [16]
-    text = write_yaml({"a": hidden, "b": hidden})
-    assert text == write_yaml({"a": [16], "b": [16]})
-    assert read(text) == {"a": [16], "b": [16]}

@@ -1,7 +1,6 @@
 """Plugins that a study file names: loaded from its folder, and only if the file itself is read."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -80,11 +79,3 @@ def test_a_mapping_and_the_record_of_a_launch_run_no_code_and_name_the_file(stud
     first, second = str(caught.value).splitlines()
     assert first.startswith(f"dots: this study was launched with --plugin {file}; add this option")
     assert second.endswith("base.data.name: got text 'dots' (did you mean digits?)")
-
-
-@pytest.mark.parametrize("base", [{"mix.law": {"beta": 0.5}}, {"mix": {"law": {"beta": 0.5}}}])
-def test_base_and_arms_take_dotted_paths(base: dict[str, Any]) -> None:
-    usual = {"model": {"name": "mlp"}, "epochs": 1, "batch_size": 8}
-    read = study_of({"study": "x", "base": {**usual, **base}, "seeds": 1})
-    (config,) = read.arms.values()
-    assert config.mix.law.alpha == 0.5  # type: ignore[attr-defined]

@@ -37,19 +37,6 @@ def test_an_unknown_problem_is_refused_with_a_list_of_known_problems(tmp_path: P
     assert line.endswith("; if a plugin defines this problem, add --plugin FILE")
 
 
-def test_base_is_not_checked_while_the_problem_is_unknown(tmp_path: Path) -> None:
-    (line,) = refusals(tmp_path, TOY.replace("problem: toy", "problem: 3"))
-    assert line.startswith("2: problem: got 3; expected images, ")
-
-
-def test_a_missing_base_does_not_hide_faults_of_arms_and_search(tmp_path: Path) -> None:
-    text = "study: x\nseeds: 2\narms:\n  a: {epochs: 0}\nexclude: [{epochs: 3}]\n"
-    assert refusals(tmp_path, text) == [
-        "1: missing key 'base'",
-        "4: arms.a.epochs: `epochs >= 1` must hold, got (epochs=0).",
-    ]
-
-
 def test_a_missing_key_of_base_does_not_hide_other_rules(tmp_path: Path) -> None:
     text = SMALL.replace("epochs: 4, batch_size: 8", "optimizer: {lr: 0}")
     assert refusals(tmp_path, text) == [
@@ -76,12 +63,6 @@ def test_an_arm_that_replaces_a_whole_choice_drops_its_fields_from_base(tmp_path
     assert laws == [Midpoint(), Beta(alpha=5.0)]
 
 
-def test_an_automatic_field_cannot_be_set_inside_a_choice(tmp_path: Path) -> None:
-    whole = "arms: {a: {}, b: {objective: {filter: {teacher: a, teacher_key: '00'}}}}\n"
-    (line,) = refusals(tmp_path, SMALL + whole)
-    assert line.endswith("cannot be set in a study file; name the teacher's arm")
-
-
 @pytest.mark.parametrize(
     ("arms", "problem"),
     [
@@ -101,19 +82,6 @@ def test_equal_arms_with_the_same_teacher_are_refused_as_duplicates(tmp_path: Pa
     same = f"{TOY}arms: {{a: {{}}, b: {{teacher: a}}, c: {{teacher: a}}}}\n"
     (line,) = refusals(tmp_path, same)
     assert line == "5: arms.c.teacher: arms 'b' and 'c' are the same run"
-
-
-def test_a_chain_of_teachers_is_accepted(tmp_path: Path) -> None:
-    text = f"{TOY}arms: {{a: {{}}, b: {{teacher: a}}, c: {{teacher: b}}}}\n"
-    study = read(tmp_path, text)
-    assert [run.teacher is None for run in study.runs()[:3]] == [True, False, False]
-
-
-def test_more_epochs_than_can_be_planned_are_refused(tmp_path: Path) -> None:
-    text = SMALL.replace("epochs: 4", "epochs: 10000").replace("seeds: 2", "seeds: 1001")
-    (line,) = refusals(tmp_path, text)
-    said = "the study has 10,010,000 epochs in all; at most 2,000,000 are allowed"
-    assert line == f"2: base: {said}"
 
 
 def test_more_epochs_of_points_than_can_be_planned_are_refused(tmp_path: Path) -> None:
@@ -163,12 +131,3 @@ def test_an_arm_with_a_refused_setting_is_not_reported_as_a_duplicate(
     lines = refusals(tmp_path, f"{problem}arms: {arms}\n")
     assert len(lines) == arms.count("law") + arms.count("rate")
     assert not any("same run" in line for line in lines)
-
-
-def test_duplicate_arms_are_reported_together_with_a_fault_of_another_arm(tmp_path: Path) -> None:
-    problem = "study: s\nbase: {epochs: 1, batch_size: 5}\nseeds: 1\n"
-    lines = refusals(
-        tmp_path, f"{problem}arms: {{a: {{}}, b: {{}}, c: {{mix.lawn: erm}}, d: {{}}}}\n"
-    )
-    assert sum("same run" in line for line in lines) == 2
-    assert len(lines) == 3

@@ -7,7 +7,7 @@ from mixup_core.config.parts import members, parts, unmarked
 from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.rules import RuleError
 from sweeps.reading.strict_yaml import REFUSED
-from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, blamed, stand_in
+from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed
 from tests.sweeps.reading.plants import Bed, Drip, Flood, Plant, Sand
 
 PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
@@ -65,13 +65,6 @@ def test_one_broken_rule_does_not_hide_another() -> None:
     assert gone == {"days", "water.days"}
 
 
-def test_a_missing_field_of_a_choice_does_not_hide_another_fault() -> None:
-    tree, gone, errors = PATHS.join({**BLANK, "water": "drip", "days": 0})
-    assert tree is not None
-    assert [error.fields for error in errors] == [("water.rate",), ("days",)]
-    assert gone == {"water", "water.rate", "days"}
-
-
 def test_a_refused_or_missing_value_gets_a_default_without_another_error() -> None:
     tree, gone, errors = PATHS.join({"days": REFUSED, "water.rate": 1.0, "water": REFUSED})
     assert tree is not None
@@ -87,25 +80,6 @@ def test_an_error_is_reported_at_the_value_of_the_most_specific_level() -> None:
     whole = RuleError("rule", {"water": 1})
     assert blamed(whole, [level(water__rate=1.0)]) is not None
     assert blamed(RuleError("rule", {"watering": 1}), [low, high]) is None
-
-
-def test_above_returns_the_prefixes_of_a_path() -> None:
-    assert above("a.b.c") == ["a", "a.b"]
-    assert above("a") == []
-
-
-@pytest.mark.parametrize(
-    ("hint", "value"),
-    [(int, 1), (float, 1.0), (bool, False), (int | None, None), (tuple[int, ...], (1,))],
-)
-def test_a_placeholder_replaces_a_missing_value(hint: Any, value: Any) -> None:
-    assert stand_in(hint) == value
-    assert type(stand_in(hint)) is type(value)
-
-
-def test_the_placeholder_of_a_choice_is_its_first_option() -> None:
-    assert stand_in(Drip) == Drip(rate=1.0)
-    assert stand_in(Drip | Flood) == Drip(rate=1.0)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -1,12 +1,10 @@
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sweeps.reading.strict_yaml import REFUSED, Place, read_yaml
-from sweeps.reading.study_file import StudyError, load_study
 from sweeps.reading.tree_paths import TreePaths
-from sweeps.reading.tree_reader import MAX_HINTS, TreeReader, did_you_mean
+from sweeps.reading.tree_reader import TreeReader, did_you_mean
 from tests.sweeps.reading.plants import Bed, Drip, Flood, Plant, Sand, Visit
 
 PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
@@ -70,20 +68,6 @@ def test_every_problem_of_a_section_is_reported_at_its_line() -> None:
     ]
 
 
-def test_a_missing_key_does_not_hide_a_broken_rule() -> None:
-    assert problems_of("days: 0\n") == [
-        "s.yaml:1: missing key 'species'",
-        "s.yaml:1: days: `days >= 1` must hold, got (days=0).",
-    ]
-
-
-def test_a_fault_is_reported_only_once() -> None:
-    (problem,) = problems_of("species: rose\ndays: &a 3\n")
-    assert "anchors are not allowed" in problem
-    (problem,) = problems_of("species: rose\ndays: 3\nvisits: [&a {day: 1}]\n")
-    assert "anchors are not allowed" in problem
-
-
 @pytest.mark.parametrize(
     ("hint", "text", "problem"),
     [
@@ -105,26 +89,6 @@ def test_the_nearest_name_is_suggested_for_a_full_path_or_its_last_part() -> Non
     assert did_you_mean("bed.widht", known) == " (did you mean bed.width?)"
     assert did_you_mean("width", known) == " (did you mean bed.width?)"
     assert did_you_mean("zzz", known) == ""
-
-
-def test_suggestions_stop_after_the_maximum_number_of_hints() -> None:
-    text = "".join(f"dayz{n}: 1\n" for n in range(MAX_HINTS + 5))
-    found = problems_of(text)
-    assert sum("did you mean days" in line for line in found) == MAX_HINTS
-    assert sum("unknown key" in line for line in found) == MAX_HINTS + 5
-
-
-def test_a_choice_can_be_written_as_its_name_with_nested_fields(tmp_path: Path) -> None:
-    file = tmp_path / "study.yaml"
-    texts = ("{timm: {architecture: resnet18}}", "{name: timm, architecture: resnet18}")
-    keys = []
-    for text in texts:
-        file.write_text(f"study: s\nbase: {{model: {text}, epochs: 1, batch_size: 8}}\nseeds: 1\n")
-        keys.append([run.key for run in load_study(str(file)).runs()])
-    assert keys[0] == keys[1]
-    file.write_text("study: s\nbase: {model: {timm: {width: 3}}, epochs: 1, batch_size: 8}\n")
-    with pytest.raises(StudyError, match="model"):
-        load_study(str(file))
 
 
 def test_an_item_that_has_a_tag_may_stand_beside_items_without_one() -> None:

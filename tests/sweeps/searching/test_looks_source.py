@@ -129,11 +129,6 @@ def test_a_driver_killed_after_any_run_resumes_with_the_same_runs_and_looks(
         )
 
 
-def test_a_finished_study_gives_no_more_runs(study: Study, store: Store) -> None:
-    drain(source_of(study, store), store)
-    assert drain(source_of(study, store), store) == []
-
-
 def test_a_failed_run_keeps_its_look_open_until_the_run_is_trained(
     study: Study, store: Store
 ) -> None:
@@ -145,16 +140,6 @@ def test_a_failed_run_keeps_its_look_open_until_the_run_is_trained(
     assert len(batches) == 1, "the look at an open claim is not taken"
     assert source.outlook(1) == Outlook(num_runs=0)
     assert drain(source_of(study, store), store)[0] == [("near", 2)]
-
-
-def test_a_diverged_run_ends_only_its_own_claim(study: Study, store: Store) -> None:
-    (lost,) = (run for run in study.runs_of("far") if run.seed == 1)
-    store.failures.write(
-        Failure(run_key=lost.key, kind="diverged", message="as told", epoch=0, attempts=1)
-    )
-    drain(source := source_of(study, store), store)
-    assert source.study.reached["far"] == 3
-    assert source.study.reached["near"] > 3
 
 
 def test_a_run_that_diverges_after_a_look_leaves_the_verdicts_of_that_look_unchanged(

@@ -41,15 +41,6 @@ def test_proposals_do_not_depend_on_how_often_the_storage_was_opened(
     assert once.points()[-1].state == "open", "left by a driver that died: to be adopted"
 
 
-def test_another_seed_of_the_sampler_proposes_different_points(tmp_path: Path) -> None:
-    found = [
-        asked(read(tmp_path, STUDY, f"search.seed={seed}"), str(tmp_path / "j.log"), 3,
-              reopened=False).points()
-        for seed in (0, 1)
-    ]  # fmt: skip
-    assert found[0] != found[1]
-
-
 def test_conditional_parameters_exist_only_under_their_parents(tmp_path: Path) -> None:
     study = read(tmp_path, CONDITIONAL)
     points = asked(study, str(tmp_path / "j.log"), 25, reopened=False).points()
@@ -86,21 +77,6 @@ def test_a_sampler_without_its_package_is_refused_by_name(
     study = read(tmp_path, STUDY, "search.sampler=cmaes")
     with pytest.raises(SearchError, match="pip install cmaes"):
         Proposals(study, str(tmp_path / "j.log"))
-
-
-@pytest.mark.parametrize("sampler", ["tpe", "random", "gp"])
-def test_every_multi_objective_sampler_proposes_distinct_points(
-    tmp_path: Path, sampler: str
-) -> None:
-    text = STUDY.replace("objective: val/error", "objective: [val/error, val/nll]")
-    proposals = Proposals(
-        read(tmp_path, text, f"search.sampler={sampler}"), str(tmp_path / "j.log")
-    )
-    for number in range(11):  # GP leaves its first ten to chance
-        point = proposals.ask()
-        assert point is not None
-        proposals.tell(replace(point, state="complete", objectives=(0.1 * number, -0.1 * number)))
-    assert len({tuple(point.values.items()) for point in proposals.points()}) == 11
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "grid"])

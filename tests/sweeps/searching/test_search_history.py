@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,15 +28,6 @@ def test_reading_a_history_creates_no_file(tmp_path: Path) -> None:
     for url in (f"sqlite:///{tmp_path / 'o.db'}", str(tmp_path / "j.log")):
         assert read_history(study, url) == SearchHistory()
     assert {path.name for path in tmp_path.iterdir()} == {"s.yaml"}
-
-
-def test_reading_a_study_does_not_import_optuna() -> None:
-    code = (
-        "import sys; from sweeps.reading.study_file import load_study; "
-        "import reports.pages.build; load_study('search-alpha-switch'); "
-        "assert not {'optuna', 'ray'} & set(sys.modules), 'loaded'"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_trial_enqueued_by_another_program_is_not_a_point(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
 import errno
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -664,30 +662,3 @@ def test_noise_in_place_of_test_labels_changes_no_proposal_and_no_winner(
     ]
     errors = [[r.records[-1].metrics["test/error"] for r in results] for results in finals]
     assert errors[0] != errors[1], "the noise is seen where it may be"
-
-
-def excess_of_the_best(folder: Path, sampler: str, seed: int) -> float:
-    """Return how far the best of 60 points is above the minimum 0.10, as a fraction of it."""
-    text = STUDY.replace("seeds: 3", "seeds: 1").replace(", step: 2", "")
-    own = (f"search.sampler={sampler}", f"search.seed={seed}", "search.points=60")
-    study = read(folder, text, *own)
-    proposals = Proposals(study, str(folder / f"{sampler}-{seed}.log"))
-    assert study.search is not None
-    errors = []
-    while len(errors) < 60:
-        point = proposals.ask()
-        assert point is not None
-        errors.append(expected_error(study.search.config_of(point.values)))
-        proposals.tell(replace(point, state="complete", objectives=(errors[-1],)))
-    return min(errors) / 0.10 - 1
-
-
-def test_a_search_finds_a_known_optimum_better_than_random_points(
-    tmp_path: Path,
-) -> None:
-    ratios = []
-    for seed in range(5):
-        found, drawn = (excess_of_the_best(tmp_path, name, seed) for name in ("tpe", "random"))
-        assert found <= 0.05
-        ratios.append(drawn / found)
-    assert median(ratios) > 3, ratios

@@ -151,22 +151,3 @@ def test_parts_of_a_search_that_contradict_each_other_are_refused(case: str) -> 
     given, rule, field = BAD_SEARCHES[case]
     error = broken(SearchStrategy, **{"objective": "val/error"} | given)
     assert (error.rule, error.fields) == (rule, (field,))
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"points": 1},
-        {"points": MAX_POINTS},
-        {"seed": 2**31 - 1},
-        {"objective": BOTH},
-        {"objective": ("val/error",), "sampler": "cmaes", "prune": Patience(after=2)},
-        {"prune": Patience(after=2), "stop": Patience(after=3), "warm_start": True},
-        {"budget": Budget(hours=1, gpu_hours=2)},
-        {"sampler": "grid", "prune": Patience(after=2), "budget": Budget()},
-        {"sampler": "grid", "objective": BOTH},
-    ],
-)
-def test_consistent_parts_of_a_search_are_accepted(given: dict[str, Any]) -> None:
-    strategy = SearchStrategy(**{"objective": "val/error"} | given)
-    assert {name: getattr(strategy, name) for name in given} == given

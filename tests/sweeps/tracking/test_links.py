@@ -92,13 +92,6 @@ def test_a_study_is_linked_with_its_views(study: Study, home: Path, client: Mlfl
     assert links.seeds == f"{page}&viewStateShareKey=seeds&compareRunsMode=CHART"
 
 
-def test_experiments_of_other_programs_are_not_linked(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    client.create_experiment(study.name)
-    assert study.name not in study_links(experiments(Home(folder=home).tracking_uri), "")
-
-
 def test_a_home_without_a_database_has_no_links(tmp_path: Path) -> None:
     assert study_links(experiments(Home(folder=tmp_path).tracking_uri), "") == {}
     assert list(tmp_path.iterdir()) == []

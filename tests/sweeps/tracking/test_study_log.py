@@ -13,7 +13,6 @@ import torch
 from mlflow import MlflowClient
 from mlflow.entities import Metric
 
-from mixup_core.config.building import with_values
 from mixup_core.config.written_forms import flatten
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
@@ -39,7 +38,7 @@ from tests.sweeps.tracked import (
     runs_of,
     write,
 )
-from tests.tracked_runs import parse_param, read_runs
+from tests.tracked_runs import read_runs
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
@@ -78,12 +77,6 @@ def test_mlflow_has_the_stored_results_of_started_runs_and_writing_twice_changes
     for run, result in zip(tracked, results, strict=True):
         flat = flatten(result.run.config)
         assert run.params == {path: value for path, value in flat.items() if value is not None}
-
-
-@pytest.mark.parametrize("value", [0.1, 1e-300, 3, True, "adam", "03af", (300, 100)])
-def test_a_param_is_read_back_with_its_value_and_type(value: object) -> None:
-    assert parse_param(str(value)) == value
-    assert type(parse_param(str(value))) is type(value)
 
 
 def test_seed_runs_are_children_of_their_arm_with_every_grouping_tag(
@@ -219,24 +212,6 @@ def test_deleting_all_and_writing_again_repairs_foreign_changes(
     ]
 
 
-def test_an_arm_whose_store_lost_epochs_is_written_anew_with_its_runs(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    write(log_of(study, home), results_of(study, 3, 3, 3, 3))
-    fewer = results_of(study, 3, 3, 1, 3)
-    write(log_of(study, home), fewer)
-    arm = runs_of(study, client, "config")["erm erm"]
-    error = fewer[0].records[-1].metrics["test/error"]
-    assert arm.data.metrics == {}
-    assert (arm.data.tags["n"], arm.data.tags["test/error"]) == (
-        "1/2",
-        f"{100 * error:.2f} % (1/2)",
-    )
-    of_arm = [r for name, r in runs_of(study, client, "seed").items() if name.startswith("erm")]
-    assert {run.data.tags[PARENT_TAG] for run in of_arm} == {arm.info.run_id}
-    assert read_runs(uri_of(home), study.name)[2].records == fewer[2].records
-
-
 @pytest.mark.parametrize("seeds", [(0, 1, 2), (0,), (1,)])
 def test_an_arm_shows_the_mean_of_the_seeds_of_the_study(
     study: Study, home: Path, client: MlflowClient, seeds: tuple[int, ...]
@@ -250,42 +225,6 @@ def test_an_arm_shows_the_mean_of_the_seeds_of_the_study(
     assert arm.metrics["test/error_mean"] == statistics.fmean(errors)
     assert arm.tags["seeds"] == " ".join(map(str, seeds))
     assert len(runs_of(study, client, "seed")) == 2 * len({0, 1, *seeds})
-
-
-def test_changed_settings_get_separate_runs(study: Study, home: Path, client: MlflowClient) -> None:
-    write(log_of(study, home), results_of(study, 3, 3, 3, 3))
-    before = content_of(study, client)
-    arms = {arm: with_values(config, {"epochs": 2}) for arm, config in study.arms.items()}
-    edited = replace(study, arms=arms)
-    write(log_of(edited, home), results_of(edited, 1, 0, 1, 0))
-    assert before <= content_of(study, client)
-    assert set(runs_of(study, client, "config")) == {
-        f"{arm} {arm}{more}" for arm in study.arms for more in ("", " epochs=2")
-    }
-    assert "erm erm epochs=2 seed=1" in runs_of(study, client, "seed")
-
-
-def test_an_arm_lists_its_training_dataset_once(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    for _ in range(2):
-        checksums = {"fashion-mnist": {"train-images": "03af"}, "cifar10": {}}
-        write(log_of(study, home, data_checksums=checksums), results_of(study, 3, 3, 3, 3))
-    (data,) = runs_of(study, client, "config")["erm erm"].inputs.dataset_inputs
-    assert (data.dataset.name, len(data.dataset.digest)) == ("fashion-mnist", 32)
-    assert "03af" in data.dataset.source
-
-
-def test_an_oracle_arm_and_its_runs_have_an_oracle_tag(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    arms = {**study.arms, "erm": with_values(study.arms["erm"], {"data.oracle": True})}
-    leaking = replace(study, arms=arms)
-    write(log_of(leaking, home), results_of(leaking, 3, 3, 3, 3))
-    found = {**runs_of(leaking, client, "config"), **runs_of(leaking, client, "seed")}
-    told = {name for name, run in found.items() if run.data.tags.get("oracle") == "True"}
-    assert told == {name for name in found if name.startswith("erm")}
-    assert len(told) == 3
 
 
 def test_a_report_is_attached_to_the_study_with_its_common_settings(

@@ -67,11 +67,6 @@ def test_an_epoch_that_one_run_did_not_evaluate_has_no_mean() -> None:
     assert {row.step for row in rows} == {1}
 
 
-def test_an_epoch_with_a_non_finite_value_has_no_mean() -> None:
-    rows = list(curves([run_of(0.4, math.inf), run_of(0.4, 0.1)], IMAGES, summarise_runs))
-    assert {row.step for row in rows} == {1}
-
-
 @pytest.mark.parametrize(
     ("metric", "most"), [("test/error", MAIN_POINTS), ("test/own", OTHER_POINTS)]
 )
@@ -94,13 +89,6 @@ def test_summary_texts_have_the_unit_of_the_metric_and_the_number_of_seeds() -> 
     assert said == {"test/error": "19.00 % (1/5)"}
     said = texts([run_of(0.5, metric="train/loss")], 1, IMAGES, Last(), summarise_runs)
     assert said == {"train/loss": "0.500 nats"}
-
-
-def test_summary_texts_show_the_readout_of_a_run() -> None:
-    readout = MeanOfLast(evaluations=2)
-    said = texts([run_of(0.9, 0.2, 0.1)], 1, IMAGES, readout, summarise_runs)
-    assert said == {"test/error": "15.00 %"}
-    assert texts([run_of(0.1)], 1, IMAGES, readout, summarise_runs) == {}
 
 
 def test_the_main_metrics_are_the_headline_metrics_of_the_report() -> None:
@@ -126,8 +114,3 @@ def test_an_interval_at_a_bound_keeps_both_of_its_ends(study: Study) -> None:
     said = texts(runs, 2, IMAGES, Last(), summarise)["test/error"]
     assert said.startswith("0.00 [0.00, ")
     assert all(row.value >= 0 for row in curves([run_of(0.0), run_of(0.01)], IMAGES, summarise))
-
-
-def test_a_small_half_width_is_not_printed_as_zero() -> None:
-    said = texts([run_of(0.5), run_of(0.500001)], 2, IMAGES, Last(), summarise_runs)
-    assert said == {"test/error": "50.00 ± 0.0006 %"}

@@ -106,26 +106,6 @@ def test_an_arm_is_summarised_whenever_a_seed_has_ended(
     assert (arm.info.status, arm.data.tags["outcome"]) == ("FINISHED", "complete")
 
 
-def test_modules_needed_at_the_end_are_imported_after_stored_results_are_written(
-    study: Study,
-    home: Path,
-    client: MlflowClient,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    module = tmp_path / "needed_at_the_end.py"
-    module.write_text("import threading\nIMPORTED_BY = threading.current_thread().name\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    tracker = tracker_of(study, home)
-    tracker.start(results_of(study, *[3] * len(study.runs())))
-    tracker.load_ahead(module.stem)
-    wait_until(lambda: module.stem in sys.modules)
-    assert len(finished(study, client)) == len(study.runs())
-    assert closed(tracker, [])
-    imported_by = sys.modules.pop(module.stem).IMPORTED_BY
-    assert imported_by == "tracker"
-
-
 def test_modules_needed_at_the_start_are_imported_before_the_first_write(
     study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,23 +165,6 @@ def test_a_network_posted_before_its_run_is_written_after_the_run(
     assert "no model of midpoint seed 1, for the network" in caplog.text
 
 
-def test_a_run_deleted_during_writing_is_written_again(
-    study: Study, home: Path, client: MlflowClient, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = study.runs()[0]
-    tracker = tracker_of(study, home)
-    tracker.start(results_of(study, 1, 0, 0, 1))
-    wait_until(lambda: "midpoint midpoint seed=1" in runs_of(study, client, "seed"))
-    client.delete_run(runs_of(study, client, "seed")["erm erm seed=0"].info.run_id)
-    tracker.post(run, [epoch_of(run, 1)])
-    assert closed(tracker, results_of(study, 2, 0, 0, 1))
-    assert (
-        read_runs(Home(folder=home).tracking_uri, study.name)[0].records
-        == result_of(run, 2).records
-    )
-    assert caplog.records == []
-
-
 def test_an_item_that_mlflow_refuses_is_dropped_with_a_warning(
     study: Study, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -251,21 +214,6 @@ def test_a_final_refusal_is_reported_once_and_ends_the_requests(
     assert requests == [study.name]
     assert tracker.was_refused
     assert tracker.num_waiting == 0
-
-
-def test_modules_are_still_imported_after_a_final_refusal(
-    study: Study, home: Path, client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client.create_run(client.create_experiment(study.name))
-    module = tmp_path / "needed_after_a_refusal.py"
-    module.write_text("")
-    monkeypatch.syspath_prepend(tmp_path)
-    tracker = tracker_of(study, home)
-    tracker.start(results_of(study, 1, 1, 1, 1))
-    wait_until(lambda: tracker.trouble)
-    tracker.load_ahead(module.stem)
-    assert not closed(tracker, [])
-    del sys.modules[module.stem]
 
 
 def test_a_tracker_writes_posted_epochs_and_leaves_no_run_marked_running(

@@ -4,7 +4,6 @@ import torch
 
 from mixup_core.images.augmentations.erasing import Erasing
 from mixup_core.images.augmentations.moves import PADDING
-from mixup_core.rules import RuleError
 
 
 def test_the_erased_window_becomes_the_mean_pixel() -> None:
@@ -34,8 +33,3 @@ def test_the_crop_before_erasing_is_optional() -> None:
     drawn = torch.tensor([[0, 0, 1, 0, 0, 0, 0]])
     assert torch.equal(Erasing(before="none").on_pixels(pixels, drawn), pixels)
     assert not torch.equal(Erasing(before="crop-flip").on_pixels(pixels, drawn), pixels)
-
-
-def test_areas_in_the_wrong_order_are_refused() -> None:
-    with pytest.raises(RuleError, match="least_area <= greatest_area"):
-        Erasing(least_area=0.5)

@@ -25,12 +25,3 @@ def test_reflection_repeats_when_a_side_is_shorter_than_the_padding() -> None:
     assert first.flatten().tolist() == [0, 1, 2], "rows -4, -3, -2 of 0 1 2 1 0 1 2"
     last = moved(column, torch.tensor([[PADDING + 2, 0, 1]]), "reflect")
     assert last.flatten().tolist() == [2, 1, 0], "rows 2, 3, 4"
-
-
-def test_drawing_mirror_flips_does_not_change_the_crops() -> None:
-    with_them, without = (
-        draw_moves((50,), np.random.default_rng(0), mirrors=mirrors) for mirrors in (True, False)
-    )
-    assert (with_them[:, :2] == without[:, :2]).all()
-    assert with_them[:, 2].any()
-    assert not without[:, 2].any()

@@ -4,7 +4,6 @@ import torch
 from torchvision.transforms.v2 import functional
 
 from mixup_core.images.augmentations.random_resized_crop import RandomResizedCrop
-from mixup_core.rules import RuleError
 
 
 @pytest.mark.parametrize("size", [(32, 32), (10, 17)])
@@ -22,14 +21,3 @@ def test_random_resized_crop_matches_torchvision(size: tuple[int, int]) -> None:
         )
         expected = expected.flip(-1) if mirrored else expected
         torch.testing.assert_close(image, expected, atol=0.01, rtol=0)
-
-
-def test_without_flips_no_image_is_mirrored() -> None:
-    drawn = RandomResizedCrop(flip=False).draw((99,), (8, 8), np.random.default_rng(0))
-    assert drawn is not None
-    assert not drawn[:, 4].any()
-
-
-def test_areas_in_the_wrong_order_are_refused() -> None:
-    with pytest.raises(RuleError, match="least_area <= greatest_area"):
-        RandomResizedCrop(least_area=0.5, greatest_area=0.4)

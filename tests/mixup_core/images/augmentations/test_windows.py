@@ -21,13 +21,6 @@ def test_drawn_windows_have_the_requested_areas_and_aspect_ratios() -> None:
     assert (windows <= 64).all()
 
 
-def test_window_positions_are_uniform() -> None:
-    windows, _ = draw_windows((9000,), (6, 6), (0.25, 0.25), (1.0, 1.0), np.random.default_rng(0))
-    assert (windows[:, 1] - windows[:, 0] == 3).all()
-    counts = np.bincount(windows[:, 0] * 4 + windows[:, 2], minlength=16)
-    assert abs(counts - 9000 / 16).max() < 4 * (9000 / 16) ** 0.5
-
-
 def test_the_window_is_the_whole_image_when_no_window_fits() -> None:
     windows, found = draw_windows((3,), (4, 5), (1.0, 1.0), (9.0, 9.0), np.random.default_rng(0))
     assert not found.any()
