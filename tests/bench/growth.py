@@ -4,7 +4,7 @@
 
 Stores on this machine's disk and in a bucket (moto) are filled with made-up finished runs; nothing
 is trained. A bucket gets a copy of the store on disk. CPU time of the bucket's server is not
-counted. `bench-growth.md` has the table.
+counted.
 """
 
 import json
@@ -20,7 +20,6 @@ import fsspec
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
 from sweeps.state.ledger import enter
-from tests.bench.growth_table import write_growth
 from tests.bench.pairs import arguments_of
 from tests.bench.scale import ARMS, STUDY
 from tests.bench.stored import fill
@@ -60,7 +59,7 @@ def main() -> None:
                 figures |= {f"{runs} runs in a bucket: {name}": v for name, v in found.items()}
     sizes = ", ".join(f"{runs:,}" for runs in options.runs)
     title = f"Commands that read a store of {sizes} finished runs: CPU seconds and peak memory"
-    write_growth(publish("growth", title, figures, kind="bench", out=options.out))
+    publish("growth", title, figures, kind="bench", out=options.out)
 
 
 def fill_home(home: Path, runs: int) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 import torch
 
 from mixup_core.images.precision import Precision, arithmetic
@@ -56,16 +55,3 @@ def test_tf32_rounds_products_and_convolutions_to_ten_bits() -> None:
     assert {name for name in errors if "product" in name} <= set(rounded), errors
     assert "convolution, forward" in rounded, errors
     assert max(errors.values()) < 2e-3, errors
-
-
-@pytest.mark.parametrize("before", ["ieee", "tf32"])
-def test_the_precision_of_the_process_is_restored(before: str) -> None:
-    place = torch.backends.cuda.matmul
-    kept = place.fp32_precision
-    try:
-        place.fp32_precision = before
-        with arithmetic("tf32"):
-            assert place.fp32_precision == "tf32"
-        assert place.fp32_precision == before
-    finally:
-        place.fp32_precision = kept

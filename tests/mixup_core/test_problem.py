@@ -10,7 +10,6 @@ from mixup_core.config.parts import leaves
 from mixup_core.problem import (
     PROBLEMS,
     DivergedError,
-    Keying,
     Metric,
     Problem,
     all_data_needs,
@@ -83,27 +82,6 @@ def test_paths_left_out_of_keys_need_an_exact_name_and_a_reason(
         replace(problem, keying=replace(problem.keying, **{how: named}))
 
 
-def test_a_group_of_fields_cannot_be_left_out_of_the_keys() -> None:
-    images = problem_named("images")
-    with pytest.raises(ValueError, match="names mix, but"):
-        replace(images, keying=replace(images.keying, by_epoch={"mix": "because"}))
-
-
-def test_a_listed_choice_covers_its_fields_unless_some_are_listed() -> None:
-    keying = Keying(by_epoch=dict.fromkeys(("law", "rate", "rate.end"), "because"))
-    assert [keying.covers(path) for path in ("law", "law.alpha", "law_after")] == [
-        True,
-        True,
-        False,
-    ]
-    assert [keying.covers(f"rate{part}") for part in ("", ".end", ".new")] == [True, True, False]
-
-
-def test_an_unknown_problem_is_refused() -> None:
-    with pytest.raises(KeyError):
-        problem_named("sounds")
-
-
 def test_a_fraction_is_shown_in_percent_and_its_differences_in_points() -> None:
     error, loss = Metric(label="test error", unit="%"), Metric(label="loss", unit="nats")
     assert (error.scale, error.digits, error.heading) == (100, 2, "test error, %")
@@ -111,12 +89,6 @@ def test_a_fraction_is_shown_in_percent_and_its_differences_in_points() -> None:
     assert (loss.scale, loss.digits, loss.heading) == (1, 3, "loss, nats")
     assert loss.difference_unit == "nats"
     assert Metric(label="count").heading == "count"
-
-
-def test_an_unknown_metric_is_labelled_with_its_name() -> None:
-    images = problem_named("images")
-    assert images.metric("test/error").label == "test error"
-    assert images.metric("train/whatever") == Metric(label="train/whatever")
 
 
 def test_a_diverged_error_is_pickled_with_its_epoch() -> None:

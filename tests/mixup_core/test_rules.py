@@ -18,12 +18,6 @@ def test_a_rule_error_message_has_rule_values_and_hint() -> None:
     assert str(RuleError("x", {"a": "b"})) == "`x` must hold, got (a='b')."
 
 
-def test_fields_of_a_rule_error_default_to_all_its_values() -> None:
-    values = {"low": 3, "high": 2}
-    assert RuleError("low <= high", values).fields == ("low", "high")
-    assert RuleError("low <= high", values, fields=("high", "other")).fields == ("high", "other")
-
-
 def test_a_prefix_changes_the_paths_of_a_rule_error_and_not_its_message() -> None:
     error = RuleError("low <= high", {"low": 3, "high": 2}, fields=("high",), hint="swap")
     placed = error.within("mix.").within("base.")

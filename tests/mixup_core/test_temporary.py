@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -85,48 +85,6 @@ def test_folders_of_killed_drivers_are_removed_and_those_of_living_ones_kept(
         assert list(place.iterdir()) == [folder]
 
 
-def test_a_folder_recreated_during_its_removal_is_removed_by_the_next_process(
-    place: Path, driver: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = folder_of(driver)
-    driver.kill()
-    driver.wait()
-    rmtree = module.shutil.rmtree
-
-    def rmtree_while_it_is_written(path: Path, **options: bool) -> None:
-        rmtree(path, **options)
-        path.mkdir()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module.shutil, "rmtree", rmtree_while_it_is_written)
-        module.collect(place)
-    assert sorted(path.name for path in left.iterdir()) == ["lock", "ray"]
-    with temporary_folder(place):
-        pass
-    assert list(place.iterdir()) == []
-
-
-def test_files_written_after_the_lock_is_released_are_removed_by_the_next_process(
-    place: Path, driver: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = folder_of(driver)
-    driver.kill()
-    driver.wait()
-    rmdir = Path.rmdir
-
-    def rmdir_too_late(folder: Path) -> None:
-        (left / "ray" / "logs").mkdir(parents=True)
-        rmdir(folder)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "rmdir", rmdir_too_late)
-        module.collect(place)
-    assert sorted(path.name for path in left.iterdir()) == ["lock", "ray"]
-    with temporary_folder(place):
-        pass
-    assert list(place.iterdir()) == []
-
-
 def digests(place: Path) -> dict[str, bytes]:
     return {
         f"{path.relative_to(place)} {path.lstat().st_mode:o}": (
@@ -180,16 +138,6 @@ def test_a_folder_accessible_to_other_users_is_not_removed(
     assert not left.exists()
 
 
-def test_the_folder_of_a_living_process_is_kept_when_its_lock_file_is_deleted(
-    place: Path, driver: "subprocess.Popen[str]"
-) -> None:
-    folder = folder_of(driver)
-    (folder / "lock").unlink()
-    with temporary_folder(place):
-        pass
-    assert (folder / "ray" / "session" / "log").exists()
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of another user")
 def test_folders_of_another_user_are_not_removed(place: Path) -> None:
     (place / "mixsweep-1-aaaa").mkdir()
@@ -198,55 +146,3 @@ def test_folders_of_another_user_are_not_removed(place: Path) -> None:
     with temporary_folder(place):
         pass
     assert (place / "mixsweep-1-aaaa" / "lock").exists()
-
-
-def test_a_folder_is_not_removed_while_it_is_created(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    met = []
-    for function in ("open", "write"):
-        usual = getattr(os, function)
-
-        def collect_first(*given: object, usual: Callable[..., object] = usual) -> object:
-            if not met and str(place) in str(given) + str(list(place.iterdir())):
-                met.append(given)
-                module.collect(place)
-                met.pop()
-            return usual(*given)
-
-        monkeypatch.setattr(module.os, function, collect_first)
-    with temporary_folder(place) as folder:
-        assert (folder / "lock").exists()
-
-
-def test_a_folder_recreated_before_the_lock_is_taken_is_not_removed(
-    place: Path, driver: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = folder_of(driver)
-    driver.kill()
-    driver.wait()
-    flock = module.fcntl.flock
-
-    def flock_too_late(lock: int, kind: int) -> None:
-        shutil.rmtree(left)
-        left.mkdir(mode=0o700)
-        (left / "lock").touch()
-        flock(lock, kind)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module.fcntl, "flock", flock_too_late)
-        module.collect(place)
-    assert (left / "lock").exists()
-
-
-def test_only_folders_with_the_same_prefix_are_removed(
-    place: Path, driver: "subprocess.Popen[str]"
-) -> None:
-    left = folder_of(driver)
-    driver.kill()
-    driver.wait()
-    with temporary_folder(place, ".report.") as folder:
-        assert folder.name.startswith(".report.")
-        assert left.exists()
-    with temporary_folder(place):
-        assert not left.exists()

@@ -17,60 +17,6 @@ ROOT = Path(__file__).parents[2]
 PUBLISHED = sorted(path.parent for path in (ROOT / "reports" / "published").glob("*/runs.csv"))
 
 
-def test_every_number_of_a_published_joined_table_agrees_with_scipy() -> None:
-    for file in sorted((ROOT / "reports" / "published").glob("*/joined.csv")):
-        arms, runs = _rows(file), _rows(file.with_name("joined_runs.csv"))
-        heads = dict.fromkeys(row["column"] for row in arms)
-        assert len(heads) > 1
-        for head in heads:
-            of_column = ([row for row in rows if row["column"] == head] for rows in (runs, arms))
-            _check_numbers(*of_column)
-
-
-def _check_numbers(runs: list[dict[str, str]], arms: list[dict[str, str]]) -> None:
-    metrics = [name for name in runs[0] if "/" in name and f"{name}_mean" in arms[0]]
-    family = sum(row["arm"] != row["baseline"] and row["difference"] != "" for row in arms)
-    for row in arms:
-        for metric in metrics:
-            values = list(_by_seed(runs, row["arm"], metric).values())
-            if not row[f"{metric}_mean"]:
-                continue
-            assert float(row[f"{metric}_mean"]) == pytest.approx(np.mean(values))
-            assert float(row[f"{metric}_sd"]) == pytest.approx(np.std(values, ddof=1))
-            low = high = np.mean(values)
-            if np.ptp(values):  # where nothing varies, scipy knows no interval
-                low, high = scipy.stats.t.interval(
-                    0.95, len(values) - 1, low, scipy.stats.sem(values)
-                )
-            assert float(row[f"{metric}_ci_low"]) == pytest.approx(low)
-            assert float(row[f"{metric}_ci_high"]) == pytest.approx(high)
-        if not row["p"]:
-            continue
-        arm, baseline = (
-            _by_seed(runs, name, _headline(arms)) for name in (row["arm"], row["baseline"])
-        )
-        pairs = [(value, baseline[seed]) for seed, value in arm.items() if seed in baseline]
-        ours, theirs = zip(*pairs, strict=True)
-        test = scipy.stats.ttest_rel(ours, theirs)
-        assert float(row["difference"]) == pytest.approx(np.mean(ours) - np.mean(theirs))
-        # Reports of before 2026-11-25 give the numbers of one comparison the plain names.
-        is_older = "p_unadjusted" not in row
-        size = int(row.get("comparisons") or 1)
-        alone, together = {
-            False: (("p_unadjusted", "_ci_{}_unadjusted"), ("p", "_ci_{}")),
-            True: (("p", "_ci_{}"), ("p_adjusted", "_{}")),
-        }[is_older]
-        for (p, ends), tests in ((alone, 1), (together, size)):
-            if p not in row:  # before 2026-11-22 intervals were of one comparison
-                continue
-            interval = test.confidence_interval(1 - 0.05 / tests)
-            assert float(row[p]) == pytest.approx(min(1, tests * test.pvalue))
-            for end in ("low", "high"):
-                found = float(row["difference" + ends.format(end)])
-                assert found == pytest.approx(getattr(interval, end))
-        assert "comparisons" not in row or size >= family
-
-
 def test_a_claim_of_the_readme_is_a_published_verdict_that_holds() -> None:
     readme = " ".join((ROOT / "README.md").read_text().split())
     links = re.findall(r"\[([^]]+)\]\((reports/published/[^)]*verdicts\.csv)\)", readme)
@@ -158,12 +104,6 @@ def _by_seed(runs: list[dict[str, str]], arm: str, metric: str) -> dict[str, flo
     confirmed = name_of_confirmation(arm)
     name = confirmed if any(run["arm"] == confirmed for run in runs) else arm
     return {run["seed"]: float(run[metric]) for run in runs if run["arm"] == name and run[metric]}
-
-
-def _headline(arms: list[dict[str, str]]) -> str:
-    """Return the metric by which a table compares arms."""
-    means = [name.removesuffix("_mean") for name in arms[0] if name.endswith("_mean")]
-    return "test/error" if "test/error" in means else means[0]
 
 
 def _rows(file: Path) -> list[dict[str, str]]:

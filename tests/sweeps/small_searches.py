@@ -115,7 +115,7 @@ class Driver:
         gpus_per_run: float = 0.0,
     ) -> None:
         self.store = Store(str(home / "store"))
-        self.url = url or f"sqlite:///{home / 'optuna.db'}"
+        self.url = url or str(home / "optuna.log")
         self.proposals = Proposals(study, self.url)
         self.source = SearchSource(study, self.store, self.proposals)
         self.metrics = metrics

@@ -52,7 +52,6 @@ PREDICTED = {
     ("ladder, images per second", "tf32, channels_last"): "35,000",
     ("ladder, images per second", "+ fused Adam"): "60,000",
     ("ladder, images per second", "+ compile"): "85,000",
-    ("CUDA graphs, images per second", "small network, CUDA graph / small network"): "5 to 6",
     ("runs side by side, images per second of all", "small network, 8, MPS / 1"): "4 to 6",
     ("checkpoint", "bytes made, seconds"): "0.16 to 0.27",
     ("checkpoint", "written, seconds"): "0.29 to 1.1",
@@ -162,36 +161,16 @@ def ladder(size: Size, device: torch.device) -> Figures:
     `LADDER` lists these ways to compute a training step, such as `float32, NCHW`. One that cannot
     run on this device gets an error message in place of its speed.
     """
-    return _speeds([name for name, rung in LADDER.items() if not rung.graphed], size, device)
-
-
-def graphs(size: Size, device: torch.device) -> Figures:
-    """Return images per second and peak memory of training steps captured as CUDA graphs.
-
-    The same steps without a graph are measured beside them; the ratio of their speeds is returned
-    too.
-    """
-    pairs = {name: rung.without_graph for name, rung in LADDER.items() if rung.graphed}
-    found = _speeds(list(dict.fromkeys([*pairs.values(), *pairs])), size, device)
-    return found | {
-        f"{name} / {plain}": found[name] / found[plain]
-        for name, plain in pairs.items()
-        if name in found and plain in found
-    }
-
-
-def _speeds(names: list[str], size: Size, device: torch.device) -> Figures:
-    """Return images per second and peak memory of some rungs, measured in alternating blocks."""
     steps: dict[str, TrainingStep] = {}
     found: Figures = {}
-    for name in names:
+    for name, rung in LADDER.items():
         try:
             started = time.perf_counter()
             if device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(device)
                 held = torch.cuda.memory_allocated(device)
             with redirect_stderr(io.StringIO()):  # the compiler prints every kernel that it tries
-                steps[name] = step = build(LADDER[name], size, device)
+                steps[name] = step = build(rung, size, device)
                 for _ in range(3):
                     step()
                 wait(device)
@@ -324,7 +303,6 @@ PARTS: Mapping[str, Callable[[Size, torch.device], Figures]] = {
     "ceilings": ceilings,
     "reference": reference_pipeline,
     "ladder, images per second": ladder,
-    "CUDA graphs, images per second": graphs,
     "waits of a step": silence,
     "runs side by side, images per second of all": side_by_side,
     "bfloat16 minus float32, test error": precisions,

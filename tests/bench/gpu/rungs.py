@@ -1,7 +1,7 @@
-"""Rungs: ways to compute a training step, from plain PyTorch to a CUDA graph."""
+"""Rungs: ways to compute a training step, from plain PyTorch to a compiled network."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from typing import Any, Literal
@@ -31,17 +31,10 @@ class Rung:
     """True: cuDNN tries its kernels and keeps the fastest (`cudnn.benchmark`)."""
     compiled: Literal["default", "max-autotune-no-cudagraphs"] | None = None
     """Mode of `torch.compile`; None: the network is not compiled."""
-    without_graph: str = ""
-    """Name of the same variant without a CUDA graph; empty: this variant uses none."""
     mixes: bool = True
     """True: train with the law Beta(1, 1); False: with ERM."""
     is_small: bool = False
     """True: train the network `Size.small` instead of `Size.model`."""
-
-    @property
-    def graphed(self) -> bool:
-        """True if the step is captured as a CUDA graph and replayed."""
-        return bool(self.without_graph)
 
 
 LADDER = {
@@ -55,12 +48,9 @@ LADDER = {
     "+ cudnn.benchmark": Rung(searched=True),
     "+ compile": Rung(searched=True, compiled="default"),
     "+ max-autotune": Rung(searched=True, compiled="max-autotune-no-cudagraphs"),
-    "+ CUDA graph": Rung(searched=True, without_graph="+ cudnn.benchmark"),
-    "+ compile and CUDA graph": Rung(searched=True, compiled="default", without_graph="+ compile"),
     "small network": Rung(is_small=True),
     "small network, ERM": Rung(is_small=True, mixes=False),
     "small network, compile": Rung(is_small=True, compiled="default"),
-    "small network, CUDA graph": Rung(is_small=True, without_graph="small network"),
 }
 """Variants of the training step by name. A name that begins with + extends an earlier variant:
 `+ fused Adam` extends `bfloat16, channels_last`; `+ cudnn.benchmark` extends `+ fused Adam`, and
@@ -73,12 +63,7 @@ def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
     """Return a function that computes one training step, as `rung` says, at each call.
 
     Each step uses the next full batch of an endless sequence of epochs.
-
-    Raises:
-        RuntimeError: If the rung needs a GPU and the device is the CPU.
     """
-    if rung.graphed and device.type != "cuda":
-        raise RuntimeError("a CUDA graph needs a GPU, got (device=cpu).")
     name = size.data[0]
     config = config_of(size, name, rung.precision, mixes=rung.mixes)
     data, _ = images_of(size, name)
@@ -91,9 +76,7 @@ def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
     )
     layout = torch.channels_last if rung.channels_last else torch.contiguous_format
     network = network.to(device, memory_format=layout)
-    optimizer = torch.optim.Adam(
-        network.parameters(), lr=1e-3, fused=rung.fused, capturable=rung.graphed
-    )
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=rung.fused)
     rows = _endless(config, TrainingImages(data.train, data.info, config.data, 0, device))
     seen = _compiled(network, rung, device) if rung.compiled else network
 
@@ -104,8 +87,6 @@ def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
             _loss(config, partial(forward, seen, layout=layout), batch).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
-    if rung.graphed:
-        return _graphed(compute, rows)
     return lambda: compute(next(rows))
 
 
@@ -114,42 +95,6 @@ def _compiled(network: Any, rung: Rung, device: torch.device) -> Any:
     if device.type == "cuda":
         return torch.compile(network, mode=rung.compiled)
     return torch.compile(network, backend="aot_eager")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Replayed:
-    """A training step that copies the next batch into the inputs of a CUDA graph and replays it."""
-
-    graph: torch.cuda.CUDAGraph
-    inputs: Batch
-    batches: Iterator[Batch]
-    computes: Callable[[Batch], None]
-    """The captured function; it keeps the network and optimizer, whose memory the graph uses."""
-
-    def __call__(self) -> None:
-        batch = next(self.batches)
-        for part in _INPUTS:
-            getattr(self.inputs, part).copy_(getattr(batch, part))
-        self.graph.replay()
-
-
-_INPUTS = ("mixed", "labels", "partner_labels", "lam")
-
-
-def _graphed(compute: Callable[[Batch], None], rows: Iterator[Batch]) -> TrainingStep:
-    """Return a training step that replays a CUDA graph of `compute`."""
-    first = next(rows)
-    held = replace(first, **{part: getattr(first, part).clone() for part in _INPUTS})
-    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    aside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(aside):
-        for _ in range(3):
-            compute(held)
-    torch.cuda.current_stream().wait_stream(aside)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        compute(held)
-    return _Replayed(graph=graph, inputs=held, batches=rows, computes=compute)
 
 
 def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:

@@ -41,9 +41,7 @@ def test_measure_runs_every_part_and_writes_the_figures_after_each() -> None:
     assert all(found[part]["took seconds"] >= 0 and "failed" not in found[part] for part in parts)
     assert json.loads(json.dumps(found)) == found
     assert found["deterministic kernels"]["resumed with equal bits"] is True
-    rungs = found["ladder, images per second"] | found["CUDA graphs, images per second"]
-    for name, rung in LADDER.items():
-        assert name in rungs if not rung.graphed else "needs a GPU" in rungs[f"{name}: absent"]
+    assert all(found["ladder, images per second"][name] > 0 for name in LADDER)
 
 
 def _fails(size: Size, device: torch.device) -> Figures:

@@ -64,14 +64,6 @@ def test_states_that_another_study_needs_are_kept(store: Store, study: Study) ->
     assert [stage.epochs for stage in take_stock([study], store)[0].prunable] == [4, 5]
 
 
-def test_stages_of_studies_that_are_not_named_are_kept(store: Store, study: Study) -> None:
-    for epochs in (1, 2, 3):
-        store_stage(store, study.runs()[0], epochs, b"weights")
-    stock = take_stock([load_study("digits", ["base.batch_size=64"])], store)
-    assert (stock[0].stages, stock[1].num_states) == ((), 3)
-    assert prune(stock[:-1], store) == 0
-
-
 @pytest.mark.parametrize("columns", [60, 80, 140, None])
 def test_the_table_of_the_store_fits_the_terminal(
     store: Store, study: Study, columns: int | None

@@ -2,7 +2,6 @@ import pytest
 import torch
 from scipy import stats
 from torch import Tensor
-from torch.nn.functional import avg_pool2d
 from torchvision.transforms import functional, v2
 
 from mixup_core.images.augmentations.crop import Crop, CropFlip
@@ -47,11 +46,6 @@ def test_pairing_classes_twice_is_the_identity_and_no_class_pairs_itself(
     assert (paired != classes).all()
 
 
-def test_every_pairing_of_four_classes_is_equally_likely() -> None:
-    partners_of_zero = torch.tensor([int(pair_classes(4, seed)[0]) for seed in range(600)])
-    assert torch.bincount(partners_of_zero, minlength=4)[1:].min() > 150
-
-
 def test_a_view_partner_is_drawn_from_the_whole_paired_class() -> None:
     labels = torch.arange(4).repeat_interleave(torch.tensor([1, 2, 3, 4])).repeat(300)
     paired = pair_classes(4, 1)
@@ -77,60 +71,11 @@ def test_normalised_pixels_match_torchvision() -> None:
     torch.testing.assert_close(seen, reference(images.pixels[[3, 1]]), rtol=1e-5, atol=1e-5)
 
 
-def test_pooling_comes_after_normalising() -> None:
-    images = _images()
-    plain = NormalisedPixels(images, CIFAR, 1, CPU)[:5]
-    pooled = NormalisedPixels(images, CIFAR, 4, CPU)[:5]
-    torch.testing.assert_close(pooled, avg_pool2d(plain, 4), rtol=1e-5, atol=1e-5)
-
-
-def test_a_training_image_is_scaled_and_joined_with_its_fixed_view_partner() -> None:
-    views = _training(DataConfig(name="cifar10", views="concat"))
-    alone = NormalisedPixels(_images(), CIFAR, 1, CPU)
-    labels = _images().labels
-    partners = draw_view_partners(labels, pair_classes(10, 0), 0)
-    index, gamma = torch.tensor([7, 2]), torch.tensor([0.25, 0.9])
-
-    batch = views.batch(index, gamma)
-
-    weight = gamma.view(-1, 1, 1, 1)
-    assert batch.shape == (2, 6, 32, 32)
-    torch.testing.assert_close(batch[:, :3], weight * alone[index])
-    torch.testing.assert_close(batch[:, 3:], (1 - weight) * alone[partners[index]])
-
-
-def test_two_accesses_to_an_image_differ_only_in_the_scale_of_its_views() -> None:
-    views = _training(DataConfig(name="cifar10", views="concat"))
-    index = torch.tensor([5])
-    once, again = (views.batch(index, torch.tensor([gamma])) for gamma in (0.5, 0.25))
-    torch.testing.assert_close(once[:, :3] / 0.5, again[:, :3] / 0.25)
-    torch.testing.assert_close(once[:, 3:] / 0.5, again[:, 3:] / 0.75)
-
-
-def test_a_view_scale_of_zero_gives_the_mean_pixel() -> None:
-    views = _training(DataConfig(name="cifar10", views="concat"))
-    assert (views.batch(torch.tensor([5]), torch.tensor([0.0]))[:, :3] == 0).all()
-
-
 def test_a_held_out_image_is_unscaled_and_its_second_view_is_zero() -> None:
     images = _images()
     seen = EvaluationImages(images, CIFAR, DataConfig(name="cifar10", views="concat"), CPU)[:4]
     torch.testing.assert_close(seen[:, :3], NormalisedPixels(images, CIFAR, 1, CPU)[:4])
     assert (seen[:, 3:] == 0).all()
-
-
-def test_a_subset_is_drawn_per_seed_before_its_view_partners() -> None:
-    data = DataConfig(name="cifar10", views="concat", num_train=200)
-
-    def of(seed: int) -> TrainingImages:
-        return TrainingImages(_images(400), CIFAR, data, seed, CPU)
-
-    def sample(seed: int) -> Tensor:
-        return of(seed).batch(torch.arange(200), torch.full((200,), 0.5))
-
-    assert len(of(0)) == 200
-    assert torch.equal(sample(0), sample(0))
-    assert not torch.equal(sample(0), sample(1))
 
 
 def test_a_subset_larger_than_the_data_is_refused() -> None:

@@ -3,13 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mixup_core.config.building import built, with_values
-from mixup_core.config.written_forms import flatten
-from mixup_core.keys import run_key
+from mixup_core.config.building import with_values
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.problem import DivergedError, problem_named
 from mixup_core.rules import RuleError
-from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask, PatchOperation
+from mixup_core.theory.operations import PatchCutMix, PatchMask, PatchOperation
 from mixup_core.theory.two_layer.config import (
     Descent,
     Integrator,
@@ -18,7 +16,6 @@ from mixup_core.theory.two_layer.config import (
     Rkc,
     TwoLayerConfig,
 )
-from mixup_core.theory.two_layer.problem import method
 from mixup_core.theory.two_layer.training import start
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
@@ -39,15 +36,6 @@ def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(
     law: Law, integrator: Integrator
 ) -> None:
     assert_resumes_anywhere(replace(SMALL, law=law, integrator=integrator))
-
-
-def test_records_have_the_same_log_spaced_flow_times_under_every_law() -> None:
-    times = [
-        [record.metrics["flow/time"] for record in finished(replace(SMALL, law=law, epochs=5))]
-        for law in (Erm(), Midpoint(), UNIFORM)
-    ]
-    assert times[0] == times[1] == times[2]
-    np.testing.assert_allclose(times[0], 10 * 10 ** np.array([0, 0.25, 0.5, 0.75, 1]))
 
 
 def test_descent_records_at_the_first_whole_step_at_or_after_each_time() -> None:
@@ -104,25 +92,6 @@ def test_cutmix_and_masking_train_differently_from_mixup(
     assert last(replace(run, law=Erm(), operation=operation)) == last(replace(run, law=Erm()))
 
 
-def test_a_configuration_round_trips_through_its_flat_form() -> None:
-    run = built(
-        TwoLayerConfig,
-        {
-            "data.classes": 8,
-            "network.init": 0.07,
-            "law": {"beta": 2.0},
-            "operation": "cutmix",
-            "integrator.name": "gradient-descent",
-            "integrator.step": 10,
-        },
-    )
-    assert (run.classes, run.neurons, run.rho, run.data.patches) == (8, 24, 1 / 8, 770)
-    assert run.init == pytest.approx(0.07 / 8)
-    assert run.integrator == Descent(step=10)
-    assert with_values(run, flatten(run)) == run
-    assert built(TwoLayerConfig, flatten(run)) == run
-
-
 @pytest.mark.parametrize(
     ("path", "value"),
     [
@@ -138,12 +107,6 @@ def test_values_out_of_range_are_refused_with_their_path(path: str, value: float
     assert path in caught.value.fields
 
 
-def test_only_linear_mixing_or_erm_has_a_method_name() -> None:
-    assert method(replace(SMALL, law=UNIFORM)) == "uniform"
-    assert method(replace(SMALL, law=UNIFORM, operation=PatchCutMix())) is None
-    assert method(replace(SMALL, law=Erm(), operation=PatchCutMix())) == "erm"
-
-
 def test_records_hold_the_metrics_of_the_problem_and_of_each_class() -> None:
     problem = problem_named("two-layer")
     metrics = last(replace(SMALL, epochs=1))
@@ -154,12 +117,6 @@ def test_records_hold_the_metrics_of_the_problem_and_of_each_class() -> None:
         for y in range(3)
         for feature in (1, 2)
     }
-
-
-def test_default_values_do_not_change_the_run_key() -> None:
-    assert run_key(SMALL) == run_key(with_values(SMALL, {"integrator.tolerance": 0.01}))
-    assert run_key(SMALL) == run_key(with_values(SMALL, {"operation": PatchLinear()}))
-    assert run_key(SMALL) != run_key(with_values(SMALL, {"network.init": 0.2}))
 
 
 @pytest.mark.slow

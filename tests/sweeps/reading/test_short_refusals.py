@@ -26,8 +26,9 @@ def faults_of(problem: str, path: str, value: object) -> Iterator[tuple[str, str
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_no_refusal_of_a_wrong_value_is_longer_than_five_lines(problem: str) -> None:
     paths, count = config_paths(problem_named(problem)), 0
-    for path in (*paths.leaves, *paths.groups, "nonesuch", "base.nonesuch"):
-        for value in WRONG:
+    every = (*paths.leaves, *paths.groups, "nonesuch", "base.nonesuch")
+    for place, path in enumerate(every):
+        for value in (WRONG[place % len(WRONG)], WRONG[(place + 2) % len(WRONG)]):
             for fault, whole in faults_of(problem, path, value):
                 count += 1
                 lines = wrapped(fault, COLUMNS).splitlines()

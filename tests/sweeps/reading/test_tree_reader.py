@@ -1,11 +1,9 @@
 from typing import Any
 
-import pytest
-
 from sweeps.reading.strict_yaml import REFUSED, Place, read_yaml
 from sweeps.reading.tree_paths import TreePaths
 from sweeps.reading.tree_reader import TreeReader, did_you_mean
-from tests.sweeps.reading.plants import Bed, Drip, Flood, Plant, Sand, Visit
+from tests.sweeps.reading.plants import Drip, Flood, Plant, Visit
 
 PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
 
@@ -30,26 +28,6 @@ def problems_of(text: str, hint: Any = None) -> list[str]:
     return list(map(str, read.faults))
 
 
-def test_a_section_is_read_with_its_groups_choices_and_lists() -> None:
-    read = reader_of(
-        "species: fern\ndays: 9\nbed: {soil: {name: sand, grain: 1}, width: 2}\n"
-        "water: {flood: {depth: 1}}\nvisits: [{day: 2, water: {drip: 3}}, {day: 5}]\n"
-    )
-    assert section(read) == Plant(
-        species="fern",
-        days=9,
-        bed=Bed(soil=Sand(grain=1.0), width=2.0),
-        water=Flood(depth=1.0),
-        visits=(Visit(day=2, water=Drip(rate=3.0)), Visit(day=5)),
-    )
-    assert read.faults == []
-
-
-def test_a_choice_can_be_written_next_to_its_fields() -> None:
-    read = reader_of("species: fern\ndays: 9\nwater: drip\nwater.rate: 2\n")
-    assert section(read).water == Drip(rate=2.0)
-
-
 def test_every_problem_of_a_section_is_reported_at_its_line() -> None:
     assert problems_of(
         "species: rsoe\ndays: true\nbed:\n  soil: clay\n  witdh: 2\n  width: wide\n"
@@ -66,22 +44,6 @@ def test_every_problem_of_a_section_is_reported_at_its_line() -> None:
         "s.yaml:11: label: 'label' is not set in a study file",
         "s.yaml:12: bed.width: bed.width is given twice",
     ]
-
-
-@pytest.mark.parametrize(
-    ("hint", "text", "problem"),
-    [
-        (str, "true", "expected text, got the boolean true; quote it"),
-        (str, "[a]", "expected text, got ['a']"),
-        (int, "1.0", "expected an integer, got 1.0"),
-        (tuple[int, ...], "[1, x]", "[1]: expected an integer, got text 'x'"),
-        (tuple[int, ...], "3", "expected a list of integers, got 3"),
-        (Drip | Flood, "rain", "expected {drip: RATE} or {flood: {depth: DEPTH, days: DAYS}}, *"),
-    ],
-)
-def test_a_value_of_the_wrong_type_is_reported(hint: Any, text: str, problem: str) -> None:
-    (found,) = problems_of(text, hint)
-    assert found.removeprefix("s.yaml:1: ").startswith(problem.rstrip("*"))
 
 
 def test_the_nearest_name_is_suggested_for_a_full_path_or_its_last_part() -> None:

@@ -62,7 +62,8 @@ def test_a_store_without_an_identity_has_no_search_in_a_shared_storage(
 def test_a_search_without_an_owner_belongs_to_the_store_with_its_results(
     study: Study, tmp_path: Path
 ) -> None:
-    driver = Driver(study, tmp_path / "home").run()
+    url = f"sqlite:///{tmp_path / 'optuna.db'}"
+    driver = Driver(study, tmp_path / "home", url=url).run()
     with_results = Owner.of(study, driver.store, is_writing=True)
     stranger = owner_of(study, tmp_path / "stranger")
     assert read_history(study, driver.url, stranger).points == ()

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from mlflow import MlflowClient
 
-from mixup_core.config.building import with_values
 from sweeps.machine.home import Home
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
@@ -70,17 +69,6 @@ def test_arms_are_sorted_by_the_read_out_of_their_study(
     assert runs[0].data.metrics[name] < runs[1].data.metrics[name]
 
 
-def test_settings_that_differ_between_arms_of_one_name_are_columns(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    write(log_of(study, home), results_of(study, 3, 3, 3, 3))
-    arms = {arm: with_values(config, {"epochs": 2}) for arm, config in study.arms.items()}
-    other = replace(study, arms=arms)
-    write(log_of(other, home), results_of(other, 2, 2, 2, 2))
-    tags = client.get_experiment_by_name(study.name).tags
-    assert "params.`epochs`" in view_of(tags, "arms")["selectedColumns"]
-
-
 def test_a_study_is_linked_with_its_views(study: Study, home: Path, client: MlflowClient) -> None:
     write(log_of(study, home), results_of(study, 1, 0, 0, 0))
     number = client.get_experiment_by_name(study.name).experiment_id
@@ -90,8 +78,3 @@ def test_a_study_is_linked_with_its_views(study: Study, home: Path, client: Mlfl
     page = f"http://127.0.0.1:5001/#/experiments/{number}/runs?workflowType=machine_learning"
     assert links.arms == f"{page}&viewStateShareKey=arms"
     assert links.seeds == f"{page}&viewStateShareKey=seeds&compareRunsMode=CHART"
-
-
-def test_a_home_without_a_database_has_no_links(tmp_path: Path) -> None:
-    assert study_links(experiments(Home(folder=tmp_path).tracking_uri), "") == {}
-    assert list(tmp_path.iterdir()) == []

@@ -83,19 +83,6 @@ def test_a_loaded_network_gives_the_same_outputs_for_any_batch_size(
         torch.testing.assert_close(loaded(inputs), network(inputs), rtol=0, atol=0)
 
 
-def test_the_signature_of_a_network_has_a_free_batch_size(exported: tuple[Path, Model]) -> None:
-    folder, described = exported
-    for signature in (described.signature, Model.load(str(folder)).signature):
-        (given,), (said,) = signature.inputs.inputs, signature.outputs.inputs
-        assert (given.shape, given.type) == ((-1, 3), "float32")
-        assert (said.shape, said.type) == ((-1, 2), "float32")
-
-
-def test_the_input_example_is_stored_with_the_model(exported: tuple[Path, Model]) -> None:
-    folder, described = exported
-    assert described.load_input_example(str(folder)).tolist() == [[1.0] * 3] * 2
-
-
 def test_a_logged_network_requires_its_torch_version_but_not_mixsweep(
     exported: tuple[Path, Model],
 ) -> None:
