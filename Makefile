@@ -80,18 +80,12 @@ image: $(DEV)
 # Hundreds of faults and more: takes hours. The results are written to reports/published. Two soaks run at
 # a time, because launches often wait.
 SOAK := $(NAMESPACE) $(BIN)/python -m tests.soak
-SOAKS := kills-1 kills-2 damage mutations corruption twice
+SOAKS := kills-1 kills-2 damage twice
 soak: $(DEV)
 	$(MAKE) --jobs=2 --keep-going $(SOAKS:%=soak-%)
 
 soak-kills-%: $(DEV)
 	$(SOAK).kills --sweeps 10 --kills 100 --minutes 300 --seed $*
-
-soak-mutations: $(DEV)
-	$(BIN)/python -m tests.soak.mutations --files 100000
-
-soak-corruption: $(DEV)
-	$(SOAK).corruption --corruptions 1000
 
 soak-%: $(DEV)
 	$(SOAK).$*

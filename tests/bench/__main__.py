@@ -19,14 +19,13 @@ from tests.soak.findings import MEASUREMENTS
 
 LEAST: Mapping[str, tuple[str, ...]] = {
     "training": ("--rounds", "1", "--images", "50"),
-    "launch": ("--pairs", "1", "--study", "digits", "--set", "base.epochs=2", "--set", "seeds=1"),
     "overhead": ("--pairs", "1", "--seeds", "1"),
     "scale": ("20", "--more", "2", "2"),
     "growth": ("20", "40", "--bucket", "20"),
     "races": ("2", "--orders", "5", "--on", "digits"),
 }
-"""Options that make a bench quick, by its module. Benches that measure wall time (launch, overhead,
-scale) need an otherwise idle machine; the others measure CPU time.
+"""Options that make a bench quick, by its module. Benches that measure wall time (overhead, scale)
+need an otherwise idle machine; the others measure CPU time.
 """
 
 

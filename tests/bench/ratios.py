@@ -47,8 +47,6 @@ ROWS: Sequence[tuple[str, str, Callable[[Figures], Sequence[float]]]] = (
      "overhead", _spread("wall_ratio_plain_to_mixsweep")),
     ("slot time beyond training: PLAIN / mixsweep",
      "overhead", _spread("overhead_ratio_plain_to_mixsweep")),
-    ("wall time of the quickstart: mixsweep / bare loops",
-     "launch", _spread("mixsweep / bare loops")),
     ("epochs of mixup, narrow ResNet, float32: reference loop / ours",
      "training", _spread("narrow, B=125, float32: reference / ours")),
     ("epochs of mixup, ResNet-18, bfloat16: reference loop / ours",
@@ -82,9 +80,8 @@ def write_ratios(folder: Path) -> Path:
     text = (
         "# Measured by `make bench`: ratios\n\n"
         f"{markdown_grid(rows)}\n\n"
-        "Above 1, another way takes longer than mixsweep, but for the quickstart, where bare loops "
-        "are 1. A limit is met at 1; below 1, the rest is lost. Both ways of a pair ran in turn on "
-        "one machine.\n"
+        "Above 1, another way takes longer than mixsweep. A limit is met at 1; below 1, the rest "
+        "is lost. Both ways of a pair ran in turn on one machine.\n"
     )
     out = folder / "bench-ratios.md"
     out.write_text(text, encoding="utf-8")

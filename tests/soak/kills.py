@@ -4,19 +4,19 @@ import argparse
 import os
 import random
 import signal
-import sqlite3
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import psutil
 
+from mixup_core.store.manifests import EpochFacts
 from sweeps.state.results import RunResult, last_attempt
 from tests.conftest import CommandLine
 from tests.faults.invariants import Facts, assert_nothing_was_lost
@@ -49,24 +49,6 @@ OTHER_EXIT_CODES = {1, -signal.SIGKILL}
 """Exit codes of a launch that was killed, or whose worker died too often."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kill:
-    """One kill, and what was known at that moment."""
-
-    kind: str
-    at_ms: int
-    stored: Facts
-    """Every epoch that was stored before the kill, by run key."""
-    training: Mapping[str, tuple[float, int]]
-    """Losses of each run that a killed process was training: seconds since its last stored epoch,
-    and the whole epochs that fit into them.
-    """
-    gone_ms: int
-    """Time at which the last victim was gone; workers of a killed driver take a moment."""
-    ended_after: float | None = None
-    """Seconds until the launch had ended; None if it did not end with the victim."""
-
-
 @dataclass(kw_only=True)
 class Toll:
     """Total cost of the kills of all sweeps."""
@@ -80,20 +62,10 @@ class Toll:
     left_behind: list[str] = field(default_factory=list)
     """Processes and folders that exist 10 s after the last launch of a sweep."""
     sweeps: int = 0
-    sweeps_differing: int = 0
-    """Sweeps that differ from the undisturbed one in a table, a weight or an MLflow value."""
     seconds_redone: list[float] = field(default_factory=list)
     """Seconds since the last stored epoch, for each run whose process was killed."""
     epochs_redone: list[int] = field(default_factory=list)
     """Whole epochs that fit into that time."""
-    seconds_to_next_epoch: dict[str, list[float]] = field(default_factory=dict)
-    epochs_trained_again: int = 0
-    """Number of stored epochs that were trained again."""
-    epochs_lost: int = 0
-    runs_duplicated: int = 0
-    runs_left_running: int = 0
-    runs_in_trash: int = 0
-    runs: int = 0
     violations: list[str] = field(default_factory=list)
 
     @property
@@ -103,53 +75,6 @@ class Toll:
             seconds > INTERVAL_SECONDS and epochs > 1
             for seconds, epochs in zip(self.seconds_redone, self.epochs_redone, strict=True)
         )
-
-    def add(self, kills: Sequence[Kill], results: Collection[RunResult]) -> None:
-        """Add the kills of a finished sweep."""
-        final = {result.run.key: result.facts for result in results}
-        self.sweeps += 1
-        self.runs += len(results)
-        for kill in kills:
-            self.kills[kill.kind] += 1
-            self.epochs_trained_again += trained_again(kill.stored, final)
-            self.epochs_lost += lost(kill.stored, final)
-            self.seconds_redone += [seconds for seconds, _ in kill.training.values()]
-            self.epochs_redone += [epochs for _, epochs in kill.training.values()]
-            after = seconds_to_next_epoch(kill, final)
-            if after is not None:
-                self.seconds_to_next_epoch.setdefault(kill.kind, []).append(after)
-
-
-def trained_again(stored: Facts, final: Facts) -> int:
-    """Return the stored epochs whose time of storing has changed."""
-    return sum(
-        before != after
-        for key, facts in stored.items()
-        for before, after in zip(facts, final[key], strict=False)
-    )
-
-
-def lost(stored: Facts, final: Facts) -> int:
-    """Return the stored epochs that no longer exist."""
-    return sum(max(0, len(facts) - len(final[key])) for key, facts in stored.items())
-
-
-def seconds_to_next_epoch(kill: Kill, final: Facts) -> float | None:
-    """Return the seconds until a killed run (or any run) stored its next epoch."""
-    keys = kill.training.keys() or final.keys()
-    later = [
-        facts.stored_at_ms
-        for key in keys
-        for facts in final[key]
-        if facts.stored_at_ms > kill.gone_ms
-    ]
-    return (min(later) - kill.at_ms) / 1000 if later else None
-
-
-def quantile(values: Collection[float], share: float) -> float:
-    """Return the smallest value that is at least as large as the given fraction of the values."""
-    ordered = sorted(values)
-    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
 def main() -> None:
@@ -198,10 +123,6 @@ def broken(toll: Toll, *, kills: int) -> list[str]:
         kills: Number of planned kills; a guarantee that was not tested counts as broken.
     """
     counted = {
-        "stored epochs trained again": toll.epochs_trained_again,
-        "stored epochs lost": toll.epochs_lost,
-        "runs of MLflow duplicated": toll.runs_duplicated,
-        "runs of MLflow left running": toll.runs_left_running,
         "launches that did not say what was gone": toll.launches_without_own_words,
         f"launches that took more than {ENDS_WITHIN:g} s to end": sum(
             seconds > ENDS_WITHIN for seconds in toll.seconds_to_end
@@ -262,16 +183,16 @@ def _sweep(
     if server is not None:
         server.start()
         tracking, database = ("--tracking-uri", server.uri), server.database
-    kills = _disturb(disturbed, task, server, tracking, kinds, rng, toll)
+    acknowledged = _disturb(disturbed, task, server, tracking, kinds, rng, toll)
     disturbed("sync", *task.arguments, *tracking)
     if server is not None:
         server.kill()
-    toll.add(kills, task.results(disturbed.home / "store"))
-    _count_tracked(database, toll)
+    toll.sweeps += 1
     try:
-        assert_nothing_was_lost(task, disturbed, undisturbed, database=database)
+        assert_nothing_was_lost(
+            task, disturbed, undisturbed, acknowledged=acknowledged, database=database
+        )
     except AssertionError as error:
-        toll.sweeps_differing += 1
         toll.violations.append(f"{disturbed.home.name}: {error}")
 
 
@@ -283,46 +204,60 @@ def _disturb(
     kinds: list[str],
     rng: random.Random,
     toll: Toll,
-) -> list[Kill]:
-    """Launch a study until it is finished, with kills while it lives."""
-    kills: list[Kill] = []
+) -> Facts:
+    """Launch a study until it is finished, with kills while it lives.
+
+    Returns:
+        Every epoch that was stored at some kill, by run key.
+    """
+    stored: dict[str, tuple[EpochFacts, ...]] = {}
     before = remains()
     while True:
         toll.launches += 1
+        ended_after = None
         with Launch(mixsweep, task, *tracking) as launch:
             while kinds and launch.process.poll() is None:
                 in_training = rng.random() >= START_UPS
                 while in_training and launch.process.poll() is None and not _is_training(launch):
                     time.sleep(0.05)
                 time.sleep(rng.uniform(*PAUSE_SECONDS))
-                kill = _kill(kinds[-1], launch, server, rng)
-                if kill:
-                    kills.append(kill)
-                    kinds.pop()
+                results = launch.task.results(launch.store)
+                killed = _kill(kinds[-1], launch, server, rng, results, toll)
+                if killed is not None:
+                    ended_after = killed or None
+                    for result in results:
+                        stored[result.run.key] = max(
+                            stored.get(result.run.key, ()), result.facts, key=len
+                        )
+                    toll.kills[kinds.pop()] += 1
             _, said = launch.process.communicate()
             code = launch.process.returncode
         if code == 0:
             toll.left_behind += [f"{mixsweep.home.name}: {name}" for name in remains_after(before)]
-            return kills
-        if kills and (seconds := kills[-1].ended_after) is not None:
-            toll.seconds_to_end.append(seconds)
+            return stored
+        if ended_after is not None:
+            toll.seconds_to_end.append(ended_after)
             toll.launches_without_own_words += not any(words in said for words in OWN_WORDS)
         if code not in OTHER_EXIT_CODES:
             toll.violations.append(f"{mixsweep.home.name}: a launch ended with {code}")
 
 
 def _kill(
-    kind: str, launch: Launch, server: TrackingServer | None, rng: random.Random
-) -> Kill | None:
-    """Kill one victim; None if none was alive."""
+    kind: str,
+    launch: Launch,
+    server: TrackingServer | None,
+    rng: random.Random,
+    results: Collection[RunResult],
+    toll: Toll,
+) -> float | None:
+    """Kill one victim; None if none was alive, else seconds until the launch ended or 0."""
     workers = ray_workers()
     if kind == "worker":
         workers = rng.sample(workers, k=min(1, len(workers)))
         if not workers:
             return None
-    results = launch.task.results(launch.store)
     at_ms = time.time_ns() // 1_000_000
-    ended_after = None
+    ended_after = 0.0
     try:
         match kind:
             case "worker":
@@ -344,28 +279,23 @@ def _kill(
                 workers = []
     except (ProcessLookupError, psutil.NoSuchProcess):
         return None
-    training = losses(results, workers, since_ms=launch.started_at_ms, at_ms=at_ms)
+    lost = losses(results, workers, since_ms=launch.started_at_ms, at_ms=at_ms).values()
+    toll.seconds_redone += [seconds for seconds, _ in lost]
+    toll.epochs_redone += [epochs for _, epochs in lost]
     if kind != "tracking server":
         wait_for(lambda: not any(map(is_ray_worker, workers)), timeout=60)
-    return Kill(
-        kind=kind,
-        at_ms=at_ms,
-        stored={result.run.key: result.facts for result in results},
-        training=training,
-        gone_ms=at_ms if kind == "tracking server" else time.time_ns() // 1_000_000,
-        ended_after=ended_after,
-    )
+    return ended_after
 
 
-def _behead(launch: Launch, kind: str, victim: psutil.Process) -> float | None:
-    """Kill the raylet or GCS of a launch; return `Kill.ended_after`."""
+def _behead(launch: Launch, kind: str, victim: psutil.Process) -> float:
+    """Kill the raylet or GCS of a launch; return the seconds until it ended; 0 if it goes on."""
     killed_at = time.monotonic()
     victim.kill()
     # A launch that was starting Ray may start it once more, and goes on.
     wait_for(
         lambda: launch.process.poll() is not None or _below(launch, kind) not in {None, victim}
     )
-    return None if launch.process.poll() is None else time.monotonic() - killed_at
+    return 0.0 if launch.process.poll() is None else time.monotonic() - killed_at
 
 
 def _below(launch: Launch, name: str) -> psutil.Process | None:
@@ -385,7 +315,9 @@ def _is_training(launch: Launch) -> bool:
 def losses(
     results: Collection[RunResult], workers: Collection[int], *, since_ms: int, at_ms: int
 ) -> dict[str, tuple[float, int]]:
-    """Return `Kill.training` of a kill, for the runs whose last stage is their own.
+    """Return seconds and whole epochs since the last stored epoch, by key of a killed run.
+
+    Only runs whose last stage is their own are counted.
 
     The last stage of a run that waits for its turn can be one of another run, which shares its
     epochs; the process of that run may train on. A run that was killed before it had stored a stage
@@ -412,20 +344,6 @@ def losses(
     return found
 
 
-def _count_tracked(database: Path, toll: Toll) -> None:
-    """Count wrong entries of a study in MLflow."""
-    with closing(sqlite3.connect(database)) as connection:
-        rows = connection.execute(
-            "SELECT r.lifecycle_stage, r.status, k.value FROM runs r "
-            "LEFT JOIN tags k ON k.run_uuid = r.run_uuid AND k.key = 'run_key'"
-        ).fetchall()
-    active = [(status, key) for stage, status, key in rows if stage == "active"]
-    keys = [key for _, key in active if key is not None]
-    toll.runs_duplicated += len(keys) - len(set(keys))
-    toll.runs_left_running += sum(status == "RUNNING" for status, _ in active)
-    toll.runs_in_trash += len(rows) - len(active)
-
-
 def _title(toll: Toll) -> str:
     return f"{toll.kills.total()} random kill -9 of every kind of process of a launch"
 
@@ -433,26 +351,16 @@ def _title(toll: Toll) -> str:
 def _figures(toll: Toll) -> dict[str, Any]:
     return {
         "sweeps": toll.sweeps,
-        "runs": toll.runs,
         "kills": dict(toll.kills),
         "kills_in_all": toll.kills.total(),
         "launches": toll.launches,
         "seconds_from_killed_raylet_or_gcs_to_end_of_launch": _spread(toll.seconds_to_end),
         "launches_that_did_not_say_what_was_gone": toll.launches_without_own_words,
         "left_after_10_seconds": toll.left_behind,
-        "stored_epochs_trained_again": toll.epochs_trained_again,
-        "stored_epochs_lost": toll.epochs_lost,
         "runs_in_training_when_killed": len(toll.epochs_redone),
         "epochs_redone_per_kill_and_slot": _spread(toll.epochs_redone),
         "seconds_redone_per_kill_and_slot": _spread(toll.seconds_redone),
         "redone_more_than_an_interval": toll.redone_too_much,
-        "mlflow_runs_duplicated": toll.runs_duplicated,
-        "mlflow_runs_left_running": toll.runs_left_running,
-        "mlflow_runs_in_trash": toll.runs_in_trash,
-        "seconds_from_kill_to_next_stored_epoch": {
-            kind: _spread(seconds) for kind, seconds in toll.seconds_to_next_epoch.items()
-        },
-        "sweeps_with_every_table_weight_and_point_identical": toll.sweeps - toll.sweeps_differing,
         "violations": toll.violations,
     }
 
@@ -463,7 +371,7 @@ def _spread(values: Collection[float]) -> dict[str, float]:
     return {
         "n": len(values),
         "median": median(values),
-        "p95": quantile(values, 0.95),
+        "p95": float(np.quantile(list(values), 0.95)),
         "max": max(values),
     }
 

@@ -58,21 +58,6 @@ def test_averaging_only_adds_averaged_metrics(averaged: TrainConfig, splits: Spl
         assert record.metrics.keys() <= IMAGES.metrics.keys()
 
 
-def test_an_averaged_run_resumed_at_any_epoch_ends_with_the_same_bits(
-    averaged: TrainConfig, splits: Splits
-) -> None:
-    state = TrainingState.initial(averaged, splits.info, CPU)
-    whole = list(fit(averaged, splits, state))
-    for stop in range(1, averaged.epochs):
-        part = TrainingState.initial(averaged, splits.info, CPU)
-        run = fit(averaged, splits, part)
-        first = [next(run) for _ in range(stop)]
-        resumed = TrainingState.initial(with_values(averaged, {"seed": 3}), splits.info, CPU)
-        resumed.load_bytes(part.to_bytes(), first)
-        assert first + list(fit(averaged, splits, resumed)) == whole
-        assert resumed.to_bytes() == state.to_bytes()
-
-
 def test_averaging_changes_the_run_key_and_all_stage_keys(averaged: TrainConfig) -> None:
     plain = with_values(averaged, {"averaging": None})
     assert run_key(averaged) != run_key(plain)

@@ -1,6 +1,5 @@
 """Class counts are those of the training images of a run; bad splits are reported early."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,22 +120,6 @@ def test_a_class_missing_from_a_subset_is_warned_of_with_its_seeds(folder: Path)
     assert f"WARNING, no training image is labelled bee at seeds {without_bee}" in said
 
 
-def test_example_names_are_the_file_names_in_the_order_of_the_images(
-    folder: Path,
-) -> None:
-    config = config_of(folder, val_size=5)
-    splits = load(config.data)
-    for split, place in (("val", "train"), ("test", "test")):
-        images = splits.held_out(DataConfig())[split]
-        names = IMAGES.presentation.examples(config, split)
-        assert len(names) == len(images)
-        for name, pixels, label in zip(names, images.pixels, images.labels, strict=True):
-            with Image.open(folder / place / name) as picture:
-                assert picture.getpixel((0, 0))[0] == pixels[0, 0, 0]
-            assert IMAGES.presentation.classes(config)[label] == name.partition("/")[0]
-    assert IMAGES.presentation.examples(DIGITS, "test") == ()
-
-
 def test_a_balanced_subset_is_refused_when_validation_takes_all_images_of_a_class(
     folder: Path,
 ) -> None:
@@ -181,12 +164,3 @@ def test_each_seed_holds_out_another_fold_and_the_folds_cover_all_images() -> No
 def test_contradictory_fold_settings_are_refused(fields: dict[str, Any], rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         DataConfig(name="digits", **fields)
-
-
-def test_a_fold_of_another_size_that_leaves_a_batch_of_one_image_is_refused(folder: Path) -> None:
-    config = replace(config_of(folder, folds=3), batch_size=4)  # 14 images: 9, 9 and 10 are left
-    assert any(infeasible(config))
-    config = replace(config, batch_size=3)
-    assert not any(infeasible(config))
-    assert not any(infeasible_at(config, range(2)))
-    assert "BatchNorm needs two images" in str(next(infeasible_at(config, range(3))))

@@ -163,21 +163,6 @@ def test_a_filter_is_plain_mixup_in_its_warm_up_and_after_its_stop(
     assert stage_keys(never) == stage_keys(mixed)
 
 
-def test_a_filtered_run_resumed_at_any_epoch_ends_with_the_same_bits(
-    mixed: TrainConfig, splits: Splits, teacher: Teacher
-) -> None:
-    guided = with_values(mixed, {"objective": NAMED})
-    whole, end = trained(guided, splits, teacher)
-    for stop in range(1, guided.epochs):
-        state = TrainingState.initial(guided, splits.info, CPU)
-        run = fit(guided, splits, state, teacher=teacher)
-        first = [next(run) for _ in range(stop)]
-        resumed = TrainingState.initial(guided, splits.info, CPU)
-        resumed.load_bytes(state.to_bytes(), first)
-        assert first + list(fit(guided, splits, resumed, teacher=teacher)) == whole
-        assert resumed.to_bytes() == end
-
-
 def test_a_teacher_runs_in_evaluation_mode(
     mixed: TrainConfig, splits: Splits, teacher: Teacher
 ) -> None:

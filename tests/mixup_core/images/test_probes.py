@@ -90,25 +90,6 @@ def test_every_probe_measures_its_declared_metrics(config: TrainConfig, splits: 
             assert {*measured} == {*PROBES[tag].metrics} & {*record.metrics}
 
 
-@pytest.mark.parametrize("model", ["narrow-resnet", "mlp"])
-@pytest.mark.parametrize("views", OF_VIEWS)
-def test_probes_add_metrics_and_do_not_change_the_training_state(
-    config: TrainConfig, splits: Splits, model: str, views: str
-) -> None:
-    plain = with_values(
-        config, {"model.name": model, "mix.law": {"beta": 1.0}, "data.views": views}
-    )
-    few = [{tag: {"draws": 11}} if tag == MeanGradientNorm.tag else tag for tag in OF_BOTH]
-    probed = with_values(plain, {"probes": [*OF_VIEWS[views], *few]})
-    states = [TrainingState.initial(plain, splits.info, CPU) for _ in range(2)]
-    without, beside = (
-        list(fit(c, splits, s)) for c, s in zip((plain, probed), states, strict=True)
-    )
-    assert states[0].to_bytes() == states[1].to_bytes()
-    for record, other in zip(beside, without, strict=True):
-        assert record.metrics.items() > other.metrics.items()
-
-
 def test_each_probe_is_measured_at_its_own_interval(linear: TrainConfig, splits: Splits) -> None:
     probed = with_values(
         linear, {"eval_every": 4, "probes": ["el2n", {"weight-norm": 2}, {"original-error": 1}]}

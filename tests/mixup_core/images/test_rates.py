@@ -66,31 +66,6 @@ def test_the_optimizer_uses_the_scheduled_learning_rate(
         assert state.optimizer.param_groups[0]["lr"] == 0.5 * factor
 
 
-@pytest.mark.parametrize(
-    ("schedule", "optimizer"),
-    [
-        ("cosine", "adam"),
-        ({"step": {"at": [2]}}, "adamw"),
-        ({"warm-up": 2}, "sgd"),
-        *(pytest.param("cosine", kind, marks=pytest.mark.long) for kind in ("adamw", "sgd")),
-    ],
-)
-def test_a_scheduled_run_resumed_at_any_epoch_ends_with_the_same_bits(
-    config: TrainConfig, splits: Splits, optimizer: str, schedule: Any
-) -> None:
-    config = with_values(config, {"lr_schedule": schedule, "optimizer.name": optimizer})
-    state = TrainingState.initial(config, splits.info, torch.device("cpu"))
-    whole = list(fit(config, splits, state))
-    for stop in range(1, config.epochs):
-        part = TrainingState.initial(config, splits.info, torch.device("cpu"))
-        run = fit(config, splits, part)
-        first = [next(run) for _ in range(stop)]
-        resumed = TrainingState.initial(config, splits.info, torch.device("cpu"))
-        resumed.load_bytes(part.to_bytes(), first)
-        assert first + list(fit(config, splits, resumed)) == whole
-        assert resumed.to_bytes() == state.to_bytes()
-
-
 def test_schedules_share_the_stage_keys_of_equal_first_epochs(config: TrainConfig) -> None:
     def keys(schedule: Any, **values: Any) -> tuple[str, ...]:
         return stage_keys(with_values(config, {"lr_schedule": schedule, **values}))

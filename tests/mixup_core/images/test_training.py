@@ -26,7 +26,6 @@ from mixup_core.images.training import (
     TrainingState,
     fit,
     move_one_weight,
-    trained_network,
 )
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.keys import stage_keys
@@ -70,27 +69,6 @@ def test_predictions_after_the_last_evaluation_reuse_its_logits(
     assert Predictions.from_bytes(computed).splits["test"].logits.keys() == {"", AVERAGED}
     with pytest.raises(TypeError):
         loaded.predictions()
-
-
-def test_logits_are_kept_after_the_last_evaluation_and_dropped_on_load(
-    config: TrainConfig, splits: Splits
-) -> None:
-    corrupted = replace(splits, corrupted={"fog": splits.test})
-    state = TrainingState.initial(config, splits.info, CPU)
-    run = Training(config=config, data=corrupted, device=CPU, state=state)
-    epochs = iter(run)
-    next(epochs)
-    assert state.logits == {}
-    early, at_first = run.to_bytes(), run.predictions()
-    list(epochs)
-    assert state.logits.keys() == {"test"}
-    assert run.predictions() != at_first
-    run.load_bytes(early, run.records[:1])
-    assert run.predictions() == at_first
-    list(fit(config, corrupted, state))
-    with pytest.raises(StateError):
-        run.load_bytes(early[:-100], [])
-    assert state.logits == {}
 
 
 def test_metrics_of_an_objective_are_recorded_per_image(
@@ -421,12 +399,6 @@ def test_the_trained_network_gives_the_outputs_of_its_run(config: TrainConfig) -
         torch.testing.assert_close(network(images), state.network.eval()(images), rtol=0, atol=0)
 
 
-def test_a_state_of_another_run_is_refused() -> None:
-    config = TrainConfig(data=DATA, model=Mlp(hidden=(8,)), epochs=1, batch_size=50)
-    with pytest.raises(StateError):
-        trained_network(config, b"no state")
-
-
 def test_one_weight_of_one_layer_changes_by_one_ulp() -> None:
     before, after = (NarrowResNet().initialised(2, 10, 14, seed=0) for _ in range(2))
     move_one_weight(after, seed=5)
@@ -441,15 +413,3 @@ def test_one_weight_of_one_layer_changes_by_one_ulp() -> None:
     assert isinstance(layer, nn.Conv2d | nn.Linear)
     old, new = (np.float32(network.state_dict()[name][place]) for network in (before, after))
     assert new == np.nextafter(old, np.float32(np.inf), dtype=np.float32)
-
-
-def test_seeds_reach_every_weight() -> None:
-    reached = set()
-    for seed in range(300):
-        network = Mlp(hidden=(2,)).initialised(1, 2, 2, seed=0)
-        weights = [part.weight.detach().clone() for part in network if isinstance(part, nn.Linear)]
-        move_one_weight(network, seed)
-        layers = [part for part in network if isinstance(part, nn.Linear)]
-        for index, (old, layer) in enumerate(zip(weights, layers, strict=True)):
-            reached |= {(index, int(at)) for at in (old != layer.weight).flatten().nonzero()}
-    assert reached == {(0, place) for place in range(8)} | {(1, place) for place in range(4)}

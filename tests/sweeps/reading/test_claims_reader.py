@@ -147,53 +147,6 @@ def test_a_claim_about_arms_on_different_data_is_refused(tmp_path: Path) -> None
     assert "claims[0]: erm classes=3 and erm classes=2 are measured on different data" in refusal
 
 
-@pytest.mark.parametrize("field", ["says", "source"])
-def test_a_claim_with_control_or_text_direction_characters_is_refused(
-    tmp_path: Path, field: str
-) -> None:
-    for unseen in ("\\e[2J", "\\r", "\\u202e"):
-        texts = {"says": "a", "source": "b"} | {field: f'"{unseen}"'}
-        claim = (
-            f"- {{says: {texts['says']}, source: {texts['source']}, "
-            "that: {less: [uniform, erm], metric: test/error}}\n"
-        )
-        (refusal,) = refusals(tmp_path, f"{ARMS}claims:\n{claim}")
-        assert f"{field} must not contain control or text-direction characters" in refusal
-
-
-def test_a_claim_can_multiply_its_second_arm_by_a_factor(tmp_path: Path) -> None:
-    claim = "claims: [{says: a, source: b, that: {less: [uniform, %s], metric: test/error, %s}}]\n"
-    given = read(tmp_path, ARMS + claim % ("erm", "factor: 1000")).claims
-    assert given[0].that.factor == 1000
-    (refusal,) = refusals(tmp_path, ARMS + claim % ("0.5", "factor: 1000"))
-    assert "factor needs an arm as the second side, which it multiplies" in refusal
-
-
-@pytest.mark.parametrize(
-    ("that", "problem"),
-    [
-        ("less: [uniform]",
-         "less: less must compare [ARM, ARM or number], got (less=('uniform',))."),
-        ("less: [0.1, erm]",
-         "less: less must compare [ARM, ARM or number], got (less=(0.1, 'erm'))."),
-        ("within: [uniform, erm]",
-         "within: within needs a margin, the largest difference that counts as equal, "
-         "got (within=('uniform', 'erm')); write `margin:` in the unit of the metric."),
-        ("margin: 1, less: [uniform, erm]",
-         "margin: less must have no margin, got (margin=1.0, less=('uniform', 'erm'))."),
-        ("greater: [erm, uniform], less: [uniform, erm]",
-         "less: exactly one of less, greater, at_least, at_most, within must be given, "
-         "got (less=True, greater=True)."),
-    ],
-)  # fmt: skip
-def test_an_invalid_relation_of_a_claim_is_refused_at_its_key(
-    tmp_path: Path, that: str, problem: str
-) -> None:
-    claim = f"claims:\n- says: a\n  source: b\n  that: {{{that}, metric: test/error}}\n"
-    (line,) = refusals(tmp_path, ARMS + claim)
-    assert line == f"10: claims[0].that.{problem}"
-
-
 def test_the_refusal_of_a_settled_claim_names_metric_readout_and_bound(tmp_path: Path) -> None:
     that = "greater: [erm, 0.0], metric: test/error, readout: rise"
     claim = f"claims:\n- says: a\n  source: b\n  that: {{{that}}}\n"

@@ -132,35 +132,6 @@ def test_an_entry_is_a_distribution_between_bounds_or_a_choice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "rule", "fields"),
-    [
-        (
-            {"uniform": (1.0, 2.0), "int": (1, 2)},
-            "no more than one of log_uniform, uniform, int, categorical must be given",
-            ("uniform", "int"),
-        ),
-        (
-            {"uniform": (1.0, 2.0), "step": 1},
-            "`step` needs `int`",
-            ("step", "int"),
-        ),
-        (
-            {"int": (1, 2), "values": 2},
-            "`values` needs uniform or log_uniform",
-            ("values", "uniform", "log_uniform"),
-        ),
-        ({"uniform": (1.0, 2.0), "values": 1}, "2 <= values <= 10000", ("values",)),
-        ({"uniform": (1.0,)}, "uniform must be [LOW, HIGH]", ("uniform",)),
-    ],
-)
-def test_an_invalid_entry_of_a_space_is_reported_at_its_keys(
-    given: dict[str, Any], rule: str, fields: tuple[str, ...]
-) -> None:
-    error = broken(EntryKeys, **given)
-    assert (error.rule, error.fields) == (rule, fields)
-
-
-@pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         (
