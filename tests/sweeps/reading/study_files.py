@@ -12,7 +12,7 @@ from sweeps.study.study import Study
 SMALL = "study: x\nbase: {model: {name: mlp}, epochs: 4, batch_size: 8}\nseeds: 2\n"
 ARMS = SMALL + "arms:\n  erm: {mix.law: erm}\n  uniform: {mix.law: {beta: 1}}\n"
 
-ONE_FILE = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ONE_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 values = st.recursive(
     st.none()
     | st.booleans()

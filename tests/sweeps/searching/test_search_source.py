@@ -343,7 +343,7 @@ def test_a_pruned_point_gets_no_more_seeds_and_is_marked_as_pruned(tmp_path: Pat
 
 
 def test_points_of_a_race_can_be_dropped_at_every_look(tmp_path: Path) -> None:
-    driver = Driver(read(tmp_path, RACE, "search.points=12", "seeds=12"), tmp_path).run()
+    driver = Driver(read(tmp_path, RACE, "search.points=8", "seeds=8"), tmp_path).run()
     points = points_of(driver)
     seeds = {
         point.arm: [seed for arm, seed in driver.trained if arm == point.arm] for point in points
@@ -351,7 +351,7 @@ def test_points_of_a_race_can_be_dropped_at_every_look(tmp_path: Path) -> None:
     pruned = [point for point in points if point.state == "pruned"]
     assert len({point.num_seeds for point in pruned}) > 1
     for point in points:
-        number = point.num_seeds if point in pruned else 12
+        number = point.num_seeds if point in pruned else 8
         assert seeds[point.arm] == list(range(number or 0))
     errors = {p.arm: expected_error(driver.source.study.arms[p.arm]) for p in points}
     best = min(errors[point.arm] for point in points if point.state == "complete")
