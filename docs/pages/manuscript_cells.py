@@ -10,7 +10,7 @@ from typing import Any
 from mixup_core.problem import Problem
 from reports.numbers.spelling import DASH, escape_markdown
 from reports.numbers.summary import Summary, prediction_interval
-from reports.tables.claim_tables import spell_compared, spell_judged
+from reports.tables.claim_tables import metric_of, spell_compared, spell_judged
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
@@ -129,7 +129,7 @@ def spell_judged_value(study: Study, claim: Claim, row: Mapping[str, str]) -> st
     value, low, high = (row[name] for name in ("value", "low", "high"))
     if not value:
         return DASH
-    shown = study.problem.metric(claim.that.metric)
+    shown = metric_of(study, claim)
     unit = shown.difference_unit if claim.that.number is None else shown.unit
     mean = shown.scale * float(value)
     if not low or not high:

@@ -24,7 +24,9 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     difference below `never_below` (in the unit of the metric), because the metric is a fraction of
     a finite number of images; None if it is no such fraction, or if the claim is about one arm.
     `found_sd` and `never_below` are None with fewer than two seeds. `cannot` lists the verdicts
-    (`holds`, `fails`) that no results can reach with `n` seeds.
+    (`holds`, `fails`) that no results can reach with `n` seeds. `found_ratio` is for a claim about
+    variances: the smallest ratio that is detected with power 0.8 if the values of both arms are
+    normal and independent.
 
     `pilot` is the number of stored seeds that all arms of the claim have, `sd` the standard
     deviation of the claim's value over these seeds, and `sd_upper` its upper 95 % confidence limit.
@@ -41,6 +43,7 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     from reports.numbers.reachable import planned_seeds, reachable
     from reports.numbers.runs import arrange, measures_of
     from reports.numbers.summary import CONFIDENCE, t_quantile
+    from reports.numbers.variances import detectable_ratio
     from reports.numbers.verdict import family_size
 
     size, arranged = family_size(study), arrange(study, results)
@@ -56,10 +59,11 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
             until = study.until
             found = detectable_difference(n, size) if until is None else found_by_looks(until, size)
             counted = [count for count in sizes if count is not None]
-            if len(that.terms) > 1 and len(counted) == len(sizes):
+            if not that.of and len(that.terms) > 1 and len(counted) == len(sizes):
                 never = t_quantile(n, 1 - (1 - CONFIDENCE) / size) ** 2 / (n * min(counted))
         powers.append(
             {"says": claim.says, "n": n, "tests": size, "found_sd": found, "never_below": never}
+            | {"found_ratio": detectable_ratio(n, size) if that.of else None}
             | {"metric": that.metric, "cannot": sorted({"holds", "fails"} - reached)}
             | _from_pilot(study, claim, paired_values(study, claim, arranged), size)
         )
@@ -70,12 +74,12 @@ def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]
     """Return the values of a claim by seed, such as the error of one arm minus that of another.
 
     Only seeds at which all arms of the claim are stored are included. The dict is empty if the
-    metric is computed from stored predictions (logits), because reading these takes too long, or
-    if arms are missing in the study or evaluated on different data.
+    metric is computed from stored predictions (logits), because reading these takes too long, if
+    the claim is about variances, or if arms are missing in the study or evaluated on other data.
     """
     from reports.numbers.verdict import can_be_judged, numbers_by
 
-    if not can_be_judged(claim, study):
+    if claim.that.of or not can_be_judged(claim, study):
         return {}
     terms = claim.that.terms
     values = numbers_by(study, {arm: arranged.get(arm, {}) for arm in terms})(claim)
@@ -92,7 +96,7 @@ def _from_pilot(study: Study, claim: Claim, values: dict[int, float], size: int)
 
     that, sd = claim.that, sd_of(list(values.values()))
     margin = that.margin
-    if margin is None and that.metric == study.headline:
+    if margin is None and that.metric == study.headline and not that.of:
         margin = study.equivalence
     needed = None
     if sd is not None and margin is not None:
@@ -118,6 +122,9 @@ def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
         n, sd = power["n"], power["sd"]
         if power["found_sd"] is None:
             told = f"n = {n} cannot decide a claim; use at least two seeds, better five"
+        elif power["found_ratio"] is not None:
+            told = f"n = {n} detects a ratio of variances of {power['found_ratio']:.2g} with a "
+            told += "power of at most 0.8, if the values are normal and independent"
         else:
             seeds = f"n = {n}" if study.until is None else f"at most {n} seeds"
             finds = "detects" if study.until is None else "detect"

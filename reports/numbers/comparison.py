@@ -113,6 +113,11 @@ class Comparison:
         ]
         return sum(end[0] for end in ends) - self.number, sum(end[1] for end in ends) - self.number
 
+    @property
+    def value(self) -> float:
+        """The number that a claim is about: the difference."""
+        return self.difference
+
     def interval(self, confidence: float) -> tuple[float, float] | None:
         """Return the confidence interval of the arms' mean difference; None if it is unknown."""
         if self.is_exact:

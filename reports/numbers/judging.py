@@ -93,7 +93,7 @@ def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) 
         if decision != verdict.verdict:
             differs.append(decision)
         if verdict.value is not None and other.value is not None:
-            number = verdict.claim.that.number or 0.0
+            number = verdict.claim.that.middle
             if (verdict.value - number) * (other.value - number) < 0:
                 differs.append("other sign")
         if differs:
@@ -187,7 +187,7 @@ def _verdict(
     found = replace(found, n=comparison.n)
     if comparison.n < _seeds_needed(study, claim):
         return found
-    found = replace(found, verdict="undecided", value=comparison.difference)
+    found = replace(found, verdict="undecided", value=comparison.value)
     interval = comparison.interval(confidence)
     if interval is None:
         return found

@@ -7,6 +7,7 @@ from itertools import product
 from reports.numbers.comparison import contrast
 from reports.numbers.shares import Measure
 from reports.numbers.summary import CONFIDENCE
+from reports.numbers.variances import MIN_SEEDS_VARIANCE
 from sweeps.study.claims import Claim, Decision, StatedComparison
 from sweeps.study.study import Study
 
@@ -44,6 +45,8 @@ def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -
     """
     if n < 2:
         return set()
+    if that.of == "variance":
+        return {"holds", "fails"} if n >= MIN_SEEDS_VARIANCE else set()
     terms = that.terms
     own = [measures[arm] for arm in terms]
     if not all(measure.is_bounded for measure in own):

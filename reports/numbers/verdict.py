@@ -9,6 +9,7 @@ from reports.numbers.comparison import Comparison, contrast
 from reports.numbers.predicted import Predicted
 from reports.numbers.runs import complete_runs, counted_runs, measures_of, values_of
 from reports.numbers.shares import ANY
+from reports.numbers.variances import ratio_of_variances
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, Decision
 from sweeps.study.study import Study
@@ -96,10 +97,10 @@ def difference_of_references(study: Study, claim: Claim) -> float | None:
 
     It is the value of the arm, or the difference of the arms' values, that the study lists from
     papers (`references`). The result is None if one of these is missing, or if the claim multiplies
-    its second side by a factor or has another read-out than the study.
+    its second side by a factor, has another read-out than the study, or compares variances.
     """
     that = claim.that
-    if that.readout not in (None, study.readout) or that.times != 1:
+    if that.readout not in (None, study.readout) or that.times != 1 or that.of:
         return None
     found = [study.references.get(arm, {}).get(that.metric) for arm in that.terms]
     if any(value is None for value in found):
@@ -136,7 +137,7 @@ def claim_test(study: Study, claim: Claim) -> ClaimTest:
     ends = sorted(sign * end for end in that.allowed if math.isfinite(end))
     factors = tuple((arm, sign * factor) for arm, factor in terms)
     together = (that.networks, *sorted(that.together))
-    return that.metric, that.readout or study.readout, factors, tuple(ends), together
+    return that.metric, that.readout or study.readout, factors, tuple(ends), together, that.of
 
 
 def measured(
@@ -149,10 +150,13 @@ def measured(
     that = claim.that
     if not can_be_judged(claim, study):
         return None
+    shared = set.intersection(*(set(values.get(arm, {})) for arm in that.terms))
+    if that.of == "variance":
+        left, right = ({seed: values[str(side)][seed] for seed in shared} for side in that.sides)
+        return ratio_of_variances(left, right)
     measures = measures_of(study, that.metric, that.readout or study.readout)
     # Pseudo-values of ensembles are not fractions of images and may exceed the bounds.
     measures |= dict.fromkeys(that.together, ANY)
-    shared = set.intersection(*(set(values.get(arm, {})) for arm in that.terms))
     if not shared:
         return None
     return contrast(

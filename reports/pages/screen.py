@@ -21,7 +21,7 @@ from reports.numbers.spelling import (
 )
 from reports.numbers.verdict import Verdict, family_size
 from reports.tables.captions import spell_seeds_of, spell_settings
-from reports.tables.claim_tables import spell_compared, spell_numbers
+from reports.tables.claim_tables import metric_of, spell_compared, spell_numbers
 from reports.tables.listings import digits_of, spell_member, spell_summary
 from reports.tables.table import Table
 from sweeps.machine.terminal_text import COLUMNS, clipped, padded, shortened, width_of
@@ -105,12 +105,14 @@ def screen(study: Study, table: Table, verdicts: Sequence[Verdict]) -> str:
 
 def _of_claim(study: Study, table: Table, verdict: Verdict) -> ComparisonResult:
     claim, kind = verdict.claim, str(verdict.verdict)
-    shown, that = study.problem.metric(claim.that.metric), claim.that
+    shown, that = metric_of(study, claim), claim.that
     compared, (value, _) = spell_compared(study, claim), spell_numbers(study, verdict)
     told = "" if verdict.value is None else f", {value}"
     sentence = f"{compared}: {verdict.spelled}{told}."
     sides = that.left, that.right
-    is_usual = that.readout in (None, study.readout) and that.times == 1 and not that.together
+    is_usual = (
+        that.readout in (None, study.readout) and that.times == 1 and not (that.together or that.of)
+    )
     if not is_usual or not all(isinstance(side, str) for side in sides):
         return ComparisonResult(sentence=upper_first(sentence), kind=kind, claim=kind)
     left, right = map(str, sides)

@@ -115,12 +115,18 @@ def spell_claims_family(study: Study, changes: int = 0) -> str:
     return text + (more if changes else "")
 
 
+def metric_of(study: Study, claim: Claim) -> Metric:
+    """Return the kind of value that a claim is about: its metric, or a ratio of variances."""
+    found = study.problem.metric(claim.that.metric)
+    return Metric(label=f"variance of {found.label}") if claim.that.of == "variance" else found
+
+
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
     """Return two texts on a claim: measured value with interval, and the value that papers print.
 
     Each text is a dash if the value is unknown.
     """
-    shown = study.problem.metric(verdict.claim.that.metric)
+    shown = metric_of(study, verdict.claim)
     scale, digits = shown.scale, digits_of(verdict.n, shown)
     printed = verdict.reference
     reference = DASH if printed is None else _spell_written(printed, shown)
@@ -129,9 +135,8 @@ def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
 
 def spell_compared(study: Study, claim: Claim) -> str:
     """Return the comparison of a claim as text: `test error, %: uniform less than erm`."""
-    that = claim.that
-    shown = study.problem.metric(that.metric)
-    margin = "" if that.margin is None else f" ± {_spell_written(that.margin, shown)}"
+    that, shown = claim.that, metric_of(study, claim)
+    margin = "" if that.margin is None else f" {_spell_margin(that, shown)}"
     readout = f", {that.readout}" if that.readout not in (None, study.readout) else ""
     together = _spell_together(that)
     if that.metric in study.problem.measuring.predicted:
@@ -145,19 +150,21 @@ def spell_threshold(study: Study, claim: Claim) -> str:
 
     They are stated in the study file; a dash if there are none.
     """
-    that, shown = claim.that, study.problem.metric(claim.that.metric)
+    that, shown = claim.that, metric_of(study, claim)
     told = [] if that.number is None else [_spell_written(that.number, shown)]
     told += [] if that.factor is None else [f"{that.factor:g} times"]
-    told += [] if that.margin is None else [f"± {_spell_written(that.margin, shown)}"]
-    if study.equivalence is not None:
+    told += [] if that.margin is None else [_spell_margin(that, shown)]
+    if study.equivalence is not None and that.of is None:
         told.append(f"equivalent within ± {_spell_written(study.equivalence, shown)}")
     return " ".join(told) or DASH
 
 
 def spell_judged(study: Study, claim: Claim) -> str:
     """Return the value that a claim is about, in words: `uniform minus erm`, or one arm."""
-    shown = study.problem.metric(claim.that.metric)
+    shown = metric_of(study, claim)
     left, right = _spell_side(claim.that.left, shown), _spell_right(claim, shown)
+    if claim.that.of == "variance":
+        return f"variance of {left} / variance of {claim.that.right}"
     judged = left if claim.that.number is not None else f"{left} minus {right}"
     return judged + _spell_together(claim.that)
 
@@ -178,6 +185,13 @@ _RELATIONS: Mapping[Relation, str] = {
     "at_most": "at most",
     "within": "within",
 }
+
+
+def _spell_margin(that: StatedComparison, shown: Metric) -> str:
+    assert that.margin is not None
+    if that.of == "variance":
+        return f"up to a factor of {that.margin:g}"
+    return f"± {_spell_written(that.margin, shown)}"
 
 
 def _spell_together(that: StatedComparison) -> str:

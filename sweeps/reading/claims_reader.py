@@ -99,8 +99,9 @@ class ClaimsReader:
         elif that.readout is not None:
             told = f"{that.metric} is computed at the last epoch only; remove `readout`"
             self._read.report(at, told)
-        if self._has_looks and that.together:  # an ensemble of later seeds would change past looks
-            text = "a study with `until: decided` cannot judge `together`, because ensembles use "
+        if self._has_looks and (that.together or that.of):  # later seeds would change past looks
+            what = "`together`, because ensembles use" if that.together else "variances; they use"
+            text = f"a study with `until: decided` cannot judge {what} "
             self._read.report(at, f"{text}all seeds; write `seeds` as a number or a list")
         self._check_bounds(at, that)
         self._check_records(at, that)

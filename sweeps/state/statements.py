@@ -101,6 +101,7 @@ def statement_key(study: Study, claim: Claim) -> str:
     parts = [that.metric, str(that.readout or study.readout), terms, list(map(repr, that.allowed))]
     if that.together:
         parts += [str(that.networks), sorted(keys.get(arm, arm) for arm in that.together)]
+    parts += [that.of] if that.of else []
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
@@ -172,6 +173,7 @@ def _terms(study: Study, claim: Claim) -> dict[str, str]:
         "margin": "none" if that.margin is None else repr(that.margin),
         "factor": "none" if that.factor is None else repr(that.factor),
         "readout": str(that.readout or study.readout),
+        **({"of": that.of} if that.of else {}),
         **({"together": f"{that.networks} of {', '.join(that.together)}"} if that.together else {}),
         **{f"settings of {arm}": keys.get(arm, arm) for arm in that.terms},
     }

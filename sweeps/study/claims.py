@@ -74,6 +74,10 @@ class StatedComparison(Checked):
     together: Annotated[tuple[str, ...], Distinct()] = ()
     """Arms that are evaluated as ensembles: the probabilities of several networks are averaged.
     Other arms are evaluated as single networks. Only for metrics of predictions."""
+    of: Literal["variance"] | None = None
+    """`variance` compares the variances over seeds instead of the means. The claim is about the
+    ratio of the variance of A to that of B: `less: [A, B]` states a ratio below 1, `factor` another
+    limit than 1, and `margin: 2` allows ratios from one half to two. Three seeds or more."""
     networks: Literal[2, 3, 5, 10] | None = None
     """Number of networks in an ensemble, each trained at another seed; None without `together`."""
 
@@ -83,7 +87,7 @@ class StatedComparison(Checked):
         if len(names) != 1:
             rule = f"exactly one of {', '.join(every)} must be given"
             raise RuleError(rule, dict.fromkeys(names, True), fields=(*names, *every))
-        (name,), sides = names, self._sides()
+        (name,), sides = names, self.sides
         fits = len(sides) == 2 and not isinstance(sides[0], float | int)
         require(fits, f"{name} must compare [ARM, ARM or number]", self, name)
         pairs = [side for side in sides if isinstance(side, tuple)]
@@ -114,6 +118,14 @@ class StatedComparison(Checked):
         fits = not self.together or self.metric in TOGETHER
         rule = f"together needs metric to be {', '.join(TOGETHER[:-1])} or {TOGETHER[-1]}"
         require(fits, rule, self, "together", "metric")
+        if self.of == "variance":
+            fits = all(isinstance(side, str) for side in sides)
+            require(fits, "a comparison of variances must be of two arms", self, "of", name)
+            fits = not self.together
+            require(fits, "a comparison of variances must have no `together`", self, "of")
+            fits = self.margin is None or self.margin > 1
+            rule = "a margin of a ratio of variances must be larger than 1"
+            require(fits, rule, self, "margin", "of")
 
     @property
     def relation(self) -> Relation:
@@ -123,7 +135,7 @@ class StatedComparison(Checked):
     @property
     def left(self) -> Side:
         """The first side of a claim's comparison: an arm, or a difference of two arms."""
-        return self._sides()[0]
+        return self.sides[0]
 
     @property
     def right(self) -> Side:
@@ -131,7 +143,7 @@ class StatedComparison(Checked):
 
         A number is in the unit of the metric.
         """
-        return self._sides()[1]
+        return self.sides[1]
 
     @property
     def times(self) -> float:
@@ -142,7 +154,7 @@ class StatedComparison(Checked):
     def arms(self) -> tuple[str, ...]:
         """Every arm that a claim compares, each once."""
         named: list[str] = []
-        for side in self._sides():
+        for side in self.sides:
             named += _arms_of(side)
         return tuple(dict.fromkeys(named))
 
@@ -155,7 +167,8 @@ class StatedComparison(Checked):
         instead.
         """
         found: dict[str, float] = {}
-        for side, sign in zip(self._sides(), (1.0, -self.times), strict=True):
+        times = 1.0 if self.of == "variance" else self.times
+        for side, sign in zip(self.sides, (1.0, -times), strict=True):
             for arm, factor in zip(_arms_of(side), (sign, -sign), strict=False):
                 found[arm] = found.get(arm, 0.0) + factor
         return {arm: factor for arm, factor in found.items() if factor}
@@ -170,12 +183,20 @@ class StatedComparison(Checked):
         """Smallest and largest value of a claim's difference for which the claim is true.
 
         The difference is left minus right side; if the right side is a number, it is the left side
-        alone. An end without a limit is infinite.
+        alone. Of variances it is their ratio. An end without a limit is infinite.
         """
-        middle, margin = self.number or 0.0, self.margin or 0.0
-        low = -math.inf if self.relation in ("less", "at_most") else middle - margin
-        high = math.inf if self.relation in ("greater", "at_least") else middle + margin
+        if self.of == "variance":
+            least, most = self.middle / (self.margin or 1.0), self.middle * (self.margin or 1.0)
+        else:
+            least, most = (self.middle + side * (self.margin or 0.0) for side in (-1, 1))
+        low = -math.inf if self.relation in ("less", "at_most") else least
+        high = math.inf if self.relation in ("greater", "at_least") else most
         return low, high
+
+    @property
+    def middle(self) -> float:
+        """Value of a claim's difference, or ratio of variances, at which its sides are equal."""
+        return self.times if self.of == "variance" else self.number or 0.0
 
     def judge(self, low: float, high: float) -> Decision:
         """Return a claim's verdict, given a confidence interval of its difference.
@@ -213,6 +234,8 @@ class StatedComparison(Checked):
         For example, an error in [0, 1] is always less than 2. `undecided`: of the differences that
         the claim allows, only a single one is possible, so no confidence interval can support it.
         """
+        if self.of == "variance":
+            return None
         factors = (self.terms if terms is None else terms).values()
         ends = [sorted((factor * least, factor * most)) for factor in factors]
         low, high = (math.fsum(end[side] for end in ends) for side in (0, 1))
@@ -228,7 +251,9 @@ class StatedComparison(Checked):
     def _relations(self) -> list[Relation]:
         return [name for name in get_args(Relation) if getattr(self, name) is not None]
 
-    def _sides(self) -> Sides:
+    @property
+    def sides(self) -> Sides:
+        """The two sides of a claim's comparison."""
         sides: Sides = getattr(self, self._relations()[0])
         return sides
 
