@@ -7,7 +7,7 @@ DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart answers test units kills smoke faults gpu long soak mutants check style types format theory
+.PHONY: quickstart answers test units kills smoke faults gpu long soak mutants check style types format
 .PHONY: golden same-bits bench docs clusters image
 
 quickstart: $(READY)
@@ -113,12 +113,6 @@ format: $(DEV)
 # Builds the documentation as HTML in docs/_build/html. Warnings are errors; nothing is downloaded.
 docs: $(DEV)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
-
-# Writes the page on theory from the results in runs/. The page names studies that have no report there.
-PAGE ?= runs/theory
-
-theory: $(READY)
-	$(BIN)/python -m docs.pages.manuscript docs/pages/manuscripts/theory.md --out $(PAGE)
 
 # Adds the defaults of new fields and the keys of new runs to the frozen lists; existing ones stay. Writes
 # the losses of new arms, and of arms whose losses changed; give the reason for such a change in the

@@ -4,8 +4,9 @@
     python -m docs.pages.answers --studies    # names of the published studies that can run here
 
 `answers.yaml` has, for each study, the sentence of the source in our words and the kind of
-evidence. The template `answers.md` calls the methods of `Answers`, which insert tables. Verdicts,
-numbers, arms and thresholds come from the published reports and the study files, by present rules.
+evidence. The template `answers.md.jinja` calls the methods of `Answers`, which insert tables.
+Verdicts, numbers, arms and thresholds come from the published reports and the study files, by
+present rules.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from reports.numbers.verdict import Verdict, claim_test
 from reports.tables.claim_tables import spell_compared, spell_numbers, spell_threshold
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.claims import Claim
+from sweeps.study.readouts import ClaimReadout, Last
 from sweeps.study.study import Study
 
 _OWN = re.compile(r"\bno source\b|\bopen question\b")
@@ -37,7 +39,7 @@ _OWN = re.compile(r"\bno source\b|\bopen question\b")
 _DECIDED = re.compile(r": (?:holds|fails)\b")
 """Verdict of a variant that is decided, in the text `LABEL: VERDICT; same under LABEL`."""
 
-TEMPLATE = Path(__file__).parent / "manuscripts" / "answers.md"
+TEMPLATE = Path(__file__).with_name("answers.md.jinja")
 ENTRIES = Path(__file__).with_name("answers.yaml")
 
 KINDS = {
@@ -281,13 +283,17 @@ class Answers:
             f"**{outcome}**{flag}",
             escape_markdown(value),
             f"{verdict.n} networks" if claim.that.together else str(verdict.n),
-            self._differs(found, claim.that.arms),
+            self._differs(found, claim.that.arms, claim.that.readout),
             escape_markdown(", ".join(told)) or DASH,
         )
 
-    def _differs(self, found: "Asked", arms: Iterable[str]) -> str:
+    def _differs(
+        self, found: "Asked", arms: Iterable[str], readout: ClaimReadout | None = None
+    ) -> str:
         """Return the setting of arms, its differences from the source, and links to studies."""
-        told = [found.setting(arms), *found.differs]
+        study = found.study.readout
+        read = "" if study == Last() or readout not in (None, study) else str(study)
+        told = [found.setting(arms), read, *found.differs]
         text = escape_markdown("; ".join(filter(None, told)))
         for key, words in (("see", "see"), ("instead", "**corrected by**")):
             if other := found.entry.get(key):
@@ -331,19 +337,22 @@ class Asked:
         """
         if self.kind(claim) not in _OF_A_SOURCE:
             return DASH
-        here = self.entry["states"]
+        here = self._stated(claim, self.entry["states"])
         other = self.entry.get("as")
-        says = entry_of(other)["states"] if other else here
-        if not isinstance(says, str):
-            text = f"{claim.says} ({claim.source})"
-            found = [sentence for words, sentence in says.items() if re.search(words, text)]
-            if not found:
-                raise KeyError(
-                    f"{self.study.name}: `states` in answers.yaml has no sentence for the claim "
-                    f"{claim.says!r}; add one, or name its kind in `but`"
-                )
-            says = found[0]
-        return f"{says}; here {here}" if other else says
+        return f"{self._stated(claim, entry_of(other)['states'])}; here {here}" if other else here
+
+    def _stated(self, claim: Claim, states: str | Mapping[str, str]) -> str:
+        """Return the sentence of `states` for a claim."""
+        if isinstance(states, str):
+            return states
+        text = f"{claim.says} ({claim.source})"
+        found = next((says for words, says in states.items() if re.search(words, text)), None)
+        if found is None:
+            raise KeyError(
+                f"{self.study.name}: `states` in answers.yaml has no sentence for the claim "
+                f"{claim.says!r}; add one, or name its kind in `but`"
+            )
+        return found
 
     @property
     def differs(self) -> tuple[str, ...]:
@@ -395,13 +404,20 @@ class Asked:
         return found[0]
 
     def setting(self, arms: Iterable[str]) -> str:
-        """Dataset, network and length of training of some arms, as text; empty without images."""
-        told = []
-        for config in map(self.study.arms.__getitem__, arms):
+        """Dataset, network and length of training of some arms, as text.
+
+        Without images it is the last position on the axis of the problem, from the report.
+        """
+        told, axis = [], self.study.problem.axis
+        ended = {run["arm"]: run for run in self.report.runs} if self.report else {}
+        for arm in arms:
+            config = self.study.arms[arm]
             flat = flatten(config)
             data = self.study.problem.presentation.setting(config, "train/error")
             if data and "model.name" in flat:
                 told.append(f"{data}, {flat['model.name']}, {config.epochs} epochs")
+            elif axis.metric and (last := ended.get(arm, {}).get(axis.metric)):
+                told.append(f"{axis.label} {float(last):g}")
         return " and ".join(dict.fromkeys(told))
 
     @property

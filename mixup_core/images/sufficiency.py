@@ -33,11 +33,10 @@ class SufficiencyConfig(Checked):
     """Configuration of one run that measures distances from images to mixed images.
 
     Theorem 2.10 of the source below, informally: if no image lies on a line segment between two
-    other images of which one has another class, then the minimiser of the mixup loss also
+    images whose classes both differ from its own, then the minimiser of the mixup loss also
     classifies the original images. The run replaces the segments by as many mixed images as there
     are training images, each mixed from two training images drawn uniformly. For each image, it
-    measures the distance to the nearest mixed image whose two parts both have other classes than
-    the image; the theorem needs only one part of another class.
+    measures the distance to the nearest mixed image whose two parts both have other classes.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.4, and its code.
     """

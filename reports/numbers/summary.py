@@ -82,23 +82,6 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
     return Summary(n=n, mean=centre, sd=sd, ci_low=low, ci_high=high)
 
 
-def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | None:
-    """Return the 95 % prediction interval for the mean of further seeds of an arm.
-
-    It is `mean +- t(0.975, n - 1) sd sqrt(1 / n + 1 / seeds)`, for normal values. At n = 5 known
-    seeds, the interval for one further seed is 2.4 times as wide as that of the mean; the one for
-    very many further seeds is equally wide. The result is None if the summary is of one seed.
-    """
-    if seeds < 1:
-        raise ValueError(
-            f"a prediction interval needs at least one further seed, `seeds >= 1`, got ({seeds=})."
-        )
-    if summary.sd is None:
-        return None
-    half = t_quantile(summary.n, CONFIDENCE) * summary.sd * math.sqrt(1 / summary.n + 1 / seeds)
-    return summary.mean - half, summary.mean + half
-
-
 def summarise_runs(
     last: Sequence[Mapping[str, float]], measure_of: Callable[[str], Measure] = lambda _: ANY
 ) -> dict[str, float]:

@@ -159,16 +159,6 @@ def spell_threshold(study: Study, claim: Claim) -> str:
     return " ".join(told) or DASH
 
 
-def spell_judged(study: Study, claim: Claim) -> str:
-    """Return the value that a claim is about, in words: `uniform minus erm`, or one arm."""
-    shown = metric_of(study, claim)
-    left, right = _spell_side(claim.that.left, shown), _spell_right(claim, shown)
-    if claim.that.of == "variance":
-        return f"variance of {left} / variance of {claim.that.right}"
-    judged = left if claim.that.number is not None else f"{left} minus {right}"
-    return judged + _spell_together(claim.that)
-
-
 def verdicts_csv(
     verdicts: tuple[Verdict, ...], varied: Mapping[str, tuple[Verdict, ...]] | None = None
 ) -> str:

@@ -86,8 +86,10 @@ def test_a_claim_has_the_sentence_that_it_tests_and_each_sentence_has_a_claim() 
     used: dict[str, set[str]] = {}
     for name in answers._names():
         asked = answers._of(name)
-        told = {asked.states(claim).split("; here ")[0] for claim in asked.study.claims}
-        used.setdefault(asked.entry.get("as", name), set()).update(told)
+        for claim in asked.study.claims:
+            says, _, here = asked.states(claim).partition("; here ")
+            used.setdefault(asked.entry.get("as", name), set()).add(says)
+            used.setdefault(name, set()).add(here or says)
     for section in list(entries().values())[:-1]:
         for name, entry in section.items():
             if isinstance(entry["states"], dict):

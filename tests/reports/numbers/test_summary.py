@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from reports.numbers.summary import prediction_interval, summarise, summarise_runs
+from reports.numbers.summary import summarise, summarise_runs
 from sweeps.state.results import RunResult
 
 
@@ -68,26 +68,6 @@ def test_the_interval_of_a_summary_covers_the_truth_at_its_level(n: int) -> None
     summaries = [summarise(list(map(float, row))) for row in draws]
     covered = np.mean([abs(s.mean - 0.2) <= (s.half_width or 0.0) for s in summaries])
     assert 0.93 <= covered <= 0.97
-
-
-@pytest.mark.parametrize(("n", "seeds"), [(3, 1), (5, 1), (5, 4)])
-def test_the_prediction_interval_contains_further_means_at_its_level(n: int, seeds: int) -> None:
-    rng = np.random.default_rng(9)
-    ours, theirs = rng.normal(3, 2, (4_000, n)), rng.normal(3, 2, (4_000, seeds)).mean(axis=1)
-    ends = [prediction_interval(summarise(list(values)), seeds) for values in ours]
-    inside = [
-        pair is not None and pair[0] <= x <= pair[1] for pair, x in zip(ends, theirs, strict=True)
-    ]
-    assert np.mean(inside) == pytest.approx(0.95, abs=0.012)
-
-
-def test_the_prediction_interval_of_many_seeds_equals_the_interval_of_the_mean() -> None:
-    summary = summarise([0.21, 0.19, 0.25, 0.20, 0.22])
-    ends = prediction_interval(summary, 10**12)
-    assert ends == pytest.approx((summary.ci_low, summary.ci_high))
-    assert prediction_interval(summarise([0.2]), 1) is None
-    with pytest.raises(ValueError, match="seeds >= 1"):
-        prediction_interval(summary, 0)
 
 
 def test_the_metrics_of_an_arm_are_named_as_in_the_table(results: tuple[RunResult, ...]) -> None:
