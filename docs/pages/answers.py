@@ -409,7 +409,8 @@ class Asked:
         Without images it is the last position on the axis of the problem, from the report.
         """
         told, axis = [], self.study.problem.axis
-        ended = {run["arm"]: run for run in self.report.runs} if self.report else {}
+        is_last = self.study.readout == Last()
+        ended = {run["arm"]: run for run in self.report.runs} if self.report and is_last else {}
         for arm in arms:
             config = self.study.arms[arm]
             flat = flatten(config)
