@@ -79,10 +79,6 @@ def weights_of(law: Any, shape: int | tuple[int, ...], rng: "np.random.Generator
 
 def require_mixed(operation: Any, own: "Tensor", mixed: Any, weight: Any) -> None:
     """Check shapes and types of a mixed batch; the values stay on the device."""
-    if getattr(mixed, "shape", None) == own.shape and mixed.dtype == own.dtype:
-        shape: Any = getattr(weight, "shape", ())
-        if len(shape) == 1 and shape[0] in {1, own.shape[0]}:
-            return  # the usual case, as quick as it can be
     got = tuple(getattr(mixed, "shape", ())), getattr(mixed, "dtype", type(mixed).__name__)
     if got != (tuple(own.shape), own.dtype):
         expected = f"{tuple(own.shape)} in {own.dtype}"

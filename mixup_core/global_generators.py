@@ -32,26 +32,23 @@ def seeded_globally(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def watched(device: str = "cpu") -> Iterator[list[str]]:
+def watched(device: str = "cpu", *, may_use_python: bool = False) -> Iterator[list[str]]:
     """Context manager: find out which global random generators the code in its block uses.
 
     It yields an empty list. At exit, the names of the modules whose generator was used are appended
-    to the list: `random`, `numpy.random`, `torch`.
+    to the list: `random` (unless `may_use_python`), `numpy.random`, `torch`.
     """
     drawn: list[str] = []
-    before = _positions(device)
+    before = _positions(device, may_use_python)
     yield drawn
-    after = _positions(device)
+    after = _positions(device, may_use_python)
     drawn += [name for name in before if before[name] != after[name]]
 
 
-def _positions(device: str) -> dict[str, object]:
+def _positions(device: str, may_use_python: bool) -> dict[str, object]:
     _, words, *rest = np.random.get_state()  # noqa: NPY002
     of_torch = [torch.default_generator.get_state().numpy().tobytes()]
     if device == "cuda":
         of_torch.append(torch.cuda.get_rng_state().numpy().tobytes())
-    return {
-        PYTHON: random.getstate(),
-        NUMPY: (np.asarray(words).tobytes(), *rest),
-        TORCH: tuple(of_torch),
-    }
+    found = {NUMPY: (np.asarray(words).tobytes(), *rest), TORCH: tuple(of_torch)}
+    return found if may_use_python else {PYTHON: random.getstate(), **found}

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from mixup_core.plugins.source import PluginError
+from mixup_core.records import EpochRecord
 
 T = TypeVar("T")
 
@@ -22,11 +23,11 @@ def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None
     if not plugins:
         yield
         return
-    from mixup_core.global_generators import PYTHON, watched
+    from mixup_core.global_generators import watched
 
-    with watched(device) as found:
+    with watched(device, may_use_python=True) as drawn:
         yield
-    if drawn := [name for name in found if name != PYTHON]:
+    if drawn:
         names = " and ".join(sorted(plugins))
         raise PluginError(
             f"plugin {names}: a run that uses this plugin drew from the global random generator of "
@@ -39,10 +40,16 @@ def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None
 def each_without_global_draws(
     items: Iterator[T], plugins: Collection[str], device: str
 ) -> Iterator[T]:
-    """Yield the items of an iterator; raise an error if it used a global random generator."""
+    """Yield the items of a process; raise an error if an epoch used a global random generator.
+
+    The check is made once per epoch, as reading the state of a generator takes longer than a step.
+    """
     while True:
         with without_global_draws(plugins, device):
-            item = next(items, None)
-        if item is None:
-            return
+            for item in items:
+                if isinstance(item, EpochRecord):
+                    break
+                yield item
+            else:
+                return
         yield item

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.global_generators import PYTHON, watched
+from mixup_core.global_generators import watched
 from mixup_core.images.data.catalog import DATASETS, DataError, DatasetInfo, SplitName
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.draws import draw_held_out_noise, split_off
@@ -146,9 +146,8 @@ def read_split(data: DataConfig, root: Path, split: SplitName) -> Images:
     if dataset.files:
         verify(dataset.name, root, split)
     size = data.image_size or dataset.info.image_size
-    with watched() as found:
+    with watched(may_use_python=True) as drawn:
         images = dataset.read(root, split, size).resized(size)
-    drawn = [name for name in found if name != PYTHON]
     if drawn and (origin := DATASETS.origins.get(dataset.name)):
         raise DataError(
             f"plugin {origin.plugin}: reading the dataset {dataset.name} draws from the global "

@@ -19,28 +19,39 @@ def probed_values(subject: Subject, probes: Sequence[Probe], eval_every: int) ->
             names = {name for name in probe.metrics if probe.lacks(subject, name) is None}
             if not names:
                 continue
-            before = _given(subject) if is_of_plugin(probe) else {}
-            before = {name: tensor.detach().clone() for name, tensor in before.items()}
+            before = _copies(subject) if is_of_plugin(probe) else None
             values = _numbers(probe.tag, probe.metrics.keys(), probe.measure(subject))
             found |= {name: value for name, value in values.items() if name in names}
-            for name, tensor in _given(subject).items() if before else ():
-                if not _are_equal(tensor.detach(), before[name]):
-                    raise ContractError(probe, f"changed {name}; `measure` must work on copies")
+            if before is not None:
+                _require_unchanged(probe, subject, before)
     return found
 
 
-def _are_equal(one: Tensor, other: Tensor) -> bool:
-    """Return True if all values are equal, NaN included; `allclose` alone is ten times slower."""
-    return torch.equal(one, other) or (
-        one.shape == other.shape and torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
-    )
+def _copies(subject: Subject) -> dict[str, tuple[bool, Tensor]]:
+    return {
+        name: (tensor.requires_grad, tensor.detach().clone())
+        for name, tensor in _given(subject).items()
+    }
+
+
+@torch.no_grad()
+def _require_unchanged(
+    probe: Probe, subject: Subject, before: Mapping[str, tuple[bool, Tensor]]
+) -> None:
+    for name, tensor in _given(subject).items():
+        is_trained, earlier = before.get(name, (None, tensor))
+        is_equal = torch.equal(tensor, earlier) or (  # `allclose` alone is ten times slower
+            tensor.shape == earlier.shape
+            and torch.allclose(tensor, earlier, rtol=0, atol=0, equal_nan=True)
+        )
+        if tensor.requires_grad != is_trained or not is_equal:
+            raise ContractError(probe, f"changed {name}; `measure` must work on copies")
 
 
 def _given(subject: Subject) -> dict[str, Tensor]:
     """Return what a probe could change for later epochs: weights, labels, logits, some pixels."""
     network, images = subject.network, subject.images
-    flags = torch.tensor([part.requires_grad for part in network.parameters()])
-    kept = {"the network": flags, "the training labels": images.labels}
+    kept = {"the training labels": images.labels}
     kept["the training images"] = images.pixels.values[:_SOME]
     kept |= {f"the network ({name})": part for name, part in network.named_parameters()}
     kept |= {f"the network ({name})": part for name, part in network.named_buffers()}

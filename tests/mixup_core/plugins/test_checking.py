@@ -48,16 +48,11 @@ from mixsweep.plugins import Augmentation
 @value
 class Noise(Augmentation):
     tag = "noise"
-    def on_images(self, images, drawn):
-        import torch
-        return images + torch.randn_like(images)
-"""
-NUMPY_NOISE = NOISE.replace(
-    "def on_images",
-    """def draw(self, shape, size, rng):
+    def draw(self, shape, size, rng):
         return np.random.normal(size=(*shape, 1))
-    def on_images""",
-).replace("torch.randn_like(images)", "drawn[:, :, None, None].to(images)")
+    def on_images(self, images, drawn):
+        return images + drawn[:, :, None, None].to(images)
+"""
 TRIANGULAR = """
 @value
 class Triangular(Law):
@@ -137,7 +132,7 @@ class Distilled(Guided):
     def on(self, batch, student, loss, teacher):
         import torch
         with torch.no_grad():
-            told = teacher(batch.mixed).softmax(1){noise}
+            told = teacher(batch.mixed).softmax(1)
         own = student(batch.mixed).log_softmax(1)
         return Minimised(loss=-self.weight * (told * own).sum(1).mean())
 """
@@ -158,19 +153,16 @@ class Adaptive(Objective):
 """
 
 
-def test_an_objective_that_must_not_mix_is_checked_without_mixing(plugin: Write) -> None:
-    assert not _broken(plugin("from mixsweep.plugins import Share", ADAPTIVE))
-
-
 def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
     half = HALF.format(images="(own + beside) / 2", weight="0.5")
     late = LATE.format(late="self")
-    file = plugin(TINY, MARGIN, DOTS, half, late, TRIANGULAR, HALVING, GUIDED.format(noise=""))
+    parts = (TINY, MARGIN, DOTS, half, late, TRIANGULAR, HALVING, GUIDED, ADAPTIVE)
+    file = plugin("from mixsweep.plugins import Share", *parts)
     found = list(check_plugin(use(file)))
     assert not [each for each in found if each.broken]
     assert {each.entry for each in found} == {
         "model tiny", "probe margin", "dataset dots", "operation half", "objective late",
-        "law triangular", "problem halving", "objective distilled", "tiny.py",
+        "law triangular", "problem halving", "objective distilled", "objective adaptive", "tiny.py",
     }  # fmt: skip
 
 
@@ -185,10 +177,6 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
             DRAWING.format(draw="np.random.default_rng().random()"),
             "numbers do not depend", "two runs with the same seed give different results",
         ),
-        (
-            DRAWING.format(draw="time.time() % 1"),
-            "numbers do not depend", "two runs with the same seed give different results; poss",
-        ),
         (DRAWING.format(draw="1 / 0"), "label weights", "plugin tiny.py: fails in line 15"),
         (
             DRAWING.format(draw="exit(3)"),
@@ -198,12 +186,7 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
             "import time\nAT = time.perf_counter()\n" + HALF.format(images="own", weight="AT % 1"),
             "loading the plugin again", "the file reads something when it is imported",
         ),
-        (NOISE, "numbers do not depend", "the code draws from the global generator of torch"),
-        (NUMPY_NOISE, "numbers do not depend", "the code draws from the global generator of numpy"),
-        (
-            TINY.replace("size =", "np.random.rand(); size ="),
-            "numbers do not depend", "the code draws from the global generator of numpy.random",
-        ),
+        (NOISE, "numbers do not depend", "the code draws from the global generator of numpy"),
         (FORGETFUL, "changing a field", "the same last stage key"),
         (HALF.format(images="own.mul_(0.5)", weight="0.5"), "label weights", "`mix` modifies"),
         (HALF.format(images="own", weight="1.5"), "label weights", "1.5"),
@@ -220,10 +203,6 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
         (
             PEEKING.replace("part.add_", "part.add"),
             "it records the metrics", "declared in `metrics`, but never recorded: train/never",
-        ),
-        (
-            GUIDED.format(noise=" * torch.rand(())"),
-            "numbers do not depend", "the code draws from the global generator of torch",
         ),
         (
             HALVING.replace('Metric(label="value")', 'Metric(label="value", most=-1.0)'),
@@ -431,16 +410,12 @@ def test_an_evaluation_probe_without_is_of_evaluation_is_reported(plugin: Write)
     [
         ("value = logits[:, 0]", "its values are finite", "got train/sharp as Tensor of shape (64"),
         ("value = logits.mean()", "its values are finite", "as Tensor of shape (); convert"),
-        ("value = None", "its values are finite", "got train/sharp as NoneType"),
         ("value = True", "its values are finite", "got train/sharp as bool"),
         ("return [0.5]", "its values are finite", "must return a dict of numbers, got list"),
         ("value = float('nan')", "its values are finite", "'train/sharp': nan"),
-        ("value = float('inf')", "its values are finite", "'train/sharp': inf"),
         ("value = 1.01", "within their bounds", "train/sharp must be in [0, 1], got 1.01 after"),
         ("value = -0.01", "within their bounds", "train/sharp must be in [0, 1], got -0.01 after"),
         ("value = random.random()", "numbers do not depend", "the global generator of random: "),
-        ("value = np.random.rand()", "numbers do not depend", "generator of numpy.random: draw"),
-        ("value = float(torch.rand(()))", "numbers do not depend", "generator of torch: draw"),
         ("torch.manual_seed(0)", "numbers do not depend", "generator of torch: draw"),
         (
             "[part.data.mul_(0.9) for part in subject.network.parameters()]",
@@ -448,7 +423,7 @@ def test_an_evaluation_probe_without_is_of_evaluation_is_reported(plugin: Write)
         ),
         (
             "[part.requires_grad_(False) for part in list(subject.network.parameters())[:1]]",
-            "its values are finite", "changed the network; `measure` must work on copies",
+            "its values are finite", "changed the network (1.weight); `measure` must work on cop",
         ),
         ("subject.images.labels.zero_()", "its values are finite", "changed the training labels"),
         (
@@ -483,9 +458,3 @@ def test_a_probe_may_exceed_its_bounds_by_rounding_and_return_numbers_of_numpy(
 def test_a_failing_plugin_is_reported_once(plugin: Write) -> None:
     assert len(_broken(plugin(DRAWING.format(draw="1 / 0")))) == 1
     assert len(_broken(plugin(DRAWING.format(draw="random.random()")))) == 1
-
-
-def test_a_probe_that_uses_test_images_to_change_weights_is_reported(plugin: Write) -> None:
-    peek = PEEKING.replace('held_out["test"]', 'held_out.get("test", torch.zeros(9))')
-    (broken,) = _broken(plugin(peek)).values()
-    assert "the probe peek (every=None) changed the network" in broken

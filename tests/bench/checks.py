@@ -1,0 +1,104 @@
+"""Cost of the checks of a plugin's operation and probe, as a share of the time of an epoch.
+
+    python -m tests.bench.checks [--epochs N]
+
+The checks are timed where training calls them, because their share is smaller than the spread of
+the times of epochs.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from mixup_core import global_generators
+from mixup_core.config.building import with_values
+from mixup_core.images import mixers, training
+from mixup_core.images.data.datasets import load
+from mixup_core.images.probes import measuring
+from mixup_core.plugins.loading import use
+from mixup_core.records import EpochRecord
+from sweeps.reading.study_file import load_study
+from sweeps.running.global_draws import each_without_global_draws
+from tests.bench.pairs import arguments_of, spread
+from tests.soak.findings import publish
+
+PLUGIN = """
+from dataclasses import dataclass
+from mixsweep.plugins import Metric, Operation, Probe
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Halves(Operation):
+    tag = "halves"
+    def mix(self, own, beside, lam, drawn):
+        import torch
+        width = own.shape[-1] // 2
+        return torch.cat([own[..., :width], beside[..., width:]], -1), lam
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size(Probe):
+    tag = "size"
+    metrics = {"train/size": Metric(label="size")}
+    def measure(self, subject):
+        return {"train/size": float(next(subject.network.parameters()).detach().norm())}
+"""
+CHECKS: tuple[tuple[Any, str], ...] = (
+    (mixers, "require_mixed"), (mixers, "weights_of"), (training, "_require_weights"),
+    (measuring, "_copies"), (measuring, "_require_unchanged"), (global_generators, "_positions"),
+)  # fmt: skip
+STUDIES = ("digits", "quickstart")
+"""Bundled studies whose arm `uniform` is measured, with an evaluation and a probe per epoch."""
+
+
+def main() -> None:
+    """Measure and publish the costs."""
+    parser = arguments_of(__doc__)
+    parser.add_argument("--epochs", type=int, default=30)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    figures: dict[str, Any] = {}
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "plugin.py"
+        file.write_text(PLUGIN)
+        use(file)
+    for study in STUDIES:
+        values = {"mix.operation": "halves", "probes": ["size"], "eval_every": 1}
+        config = with_values(
+            load_study(study).arms["uniform"], {**values, "epochs": options.epochs + 1}
+        )
+        epochs = list(_epochs(config))[1:]  # the first chooses kernels
+        figures[study] = {
+            "epoch_seconds": spread([whole for whole, _ in epochs]),
+            "share_of_checks": spread([checks / (whole - checks) for whole, checks in epochs]),
+        }
+    publish("checks", "time of the checks of a plugin's parts over that of the epoch without them",
+            figures, kind="bench", out=options.out)  # fmt: skip
+
+
+def _epochs(config: Any) -> Iterator[tuple[float, float]]:
+    """Yield the CPU seconds of each epoch, and those of its checks."""
+    spent = [0.0]
+
+    def timed(check: Callable[..., Any], *args: Any) -> Any:
+        started = time.thread_time()
+        found = check(*args)
+        spent[0] += time.thread_time() - started
+        return found
+
+    with ExitStack() as stack:
+        for module, name in CHECKS:
+            stack.enter_context(patch.object(module, name, partial(timed, getattr(module, name))))
+        items = training.fit_gradually(config, load(config.data))
+        started = time.thread_time()
+        for item in each_without_global_draws(items, {"plugin.py": ""}, "cpu"):
+            if isinstance(item, EpochRecord):
+                yield time.thread_time() - started, spent[0]
+                started, spent[0] = time.thread_time(), 0.0
+
+
+if __name__ == "__main__":
+    main()
