@@ -16,7 +16,7 @@ from mixup_core.config.spelling_errors import SpellingError
 from mixup_core.images.config import TrainConfig
 from mixup_core.plugins.loading import Plugin, use
 from mixup_core.plugins.member_checks import trial_of
-from mixup_core.plugins.problem_checks import smallest
+from mixup_core.plugins.suite import smallest
 from mixup_core.problem import PROBLEMS, Problem, problem_named
 from mixup_core.rules import RuleError
 from sweeps.reading.tree_paths import config_paths
@@ -26,7 +26,12 @@ from tests.plugin_files import Write
 
 PAGES = [
     *OF_DOCS,
-    *sorted({*ROOT.glob("*.md"), *ROOT.glob("cluster/*.md")} - {ROOT / "CHANGELOG.md"}),
+    *(
+        page
+        for pattern in ("*.md", "cluster/*.md", "examples/*/*.md", ".github/**/*.md")
+        for page in sorted(ROOT.glob(pattern))
+        if page.name != "CHANGELOG.md"
+    ),
 ]
 INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 PATH = re.compile(r"[a-z_]+(?:\.[a-z_][a-z0-9_-]*)+")
@@ -120,15 +125,30 @@ def test_every_setting_in_a_page_has_a_value_of_its_field(page: Path, plugin: Wr
     known, wrong = leaves(TrainConfig), []
     paths = config_paths(problem_named("images"))
     for text in _inline(page):
-        path, _, written = text.removeprefix("base.").partition(": ")
-        path = paths.short(path)
-        if path not in known or not written or "..." in text or re.search(r"\b[A-Z]{2,}\b", text):
+        is_pattern = "..." in text or re.search(r"\b[A-Z]{2,}\b", text)
+        if is_pattern or not re.match(r"{?[a-z_.]+: \S", text):
             continue
         try:
-            parsed(known[path].part.hint, yaml.safe_load(written))
+            for given, value in yaml.safe_load(text).items():
+                path = paths.short(given.removeprefix("base."))
+                if path in known:
+                    parsed(known[path].part.hint, value)
         except (yaml.YAMLError, SpellingError, RuleError) as error:
             wrong.append(f"{text}: {error}")
     assert not wrong
+
+
+def _options(command: click.Command) -> set[str]:
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    own = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    return own.union(*map(_options, below))
+
+
+@pytest.mark.parametrize("page", [*OF_DOCS, ROOT / "README.md"], ids=_name)
+def test_every_option_in_a_page_is_of_a_command(page: Path) -> None:
+    known = _options(commands) | {"--help"}
+    found = [re.match(r"--[a-z-]+", text) for text in _inline(page)]
+    assert not {option[0] for option in found if option} - known
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
