@@ -11,7 +11,7 @@ from mixup_core.config.possible_values import values
 from mixup_core.config.spelling_errors import SpellingError
 from mixup_core.keys import run_key
 from mixup_core.laws import Erm
-from mixup_core.plugins.problem_checks import smallest
+from mixup_core.plugins.suite import smallest
 from mixup_core.problem import PROBLEMS, problem_named, with_named_teacher
 from mixup_core.rules import RuleError
 from tests.bundled import bundled

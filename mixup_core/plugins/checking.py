@@ -19,8 +19,7 @@ from mixup_core.images.data.fetching import data_root, is_present
 from mixup_core.images.training import fit
 from mixup_core.plugins.loading import Plugin, loaded_again
 from mixup_core.plugins.member_checks import checks_of_member, trial_of
-from mixup_core.plugins.problem_checks import checks_of_problem
-from mixup_core.plugins.suite import BrokenError, Checks, Finding, findings
+from mixup_core.plugins.suite import BrokenError, Checks, Finding, checks_of_problem, findings
 from mixup_core.plugins.trial_runs import BASE
 from mixup_core.problem import Problem
 from mixup_core.rules import RuleError

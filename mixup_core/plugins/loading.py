@@ -29,10 +29,16 @@ from mixup_core.config.catalogue import (
 from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.metrics import require_own_metrics
-from mixup_core.plugins.failures import failure_of_plugin, what_happened
 from mixup_core.plugins.fields import UnreadableFieldError, check_fields
 from mixup_core.plugins.meaning import Meaning
-from mixup_core.plugins.source import PluginError, Source, package_digest, read_source
+from mixup_core.plugins.source import (
+    PluginError,
+    Source,
+    failure_of_plugin,
+    package_digest,
+    read_source,
+    what_happened,
+)
 from mixup_core.plugins.stand_ins import take_out
 from mixup_core.problem import PROBLEMS, Problem
 

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -87,9 +88,7 @@ class EntryFacts:
     @property
     def origin(self) -> Origin:
         """The plugin of the entry; keys of results depend on its digest."""
-        return Origin(
-            plugin=self.plugin, digest=self.digest, source=self.source, version=self.version
-        )
+        return Origin(**{of.name: getattr(self, of.name) for of in dataclasses.fields(Origin)})
 
 
 _present: dict[tuple[str, str], tuple[EntryFacts, Any]] = {}
@@ -114,10 +113,10 @@ def entry_facts(source: str, configs: Iterable[Any]) -> list[dict[str, Any]]:
             if not _is_named(name, source):
                 continue
             known = _present.get((noun, name))
-            facts = known[0] if known else _facts(noun, name, register[name], origin, laws)
-            plain = None if facts is None else _plain(facts)
-            if plain is not None and filled(EntryFacts, plain) is not None:
-                found.append(plain)
+            facts: Any = known[0] if known else _facts(noun, name, register[name], origin, laws)
+            with suppress(TypeError, ValueError):
+                plain = json.loads(json.dumps(dataclasses.asdict(facts), allow_nan=False))
+                found += [plain] if filled(EntryFacts, plain) else []
     return found
 
 
@@ -168,21 +167,10 @@ def _laws_in(node: Any) -> Iterator[Law]:
             yield from _laws_in(getattr(node, part.name))
 
 
-def _plain(facts: EntryFacts) -> dict[str, Any] | None:
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(facts), allow_nan=False))
-    except (TypeError, ValueError):
-        return None
-    return plain
-
-
 def _facts(
     noun: str, name: str, entry: Any, origin: Origin, laws: Iterable[Law]
 ) -> EntryFacts | None:
-    common: dict[str, Any] = {
-        "noun": noun, "name": name, "plugin": origin.plugin, "digest": origin.digest,
-        "source": origin.source, "version": origin.version,
-    }  # fmt: skip
+    common: dict[str, Any] = {"noun": noun, "name": name, **dataclasses.asdict(origin)}
     if isinstance(entry, Dataset):
         files = {str(split): of for split, of in entry.files.items()}
         return EntryFacts(**common, info=entry.info, files=files)

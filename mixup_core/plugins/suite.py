@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mixup_core.config.building import built, with_values
@@ -21,7 +22,7 @@ from mixup_core.global_generators import seeded_globally, watched
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.fields import unlimited
 from mixup_core.plugins.loading import message_of
-from mixup_core.problem import Metric, Process
+from mixup_core.problem import Metric, Problem, Process
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 
@@ -270,3 +271,62 @@ def _timed(trial: Trial) -> str:
     started = time.perf_counter()
     count = sum(1 for _ in trial.start(trial.config))
     return f": {(time.perf_counter() - started) / count * 1e3:.1f} ms"
+
+
+def checks_of_problem(problem: Problem) -> Checks:
+    """Yield the checks of a problem, of its smallest configuration."""
+    config = smallest(problem)
+    if problem.data is not None:
+        needs = problem.data()
+        config = needs.prepare(config, Path.cwd())
+        if missing := needs.missing(config):
+            yield f"not checked: {missing}", lambda: None
+            return
+    trial = Trial(
+        config=config,
+        start=lambda config: problem.start(config, None, "cpu"),
+        of=config,
+        holding=lambda config: config,
+        is_left_out=lambda path: path in {*problem.keying.never, *problem.keying.stands_for},
+        metrics=problem.metrics,
+    )
+    yield from first_checks(trial)
+    yield from later_checks(trial)
+    yield "it records the metrics that it declares", lambda: _declared(problem, trial)
+
+
+def smallest(problem: Problem) -> Any:
+    """Return a valid configuration of a problem: of 3 epochs, else 2, else as many as by default.
+
+    Raises:
+        BrokenError: If none of the configurations that are tried is valid.
+    """
+    for epochs in ({"epochs": 3}, {"epochs": 2}, {}):
+        for given in spellings(problem.config):
+            with suppress(RuleError, SpellingError, KeyError):
+                config: Any = built(problem.config, {**given, **epochs})
+                if not any(True for _ in problem.reading.feasibility(config)):
+                    return config
+    raise BrokenError(
+        f"no configuration of {problem.config.__name__} is valid; give the class a class variable "
+        "`example` with valid values of its required fields"
+    )
+
+
+def _declared(problem: Problem, trial: Trial) -> str:
+    records = [record for record, _ in trial.trained()]
+    if len(records) != trial.config.epochs:
+        raise BrokenError(
+            f"a run of {trial.config.epochs} epochs yielded {len(records)} records; yield one per "
+            "epoch"
+        )
+    names = {name for record in records for name in record.metrics}
+    heads = tuple(f"{series.head}/" for series in problem.presentation.series)
+    unknown = [n for n in sorted(names - problem.metrics.keys()) if not n.startswith(heads)]
+    if unknown:
+        raise BrokenError(
+            f"records metrics that its `metrics` does not declare: {', '.join(unknown)}"
+        )
+    if names.isdisjoint(problem.headline):
+        raise BrokenError(f"none of the headline metrics {', '.join(problem.headline)} is recorded")
+    return f" ({', '.join(sorted(names))})"

@@ -19,7 +19,6 @@ from mixup_core.images.data.pixels import Images
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.training import Training, TrainingState
 from mixup_core.problem import Teacher
-from mixup_core.records import EpochRecord
 
 BASE: Mapping[str, Any] = {
     "data.name": "digits", "model": {"name": "mlp", "hidden": [8, 8]}, "mix.law": {"beta": 1.0},
@@ -33,9 +32,9 @@ INFO = DatasetInfo(
 """Sizes, number of classes and pixel statistics of the made-up images."""
 
 
-def start(config: TrainConfig, *, is_test_noise: bool = False) -> Training:
+def start(config: TrainConfig) -> Training:
     """Start a run on made-up images; on a made-up teacher if the objective needs one."""
-    device, splits = torch.device("cpu"), _made_up(is_test_noise)
+    device, splits = torch.device("cpu"), _made_up()
     return Training(
         config=config,
         data=splits if config.data.test else replace(splits, test=None),
@@ -43,16 +42,6 @@ def start(config: TrainConfig, *, is_test_noise: bool = False) -> Training:
         state=TrainingState.initial(config, INFO, device),
         teacher=made_up_teacher() if isinstance(config.objective, Guided) else None,
     )
-
-
-def followed(config: TrainConfig) -> list[tuple[bytes, EpochRecord, object]]:
-    """Train a configuration on made-up images; return (state, record, logits) of each epoch."""
-    run = start(config)
-
-    def logits() -> list[Any]:
-        return [part.tolist() for of in run.state.logits.values() for part in of.values()]
-
-    return [(run.to_bytes(), record, logits()) for record in run]
 
 
 @cache
@@ -64,23 +53,14 @@ def made_up_teacher() -> Teacher:
     return Teacher(config=run.config, state=run.to_bytes())
 
 
-def _made_up(is_test_noise: bool) -> Splits:
-    """Return made-up training and test images in which the position of a bright pixel is the class.
+def _made_up() -> Splits:
+    """Return made-up images in which the position of a bright pixel is the class."""
 
-    Args:
-        is_test_noise: True: the test images are noise.
-    """
-
-    def split(count: int, seed: int, blank: bool) -> Images:
+    def split(count: int, seed: int) -> Images:
         rng, labels = np.random.default_rng(seed), np.arange(count) % INFO.num_classes
         pixels = rng.integers(0, 128, (count, 1, 16, 16), dtype=np.uint8)
-        if not blank:
-            pixels[np.arange(count), 0, labels, labels] = 255
+        pixels[np.arange(count), 0, labels, labels] = 255
         return Images.of_arrays(pixels, labels)
 
-    return Splits(
-        info=INFO,
-        train=split(INFO.num_train, 0, blank=False),
-        val=None,
-        test=split(INFO.num_test, 2 if is_test_noise else 1, blank=is_test_noise),
-    )
+    train, test = split(INFO.num_train, 0), split(INFO.num_test, 1)
+    return Splits(info=INFO, train=train, val=None, test=test)

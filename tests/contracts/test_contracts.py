@@ -7,9 +7,8 @@ import pytest
 
 from mixup_core.config.catalogue import Catalogue, kind_name
 from mixup_core.plugins.member_checks import checks_of_member
-from mixup_core.plugins.problem_checks import checks_of_problem
 from mixup_core.plugins.registers import REGISTERS
-from mixup_core.plugins.suite import findings
+from mixup_core.plugins.suite import checks_of_problem, findings
 from mixup_core.problem import problem_named
 
 SPELLED: dict[str, Any] = {

@@ -24,7 +24,7 @@ from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import paths_left_out, run_key, stage_keys
-from mixup_core.plugins.problem_checks import smallest
+from mixup_core.plugins.suite import smallest
 from mixup_core.problem import PROBLEMS, Teacher, problem_named, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
@@ -167,7 +167,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "mixup-expansion": [_ARRAYS | {"first_points": 8, "rank": 2, "test_points": 20}],
 }
 """Configurations of three epochs that train quickly, by problem; other problems use their smallest
-configuration (`mixup_core.plugins.problem_checks.smallest`).
+configuration (`mixup_core.plugins.suite.smallest`).
 """
 
 

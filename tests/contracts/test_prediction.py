@@ -25,7 +25,7 @@ from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.mixing.operation import Operation
-from mixup_core.plugins.problem_checks import smallest
+from mixup_core.plugins.suite import smallest
 from mixup_core.problem import PROBLEMS, DivergedError, Teacher, problem_named
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError

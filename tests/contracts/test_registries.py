@@ -19,7 +19,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DATASETS, DatasetInfo
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS
+from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.losses.loss import LossChoice
 from mixup_core.images.objectives.objective import Guided, Objective
 from mixup_core.images.probes.probe import Probe
@@ -126,27 +126,7 @@ def _keeps_its_promises(
     return records
 
 
-def test_every_corrupted_dataset_is_a_dataset() -> None:
-    assert set(CORRUPTED) <= set(DATASETS)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        Law,
-        Schedule,
-        Objective,
-        LossChoice,
-        Probe,
-        Model,
-        Optimizer,
-        LrSchedule,
-        Averaging,
-        Augmentation,
-        Operation,
-        Partner,
-    ],
-)
+@pytest.mark.parametrize("options", [Schedule, LossChoice, LrSchedule, Averaging, Partner])
 def test_kinds_of_a_choice_have_distinct_names(options: Any) -> None:
     assert len(set(_named(options)) - {""}) == len(_kinds(options))
 

@@ -181,7 +181,6 @@ def test_an_edited_plugin_that_is_invalid_leaves_the_earlier_one_registered(
         (("raise SystemExit(3)",), "fails in line 17: SystemExit: 3"),
         (("x = 1",), "defines no entry; define a public class that extends a class of"),
         ((TINY.replace('"tiny"', '"mlp"'),), "the model mlp exists already and cannot be replaced"),
-        ((OPERATION.format("linear"),), "the operation linear exists already and cannot be repla"),
         (
             (OPERATION.format("mixup"),),
             "the operation mixup could be mistaken for the built-in operation linear; give Own",
@@ -201,24 +200,14 @@ def test_an_edited_plugin_that_is_invalid_leaves_the_earlier_one_registered(
             (TINY.replace("Count = 8", "Count = 'x'"),),
             "default of `width` .* expected an int",
         ),
-        ((TINY.replace("Count = 8", "Count = None"),), "the default of `width` .* got null"),
         ((TINY.replace("Count", "object()"),), "width of the model tiny has the type <object"),
         (
             (TINY.replace("Count = 8", "list[int] = ()"),),
             "the model tiny has the type list",
         ),
-        ((TINY.replace("Count = 8", "dict[float, float] = None"),), "has the type dict"),
         (
             (TINY.replace("Count", "int | bool"),),
             "width of the model tiny accepts numbers of two ty",
-        ),
-        (
-            (TINY.replace("Count", "int | float"),),
-            "width of the model tiny accepts numbers of two t",
-        ),
-        (
-            (TINY.replace("Count = 8", "tuple[int | bool, ...] = ()"),),
-            "accepts numbers of two types",
         ),
         ((TINY.replace("Count = 8", "tuple[int, int] = (1, 2)"),), "is a tuple of fixed length"),
         (
@@ -244,8 +233,6 @@ def test_an_edited_plugin_that_is_invalid_leaves_the_earlier_one_registered(
             "`metrics` of Of declares test/error, which another measurement records",
         ),
         ((PROBE_OF.format("train/excess_loss"),), "declares train/excess_loss, which another"),
-        ((PROBE_OF.format("predicted/brier"),), "declares predicted/brier, which another"),
-        ((PROBE_OF.format("test/auroc"),), "declares test/auroc, which another"),
         ((PROBE_OF.format("train/margin"),), "declares train/margin, which another"),
         (
             (LATE.replace("start:", "metrics = {'train/loss': Metric(label='loss')}\n    start:"),),
