@@ -34,7 +34,7 @@ class Mixer:
     layer: int = 0
     """Hidden layer whose output is mixed; 0: the images are mixed."""
     is_checked: bool = True
-    """True if shapes and types of what the operation returns are checked."""
+    """True if `mix` checks the shapes that the operation returns."""
 
     def mix(
         self, own: Tensor, beside: Tensor, lam: Tensor, saliency: Callable[[], Tensor] = unmeasured
