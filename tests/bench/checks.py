@@ -47,7 +47,7 @@ class Size(Probe):
         return {"train/size": float(next(subject.network.parameters()).detach().norm())}
 """
 CHECKS: tuple[tuple[Any, str], ...] = (
-    (mixers, "require_mixed"), (mixers, "weights_of"), (training, "_require_weights"),
+    (mixers, "require_mixed"), (training, "_require_weights"),
     (measuring, "_copies"), (measuring, "_require_unchanged"), (global_generators, "_positions"),
 )  # fmt: skip
 STUDIES = ("digits", "quickstart")
