@@ -50,5 +50,5 @@ def _positions(device: str, may_use_python: bool) -> dict[str, object]:
     of_torch = [torch.default_generator.get_state().numpy().tobytes()]
     if device == "cuda":
         of_torch.append(torch.cuda.get_rng_state().numpy().tobytes())
-    found = {NUMPY: (np.asarray(words).tobytes(), *rest), TORCH: tuple(of_torch)}
+    found: dict[str, object] = {NUMPY: (np.asarray(words).tobytes(), *rest), TORCH: tuple(of_torch)}
     return found if may_use_python else {PYTHON: random.getstate(), **found}
