@@ -265,7 +265,9 @@ SWAPS: dict[type, type] = {
 }  # fmt: skip
 
 
-LISTS = ("args", "keywords", "decorator_list", "bases", "defaults", "body", "names")
+LISTS = (
+    "args", "keywords", "decorator_list", "bases", "defaults", "kw_defaults", "body", "names",
+)  # fmt: skip
 
 
 def _changed(  # noqa: C901  one line per kind of change
@@ -281,16 +283,7 @@ def _changed(  # noqa: C901  one line per kind of change
             yield lambda copied, field=field, kind=kind: setattr(copied, field, SWAPS[kind]())
     if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
         yield lambda copied: setattr(copied, "ops", [SWAPS[type(copied.ops[0])]()])  # type: ignore[attr-defined]
-    for field in (
-        "args",
-        "keywords",
-        "decorator_list",
-        "bases",
-        "defaults",
-        "kw_defaults",
-        "body",
-        "names",
-    ):
+    for field in LISTS:
         for place in range(len(of)) if isinstance(of := getattr(node, field, None), list) else ():
             yield lambda copied, field=field, place=place: getattr(copied, field).pop(place)
     if isinstance(node, ast.Name):

@@ -2,12 +2,11 @@
 
 import hashlib
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from mixup_core.plugins.source import PluginError, package_digest, package_source, read_source
+from mixup_core.plugins.source import PluginError, package_digest, read_source
 
 
 def test_a_leading_tilde_is_the_home_folder(
@@ -75,11 +74,3 @@ def test_a_package_that_is_absent_or_has_no_init_is_refused(package: Path) -> No
     (package / "__init__.py").unlink()
     with pytest.raises(PluginError, match=r"extra has no __init__\.py"):
         package_digest("extra", "mine")
-
-
-def test_an_entry_point_gives_the_source_of_its_package(package: Path) -> None:
-    entry = EntryPoint(name="model.tiny", value="extra.deep.net:Tiny", group="mixsweep")
-    source = package_source(entry)
-    assert (source.name, source.place, source.content) == ("extra", "extra", None)
-    assert source.entries == ("extra.deep.net:Tiny",)
-    assert source.digest == package_digest("extra", "extra")
