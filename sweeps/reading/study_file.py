@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.addresses import local_path, store_address
+from mixup_core.keys import stage_keys
 from mixup_core.plugins.installed import load_installed
 from mixup_core.plugins.loading import use
 from mixup_core.plugins.stand_ins import put_in, stand_ins_of
@@ -124,6 +125,11 @@ def _with_stand_ins(
         raise _with_plugins_named(error, launch, name) from None
     if launch.settings not in {study.settings, same.settings}:
         fault = StudyError([f"{name}: this study has other settings than its launch"])
+        raise _with_plugins_named(fault, launch, name)
+    launched = {text.partition(" ")[0] for text in launch.runs}
+    of_arms = {run.arm: run for run in same.runs() if run.key in launched}
+    if not {stage_keys(run.config)[-1] for run in of_arms.values()} <= {*launch.ends}:
+        fault = StudyError([f"{name}: its plugin decides the settings of single epochs"])
         raise _with_plugins_named(fault, launch, name)
     return study
 

@@ -58,6 +58,14 @@ class Copied(Guided):
     must_not_mix = True
     def on(self, batch, student, loss, teacher):
         raise NotImplementedError
+@value
+class Late(Objective):
+    tag = "late"
+    def in_epoch(self, law, epoch, epochs):
+        from mixup_core.images.objectives.plain import Plain
+        return law, self if epoch else Plain()
+    def on(self, batch, student, loss, teacher):
+        raise NotImplementedError
 """
 LAUNCHED = r"was launched with --plugin tiny\.py; add this option"
 IMAGES = {"data": {"name": "digits"}, "model": {"name": "mlp"}, "epochs": 2, "batch_size": 50}
@@ -148,17 +156,26 @@ def test_a_law_that_is_not_loaded_has_its_quantiles_and_caption(
         type(law)(width=0.9).quantiles(0.5)
 
 
+@pytest.mark.parametrize(
+    ("document", "edit", "fault"),
+    [
+        (CASES["model"], {"digest": "0" * 64}, "this study has other settings than its launch"),
+        (
+            {"base": IMAGES | {"objective": "late"}, "seeds": 1},
+            {}, "its plugin decides the settings of single epochs",
+        ),
+    ],
+)  # fmt: skip
 def test_a_study_with_other_keys_than_its_launch_names_the_plugin(
-    plugin: Write, tmp_path: Path
+    plugin: Write, tmp_path: Path, document: Any, edit: dict[str, str], fault: str
 ) -> None:
-    _, launch = _launched(plugin, tmp_path, CASES["model"])
-    (part,) = launch.parts
-    part["digest"] = "0" * 64
+    _, launch = _launched(plugin, tmp_path, document)
+    launch.parts[0].update(edit)
     with pytest.raises(StudyError) as caught:
         study_of_launch(launch, "x", _known, reads_only=True)
     first, second = caught.value.faults
     assert "was launched with --plugin tiny.py; add this option" in first
-    assert second == "x: this study has other settings than its launch"
+    assert second == f"x: {fault}"
 
 
 @pytest.mark.parametrize(
