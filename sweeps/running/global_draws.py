@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 
 @contextmanager
-def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None]:
+def without_global_draws(
+    plugins: Collection[str], device: str, *, is_quick: bool = False
+) -> Iterator[None]:
     """Raise an error if code in the block draws from a global random generator.
 
     Python's `random` is not checked, because threads of libraries use it in this process. `mixsweep
@@ -25,7 +27,7 @@ def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None
         return
     from mixup_core.global_generators import watched
 
-    with watched(device, may_use_python=True) as drawn:
+    with watched(device, may_use_python=True, is_quick=is_quick) as drawn:
         yield
     if drawn:
         names = " and ".join(sorted(plugins))
@@ -45,7 +47,7 @@ def each_without_global_draws(
     The check is made once per epoch, as reading the state of a generator takes longer than a step.
     """
     while True:
-        with without_global_draws(plugins, device):
+        with without_global_draws(plugins, device, is_quick=True):
             for item in items:
                 if isinstance(item, EpochRecord):
                     break

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -51,7 +52,11 @@ CHECKS: tuple[tuple[Any, str], ...] = (
     (measuring, "_copies"), (measuring, "_require_unchanged"), (global_generators, "_positions"),
 )  # fmt: skip
 STUDIES = ("digits", "quickstart")
-"""Bundled studies whose arm `uniform` is measured, with an evaluation and a probe per epoch."""
+"""Bundled studies whose arm `uniform` is measured."""
+PARTS = {
+    "operation": {"mix.operation": "halves", "probes": [], "eval_every": 1},
+    "probe in each epoch": {"probes": ["size"], "eval_every": 1},
+}
 
 
 def main() -> None:
@@ -65,13 +70,12 @@ def main() -> None:
         file = Path(folder) / "plugin.py"
         file.write_text(PLUGIN)
         use(file)
-    for study in STUDIES:
-        values = {"mix.operation": "halves", "probes": ["size"], "eval_every": 1}
+    for study, (part, values) in product(STUDIES, PARTS.items()):
         config = with_values(
             load_study(study).arms["uniform"], {**values, "epochs": options.epochs + 1}
         )
         epochs = list(_epochs(config))[1:]  # the first chooses kernels
-        figures[study] = {
+        figures[f"{study}, {part}"] = {
             "epoch_seconds": spread([whole for whole, _ in epochs]),
             "share_of_checks": spread([checks / (whole - checks) for whole, checks in epochs]),
         }

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,14 +16,17 @@ from mixup_core.global_generators import seeded_globally, watched
     [
         (random.random, "random"),
         (np.random.rand, "numpy.random"),
+        (np.random.normal, "numpy.random"),
+        (partial(np.random.rand, 312), "numpy.random"),
         (lambda: torch.rand(1), "torch"),
         (lambda: torch.nn.Dropout()(torch.ones(3)), "torch"),
     ],
 )
+@pytest.mark.parametrize("is_quick", [False, True])
 def test_a_draw_from_a_global_generator_is_detected_with_its_module(
-    draw: Callable[[], object], module: str
+    draw: Callable[[], object], module: str, is_quick: bool
 ) -> None:
-    with seeded_globally(0), watched() as found:
+    with seeded_globally(0), watched(is_quick=is_quick) as found:
         draw()
     assert found == [module]
 

@@ -27,25 +27,34 @@ def probed_values(subject: Subject, probes: Sequence[Probe], eval_every: int) ->
     return found
 
 
-def _copies(subject: Subject) -> dict[str, tuple[bool, Tensor]]:
-    return {
-        name: (tensor.requires_grad, tensor.detach().clone())
-        for name, tensor in _given(subject).items()
-    }
+def _copies(subject: Subject) -> dict[str, tuple[bool, bytes | Tensor]]:
+    given = _given(subject).items()
+    return {name: (tensor.requires_grad, _copy(tensor.detach())) for name, tensor in given}
 
 
-@torch.no_grad()
+def _copy(tensor: Tensor) -> bytes | Tensor:
+    """Return bytes if they can be read without a wait: they are compared five times as fast."""
+    is_plain = tensor.is_cpu and tensor.dtype in {torch.float32, torch.int64, torch.uint8}
+    return tensor.numpy().tobytes() if is_plain else tensor.clone()
+
+
 def _require_unchanged(
-    probe: Probe, subject: Subject, before: Mapping[str, tuple[bool, Tensor]]
+    probe: Probe, subject: Subject, before: Mapping[str, tuple[bool, bytes | Tensor]]
 ) -> None:
     for name, tensor in _given(subject).items():
-        is_trained, earlier = before.get(name, (None, tensor))
-        is_equal = torch.equal(tensor, earlier) or (  # `allclose` alone is ten times slower
-            tensor.shape == earlier.shape
-            and torch.allclose(tensor, earlier, rtol=0, atol=0, equal_nan=True)
-        )
-        if tensor.requires_grad != is_trained or not is_equal:
+        is_trained, earlier = before.get(name, (None, b""))
+        now = tensor.detach() if isinstance(earlier, Tensor) else _copy(tensor.detach())
+        if tensor.requires_grad != is_trained or not _are_equal(now, earlier):
             raise ContractError(probe, f"changed {name}; `measure` must work on copies")
+
+
+def _are_equal(one: bytes | Tensor, other: bytes | Tensor) -> bool:
+    """Return True if all values are equal, NaN included; `allclose` alone is ten times slower."""
+    if not (isinstance(one, Tensor) and isinstance(other, Tensor)):
+        return one is other or (isinstance(one, bytes) and one == other)
+    return torch.equal(one, other) or (
+        one.shape == other.shape and torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
+    )
 
 
 def _given(subject: Subject) -> dict[str, Tensor]:
