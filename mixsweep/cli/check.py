@@ -20,8 +20,7 @@ def check(plugin: str) -> int:
     is trained during the check, and a problem is run with its smallest configuration. Exit codes:
     0 if the plugin keeps all rules, 1 if it breaks one, 2 if it cannot be loaded.
     """
-    from mixup_core.plugins.installed import load_distribution
-    from mixup_core.plugins.loading import use
+    from mixup_core.plugins.loading import load_distribution, use
     from sweeps.reading.schema import study_schema
 
     had_torch = "torch" in sys.modules

@@ -1,6 +1,14 @@
 """Loading: runs the code of a plugin and registers all its entries, or none if one is invalid.
 
-An entry is a class (a model, a law, ...), a dataset or a problem that the plugin defines.
+An entry is a class (a model, a law, ...), a dataset or a problem that the plugin defines. A plugin
+is a file, or an installed package with entry points of the group `mixsweep`:
+
+    [project.entry-points.mixsweep]
+    "model.tiny" = "package.networks:Tiny"
+
+The names of a package's entries and its files are read without importing it. A built-in name always
+means the built-in entry. A package that cannot be loaded breaks only the studies that name its
+entries.
 """
 
 import ast
@@ -12,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from importlib.machinery import ModuleSpec
-from importlib.metadata import packages_distributions
+from importlib.metadata import EntryPoint, entry_points, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -31,11 +39,13 @@ from mixup_core.images.data.facts import Dataset
 from mixup_core.images.metrics import require_own_metrics
 from mixup_core.plugins.fields import UnreadableFieldError, check_fields
 from mixup_core.plugins.meaning import Meaning
+from mixup_core.plugins.registers import REGISTERS
 from mixup_core.plugins.source import (
     PluginError,
     Source,
     failure_of_plugin,
     package_digest,
+    package_source,
     read_source,
     what_happened,
 )
@@ -127,12 +137,6 @@ def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
 def loaded_paths() -> tuple[str, ...]:
     """Return the paths of all plugin files, not packages, that this process has loaded."""
     return tuple(path for path, plugin in _loaded.items() if plugin.source.content is not None)
-
-
-def loaded_files() -> frozenset[str]:
-    """Return the sha256 digests of all plugin files, not packages, that this process has loaded."""
-    sources = (plugin.source for plugin in _loaded.values())
-    return frozenset(source.digest for source in sources if source.content is not None)
 
 
 def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
@@ -292,3 +296,62 @@ def _imported(source: Source) -> Plugin:
         entries += found
     origins = (source.origin(),) * len(entries)
     return Plugin(source=source, entries=tuple(entries), origins=origins)
+
+
+GROUP = "mixsweep"
+"""Group of the entry points by which packages name their entries: `model.tiny = package:Tiny`."""
+
+
+def load_installed(names: Collection[str]) -> None:
+    """Load those plugin entries (models, laws, ...) of installed packages that have given names."""
+    found: dict[str, Source] = {}
+    for entry in _asked(names):
+        source = package_source(entry)
+        before = found.get(source.place, replace(source, entries=()))
+        found[source.place] = replace(before, entries=(*before.entries, entry.value))
+    for source in found.values():
+        load(source)
+
+
+def load_distribution(name: str) -> Plugin:
+    """Load every plugin entry (model, law, ...) of an installed distribution; return the plugin."""
+    entries = [entry for entry in entry_points(group=GROUP) if _distribution(entry) == name]
+    if not entries:
+        raise PluginError(
+            f"plugin {name}: no installed distribution of this name has entry points in the group "
+            f"{GROUP}; to use a plugin file, give its path, which ends in .py"
+        )
+    sources = [package_source(entry) for entry in entries]
+    if len({source.place for source in sources}) > 1:
+        places = ", ".join(sorted({source.place for source in sources}))
+        raise PluginError(
+            f"plugin {name}: all its entry points must be in one top-level package, got {places}"
+        )
+    return load(replace(sources[0], entries=tuple(entry.value for entry in entries)))
+
+
+def _asked(names: Collection[str]) -> list[EntryPoint]:
+    """Return the entry points with given names, except names that are registered already."""
+    asked: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=GROUP):
+        noun, _, name = entry.name.partition(".")
+        if name not in names or (noun in REGISTERS and _is_taken(REGISTERS[noun], name)):
+            continue
+        other = asked.setdefault(entry.name, entry)
+        if other.value != entry.value:
+            both = " and ".join(sorted(_distribution(one) for one in (other, entry)))
+            raise PluginError(
+                f"the installed packages {both} both have a {noun} {name}; uninstall one of them"
+            )
+    return list(asked.values())
+
+
+def _is_taken(register: Register[Any], name: str) -> bool:
+    """Return whether a name is registered by a built-in entry or a plugin file."""
+    origin = register.origins.get(name)
+    files = {p.source.digest for p in _loaded.values() if p.source.content is not None}
+    return name in register and (origin is None or origin.source in files)
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.value if entry.dist is None else entry.dist.name

@@ -9,8 +9,7 @@ from typing import Any
 
 from mixup_core.addresses import local_path, store_address
 from mixup_core.keys import stage_keys
-from mixup_core.plugins.installed import load_installed
-from mixup_core.plugins.loading import use
+from mixup_core.plugins.loading import load_installed, use
 from mixup_core.plugins.stand_ins import put_in, stand_ins_of
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store

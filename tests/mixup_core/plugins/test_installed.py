@@ -8,8 +8,7 @@ import pytest
 
 from mixup_core.images.choices.models import Mlp, Model
 from mixup_core.plugins import loading
-from mixup_core.plugins.installed import load_installed
-from mixup_core.plugins.loading import load, message_of, use
+from mixup_core.plugins.loading import load, load_installed, message_of, use
 from mixup_core.plugins.source import PluginError
 from tests.plugin_files import HEAD, MARGIN, TINY, Write
 
