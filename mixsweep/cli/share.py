@@ -130,5 +130,5 @@ def _require_no_secrets(launch: Launch) -> None:
 def _say_plugins(launch: Launch) -> None:
     """Print the plugin files that training needs and an archive does not contain."""
     if launch.plugins:
-        told = f"launched with {' '.join(launch.plugins)}; needed to train, not to read results"
+        told = f"launched with {' '.join(launch.plugins)}; needed to train, rarely to read results"
         click.echo(f"plugin    {told}", err=True)

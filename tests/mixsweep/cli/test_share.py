@@ -220,9 +220,8 @@ def test_an_archive_names_its_plugin_but_no_suggested_command_contains_that_name
     study = load_study("signs", (), store.url)
     enter(study, store, "mixsweep run signs.yaml --plugin 'mine;reboot.py'")
     said = type_in("share", "signs", "--out", str(tmp_path / "signs.zip"))
-    needs = (
-        "plugin    launched with --plugin 'mine;reboot.py'; needed to train, not to read results\n"
-    )
+    option = "--plugin 'mine;reboot.py'"
+    needs = f"plugin    launched with {option}; needed to train, rarely to read results\n"
     assert said.stderr == needs
     other = tmp_path / "an other"
     said = type_in("add", str(tmp_path / "signs.zip"), "--home", str(other))
