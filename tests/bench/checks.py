@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -30,23 +30,6 @@ from sweeps.running.global_draws import each_without_global_draws
 from tests.bench.pairs import arguments_of, spread
 from tests.soak.findings import publish
 
-PLUGIN = """
-from dataclasses import dataclass
-from mixsweep.plugins import Metric, Operation, Probe
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Halves(Operation):
-    tag = "halves"
-    def mix(self, own, beside, lam, drawn):
-        import torch
-        width = own.shape[-1] // 2
-        return torch.cat([own[..., :width], beside[..., width:]], -1), lam
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Size(Probe):
-    tag = "size"
-    metrics = {"train/size": Metric(label="size")}
-    def measure(self, subject):
-        return {"train/size": float(next(subject.network.parameters()).detach().norm())}
-"""
 CHECKS: tuple[tuple[Any, str], ...] = (
     (mixers, "require_mixed"), (training, "_require_weights"),
     (measuring, "_copies"), (measuring, "_require_unchanged"), (global_generators, "_positions"),
@@ -55,7 +38,7 @@ STUDIES = ("digits", "quickstart")
 """Bundled studies whose arm `uniform` is measured."""
 PARTS = {
     "operation": {"mix.operation": "halves", "probes": [], "eval_every": 1},
-    "probe in each epoch": {"probes": ["size"], "eval_every": 1},
+    "probe in each epoch": {"probes": ["weight-norm"], "eval_every": 1},
 }
 
 
@@ -66,10 +49,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     figures: dict[str, Any] = {}
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "plugin.py"
-        file.write_text(PLUGIN)
-        use(file)
+    use(Path(str(files("mixsweep.templates") / "plugin.py")))
     for study, (part, values) in product(STUDIES, PARTS.items()):
         config = with_values(
             load_study(study).arms["uniform"], {**values, "epochs": options.epochs + 1}
@@ -94,6 +74,7 @@ def _epochs(config: Any) -> Iterator[tuple[float, float]]:
         return found
 
     with ExitStack() as stack:
+        stack.enter_context(patch.object(measuring, "is_of_plugin", return_value=True))
         for module, name in CHECKS:
             stack.enter_context(patch.object(module, name, partial(timed, getattr(module, name))))
         items = training.fit_gradually(config, load(config.data))

@@ -20,9 +20,3 @@ def test_selected_cells_contain_every_combination_of_values_of_n_axes(together: 
     for places in itertools.combinations(range(len(AXES)), together):
         met = {tuple(cell[place] for place in places) for cell in cells}
         assert met == set(itertools.product(*(AXES[place] for place in places)))
-
-
-def test_the_selection_is_small_and_covering_returns_all_combinations() -> None:
-    assert len(_selected(AXES, 1)) == 3
-    assert 9 <= len(_selected(AXES, 2)) <= 12
-    assert [cell.values for cell in covering(*AXES)] == list(itertools.product(*AXES))
