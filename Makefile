@@ -15,10 +15,10 @@ quickstart: $(READY)
 	$(BIN)/mixsweep run quickstart
 
 # Writes reports/published/answers.md again: trains the missing runs of its studies and publishes their
-# reports first. The page states how many hours its studies take.
+# reports first. The page states how many hours its studies take. The open questions of examples/ run too.
 answers: $(READY)
 	studies=`$(BIN)/python -m docs.pages.answers --studies` && \
-	$(BIN)/mixsweep run $$studies && \
+	$(BIN)/mixsweep run $$studies examples/*/study.yaml examples/*/sources.yaml && \
 	$(BIN)/python -m docs.pages.archive `for study in $$studies; do echo runs/reports/$$study; done`
 
 test: $(DEV)

@@ -2,7 +2,6 @@
 
 import csv
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -65,39 +64,6 @@ def test_every_file_that_the_readme_links_to_exists() -> None:
     targets = re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / "README.md").read_text())
     assert targets
     assert [target for target in targets if not (ROOT / target).exists()] == []
-
-
-PAGES = sorted((ROOT / "reports" / "published").glob("*/README.md"))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
-def test_a_published_page_links_to_existing_files_and_prints_their_verdicts(page: Path) -> None:
-    text = page.read_text()
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
-        assert (page.parent / target).is_file()
-    tables = list(_verdict_tables(text))
-    assert tables
-    reports = {
-        folder.name: {(row["says"], f"**{row['verdict']}**") for row in _verdicts(folder)}
-        for folder in PUBLISHED
-    }
-    for table in tables:  # each has all claims of one study
-        assert table in reports.values(), table
-
-
-def _verdict_tables(text: str) -> Iterator[set[tuple[str, str]]]:
-    """Yield the claims of each table of verdicts in a page, with their verdicts."""
-    for block in text.split("\n\n"):
-        lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in block.splitlines()]
-        if found := {
-            (cells[0], cells[2]) for cells in lines if len(cells) == 6 and "**" in cells[2]
-        }:
-            yield found
-
-
-def _verdicts(folder: Path) -> list[dict[str, str]]:
-    file = folder / "verdicts.csv"
-    return _rows(file) if file.exists() else []
 
 
 def _by_seed(runs: list[dict[str, str]], arm: str, metric: str) -> dict[str, float]:
