@@ -53,6 +53,8 @@ class Slots:
     """Bytes of memory reserved for each run; 0 to reserve none."""
     kind: str | None = None
     """Ray resource or label of the nodes on which runs train; None for all nodes."""
+    ahead: int = 0
+    """Number of further runs that may wait, so that an autoscaler starts nodes for them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,6 +158,7 @@ class Placement:
             on_gpu=share > 0 and self.device is None,
             memory_per_run=0 if share or self.slots else self.memory_per_run,
             kind=kind,
+            ahead=_MOST_WAITING if grows and growth == "autoscaler" else 0,
         )
 
     def _chosen(self, nodes: Sequence[Node], growth: Growth) -> tuple[str | None, Sequence[Node]]:

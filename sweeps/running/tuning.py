@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from ray import tune
 from ray.exceptions import OutOfMemoryError
+from ray.tune.trainable import wrap_function
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
@@ -27,6 +28,7 @@ from sweeps.running.ray_cluster import dead_nodes
 from sweeps.running.retries import Retries
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.searcher import LiveTrials, RunSearcher
+from sweeps.running.sharing import Sharing
 from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
 from sweeps.running.watch import OnlyHeldError, Watch
 from sweeps.searching.sources import RunSource
@@ -63,13 +65,14 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
     claims = Claims(store=store, study=source.study.name, token=lease.token)
     queue = RunQueue(source, monitor.join, first, claims=claims)
     watch = Watch(monitor, retries, dead_nodes)
+    sharing = Sharing(slots, monitor.note) if is_elsewhere() else None
     writing = None if is_elsewhere() else str(folder / WRITING)
     searcher = RunSearcher(
         queue,
         partial(_parameters, monitor, slots, retries, queue, keep_final_states, writing),
         lambda: monitor.stop is not None,
         watch.is_tried_again,
-        lambda: retries.limit,
+        lambda: min(retries.limit, sharing.limit) if sharing else retries.limit,
     )
     watch.devices = max(1, round(slots.count * (slots.gpus_per_run or 1)))
     watch.num_live = lambda: searcher.num_live
@@ -80,10 +83,14 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
         closing(claims),
         closing(monitor),
     ):
+        callbacks = [watch, interrupts, *([sharing] if sharing else [])]
+        trainable = _trainable(source.study.name, _resources(slots))
         for number in itertools.count():
             name = f"{source.study.name}-{lease.token}-{number}"
             try:
-                _fit(searcher, watch, interrupts, slots, source.study.name, folder / "tune" / name)
+                _fit(
+                    trainable, searcher, callbacks, watch.judge, slots.limit, folder / "tune" / name
+                )
                 break
             except RuntimeError as error:
                 if not isinstance(error.__cause__, OutOfMemoryError):
@@ -127,21 +134,21 @@ class Interrupts(tune.Callback):  # type: ignore[misc]
 
 
 def _fit(  # noqa: PLR0913  independent objects
+    trainable: Any,
     searcher: RunSearcher,
-    watch: Watch,
-    interrupts: Interrupts,
-    slots: Slots,
-    study: str,
+    callbacks: list[tune.Callback],
+    on_error: Callable[[Any], None],
+    limit: int | None,
     folder: Path,
 ) -> None:
     """Let Ray Tune train the runs of a searcher until none is left."""
     tune.Tuner(
-        _named(train_run, study, _resources(slots)),
+        trainable,
         tune_config=tune.TuneConfig(
             search_alg=searcher,
-            scheduler=LiveTrials(watch.judge),
+            scheduler=LiveTrials(on_error),
             num_samples=-1,
-            max_concurrent_trials=slots.limit,
+            max_concurrent_trials=limit,
             reuse_actors=True,
             trial_dirname_creator=lambda trial: trial.trial_id,
         ),
@@ -149,7 +156,7 @@ def _fit(  # noqa: PLR0913  independent objects
             name=folder.name,
             storage_path=str(folder.parent),
             verbose=0,
-            callbacks=[watch, interrupts],
+            callbacks=callbacks,
         ),
     ).fit()
 
@@ -198,11 +205,7 @@ def _resources(slots: Slots) -> tune.PlacementGroupFactory:
     return tune.PlacementGroupFactory([reserved])
 
 
-def _named(function: Callable[[dict[str, Any]], Any], study: str, resources: Any) -> Any:
-    """Return a function renamed for a study; Ray shows this name for the study's processes."""
-
-    def train(parameters: dict[str, Any]) -> Any:
-        return function(parameters)
-
-    train.__name__ = f"mixsweep {study}"
-    return tune.with_resources(train, resources)
+def _trainable(study: str, resources: tune.PlacementGroupFactory) -> Any:
+    """Return `train_run` as a class named after a study, as `ray list actors` shows it."""
+    name = f"mixsweep {study}"
+    return tune.with_resources(type(name, (wrap_function(train_run, name),), {}), resources)

@@ -161,7 +161,7 @@ class Launch:
 def is_ray_worker(pid: int) -> bool:
     """Return whether a process lives and is an actor in which Tune trains."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::ImplicitFunc")
+        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::mixsweep ")
     except OSError:
         return False
 

@@ -11,9 +11,10 @@ from mixup_core.images.data.fetching import data_root, is_present
 from sweeps.state.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
-from tests.faults.launches import TWO_LAWS, Launch, Task
+from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
 from tests.faults.nodes import MANY_RUNS, Nodes, gpu_of
 from tests.mirror import mirror
+from tests.soak.epochs_log import EpochsLog
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
@@ -170,23 +171,32 @@ def test_a_node_without_the_data_fetches_it_once_and_its_runs_share_it(
     assert len(list(far.glob("decoded-*/*"))) == 1
 
 
-@pytest.mark.long
-def test_two_studies_share_a_cluster_a_store_and_a_home(
-    command_line: Callable[..., CommandLine], nodes: Nodes
+def test_a_study_on_a_full_cluster_soon_gets_slots_of_the_study_that_holds_them(
+    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
 ) -> None:
-    nodes.add(cpus=2)
+    log = EpochsLog(folder=tmp_path)
+    nodes.add(cpus=2, environment=log.variables("cluster", nap=0.5))
     mixsweep = command_line(**nodes.environment)
-    tasks = [Task(MANY_RUNS, (f"study={name}", "seeds=2")) for name in ("one", "other")]
-    with (
-        Launch(mixsweep, tasks[0], slots=1) as one,
-        Launch(mixsweep, tasks[1], slots=1) as other,
-    ):
-        one.end(0)
-        other.end(0)
-    for task in tasks:
-        results = task.results(one.store)
-        assert [result.outcome for result in results] == ["complete"] * 6
-    assert len(list((one.store / "stages").rglob("*.json"))) == 6, "a common run is stored twice"
+    short = ("base.epochs=12", "base.eval_every=12")
+    one, other = (
+        Task(MANY_RUNS, (f"study={name}", f"seeds={seeds}", *short))
+        for name, seeds in (("one", [*range(8)]), ("other", [0, 20]))
+    )
+    with Launch(mixsweep, one, slots=None) as holder:
+        wait_for(lambda: _num_ended(one, holder) >= 3)
+        with Launch(mixsweep, other, slots=None) as waiting:
+            wait_for(lambda: _num_ended(other, waiting) > 3)
+            before = _num_ended(one, holder)
+            said = waiting.end(0).stderr
+        holder.end(0)
+    assert before < 20, f"the second study waited for {before} of 24 runs"
+    assert "waiting: 2 of 2 slots are held by other jobs" in said
+    assert (_num_ended(one, holder), _num_ended(other, holder)) == (24, 6)
+    assert log.count().twice == ()
+
+
+def _num_ended(task: Task, launch: Launch) -> int:
+    return sum(result.outcome == "complete" for result in task.results(launch.store))
 
 
 def _most_at_once(results: Iterable[RunResult]) -> int:

@@ -6,18 +6,16 @@ import sys
 
 import pytest
 from ray import cloudpickle, tune
-from ray.tune.trainable.function_trainable import wrap_function
 
 from sweeps.running.placement import Slots
-from sweeps.running.trainable import train_run
-from sweeps.running.tuning import _named, _resources
+from sweeps.running.tuning import _resources, _trainable
 from tests.faults.exposure import ray_variables
 
 
 def test_ray_lists_actors_under_the_name_of_their_study() -> None:
-    named = _named(train_run, "digits", tune.PlacementGroupFactory([{"CPU": 1}]))
+    named = _trainable("digits", tune.PlacementGroupFactory([{"CPU": 1}]))
     sent = cloudpickle.loads(cloudpickle.dumps(named))
-    assert repr(object.__new__(wrap_function(sent))) == "mixsweep digits"
+    assert sent.__name__ == repr(object.__new__(sent)) == "mixsweep digits"
 
 
 @pytest.mark.parametrize(
