@@ -54,7 +54,6 @@ def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> fl
 
 
 def used_gpus(results: Iterable[RunResult]) -> bool:
-    """Return True if at least one of the runs was trained on a GPU."""
     stages = [result.stage for result in results if result.stage is not None]
     return any(stage.environment.get("gpus") for stage in stages)
 
@@ -66,11 +65,6 @@ def bytes_of_predictions(configs: Iterable[Config]) -> int:
 
 def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0) -> int | None:
     """Estimate the size, in bytes, of the states (checkpoints) that are kept for use by other runs.
-
-    Args:
-        plan: The runs to train, with the epochs whose states are kept.
-        results: Results of the same study.
-        more_states: Number of further states to count, of runs that are not in the plan yet.
 
     Returns:
         The estimate; None if states will be kept, but their size is unknown, because no state of

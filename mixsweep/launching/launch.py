@@ -85,7 +85,6 @@ class LaunchOptions:
 
     @property
     def is_inline(self) -> bool:
-        """True if runs are trained in this process, without Ray."""
         return self.engine == "inline"
 
     @property
@@ -280,7 +279,6 @@ def _checked_placement(request: Request, options: LaunchOptions, plan: Plan) -> 
 
 
 def _forget_divergence(request: Request) -> None:
-    """Delete the stored failures of diverged runs; the caller holds the lease of the study."""
     for result in request.results():
         if result.outcome == "diverged":
             request.store.failures.remove(result.run.key)
@@ -333,7 +331,6 @@ def _source_again(request: Request, options: LaunchOptions) -> "RunSource":
 
 
 def _require_whole(source: "RunSource", request: Request) -> None:
-    """Check that a search proposed all of its points."""
     if source.trouble is not None:
         raise SearchLostError(
             f"{source.trouble}\ntrained runs are stored; next  {request.spell('run')}"

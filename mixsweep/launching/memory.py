@@ -37,10 +37,6 @@ def with_memory(placement: Placement, study: Study, runs: int) -> Placement:
 def require_memory(study: Study, placement: Placement) -> None:
     """Check that this process can train a run on the CPU; print a warning if free memory is short.
 
-    Args:
-        study: The study to train.
-        placement: Devices of the runs.
-
     Raises:
         PlacementError: If a training step ran out of memory. It is tried in a child process, so
             that this process survives.

@@ -83,7 +83,6 @@ def require_data(request: Request) -> None:
 
 
 def missing_data(study: Study) -> list[str]:
-    """Return a sentence for each dataset of a study that is not on this machine."""
     if study.problem.data is None:
         return []
     needs = study.problem.data()

@@ -79,14 +79,7 @@ def conclude(
     *,
     is_inline: bool = False,
 ) -> int:
-    """Print a command's last lines (unfinished runs, report file, next step); return the exit code.
-
-    Args:
-        request: The study, and the addresses of its results.
-        results: Results of all runs of the study.
-        report: The report of these results.
-        is_inline: True if `--engine inline` was used, so that the printed command has it too.
-    """
+    """Print a command's last lines: unfinished runs, report, next step; return the exit code."""
     for reason in (request.history.ended, ended_on_budget(request.study, results)):
         if reason is not None:
             what = "search" if reason is request.history.ended else "study"

@@ -41,7 +41,6 @@ class Holding:
 
     @property
     def num_states(self) -> int:
-        """Number of states (checkpoints) among these stored files."""
         return sum(stage.state is not None for stage in self.stages)
 
 

@@ -60,7 +60,6 @@ class Home:
 
     @property
     def store(self) -> str:
-        """Path or URL of the store of results and checkpoints."""
         if self.store_url is None:
             return str(self.folder.resolve() / "store")
         is_path = "://" not in self.store_url
@@ -74,7 +73,6 @@ class Home:
 
     @property
     def tracking_uri(self) -> str:
-        """Address of the MLflow server or database."""
         return self.tracking or sqlite_url(self.folder.resolve() / "mlflow.db")
 
     @property
@@ -101,17 +99,14 @@ class Home:
 
     @property
     def shown_store(self) -> Address:
-        """Address of the store, without secrets, for messages."""
         return store_address(self.store)
 
     @property
     def shown_tracking(self) -> Address:
-        """Address of MLflow, without secrets, for messages."""
         return database_address(self.tracking_uri)
 
     @property
     def shown_optuna(self) -> Address:
-        """Address of Optuna's storage, without secrets, for messages."""
         return database_address(self.optuna_url)
 
     @property
@@ -121,7 +116,6 @@ class Home:
         return None if is_server else (self.folder.resolve() / "artifacts").as_uri()
 
     def report_of(self, study: str) -> Path:
-        """Return the folder for the report of a study."""
         return self.folder / "reports" / study
 
 

@@ -32,7 +32,6 @@ def children(*, recursive: bool = False) -> set[psutil.Process]:
 
 
 def below(process: psutil.Process) -> set[psutil.Process]:
-    """Return all descendants of a process; none if it has ended."""
     try:
         return set(process.children(recursive=True))
     except psutil.NoSuchProcess:

@@ -63,7 +63,6 @@ def end_orphans() -> None:
 
 
 def end_members(folder: Path) -> None:
-    """Kill the processes that a launch has started."""
     for _ in range(_PASSES):
         killed = []
         for process in members(folder):

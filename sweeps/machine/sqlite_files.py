@@ -179,6 +179,5 @@ def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
 
 
 def _schema(connection: sqlite3.Connection) -> str | None:
-    """Return the schema revision that a database has recorded; None if it has recorded none."""
     found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return None if found is None else str(found[0])

@@ -19,7 +19,6 @@ class _Steady(io.FileIO):
     """Raw output stream that discards all output after its first error."""
 
     def write(self, data: "io.ReadableBuffer") -> int:  # type: ignore[name-defined]
-        """Write data to this stream, or discard it after an error."""
         try:
             return super().write(data) or 0
         except OSError as error:
@@ -58,7 +57,6 @@ def lost_output() -> OSError | None:
 
 
 def discard(number: int) -> None:
-    """Redirect a file descriptor to /dev/null."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     if nowhere != number:
         os.dup2(nowhere, number)

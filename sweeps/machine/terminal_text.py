@@ -96,14 +96,12 @@ def shortened(name: str, length: int) -> str:
 
 
 def clipped(text: str, columns: int) -> str:
-    """Return the beginning of a text that fits into a number of columns of a terminal."""
     while text and width_of(text) > columns:
         text = text[: max(0, min(len(text) - 1, columns))]
     return text
 
 
 def padded(text: str, columns: int) -> str:
-    """Return a text, filled with blanks up to a number of columns of a terminal."""
     return text + " " * (columns - width_of(text))
 
 

@@ -204,7 +204,6 @@ def _call_each(functions: Iterable[Callable[[], None]], timeout: float) -> None:
 
 
 def _is_debugged() -> bool:
-    """Return True if the main thread is in a debugger."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] in _DEBUGGERS:

@@ -95,7 +95,6 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
 
 
 def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
-    """Return the message of an error that ended a run, and True if it needs no traceback."""
     if isinstance(error, PluginError | ContractError):
         return str(error), True
     is_explained = isinstance(error, _EXPLAINED)
@@ -169,7 +168,6 @@ class Driver(logging.Handler):
     """
 
     def __init__(self, send: Callable[[dict[str, Any]], None], device: str = "") -> None:
-        """Create the connection."""
         super().__init__(logging.WARNING)
         self._send = send
         self._device = device
@@ -177,11 +175,9 @@ class Driver(logging.Handler):
 
     @property
     def has_warnings(self) -> bool:
-        """True if some logged warnings were not sent to the driver yet."""
         return bool(self._warnings)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a logged warning for the next report to the driver; `logging` calls this."""
         self._warnings.append(record.getMessage())
 
     @contextmanager
@@ -213,17 +209,11 @@ class Driver(logging.Handler):
     def failure(
         self, kind: str, message: str, epoch: int | None = None, trace: str = ""
     ) -> dict[str, Any]:
-        """Build the last report of a run that failed, and return it."""
         failure = {"kind": kind, "message": message, "epoch": epoch, "trace": trace}
         return self.said(failure=failure, done=True)
 
     def said(self, **content: Any) -> dict[str, Any]:
-        """Build a report for the driver, with all warnings that were not sent yet, and return it.
-
-        Args:
-            content: Values of the report by key, such as `epochs`; see `Driver`. Keys that are not
-                given get an empty value.
-        """
+        """Return a report (see `Driver`) with the given values and all warnings not yet sent."""
         warnings, self._warnings = self._warnings, []
         return {
             "epochs": 0,
@@ -240,7 +230,6 @@ class Driver(logging.Handler):
 
 
 def _started(assignment: Assignment, device: str) -> Process:
-    """Return the training process of a run before its first epoch, with its teacher loaded."""
     root = None if assignment.data_root is None else Path(assignment.data_root)
     teacher = _teacher(assignment)
     config = assignment.config

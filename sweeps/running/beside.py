@@ -23,7 +23,6 @@ class Beside(Generic[T]):
         return self._future is not None
 
     def start(self, task: Callable[[], T]) -> None:
-        """Start a task in a thread; the previous task's result must have been taken (`take`)."""
         assert not self.is_busy
         self._future = future = Future[T]()
         Thread(target=_run, args=(task, future), name="beside", daemon=True).start()

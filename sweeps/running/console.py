@@ -66,7 +66,6 @@ class Board:
         self._waiting |= self.epochs_to_train.keys()
 
     def expect(self, run: Run, *, epochs: int, work_per_epoch: int) -> None:
-        """Add to the displayed progress a run that this launch will train."""
         self.work_per_epoch[run.key] = work_per_epoch
         self._leave(run.key, epochs)
         self._work_expected += epochs * work_per_epoch
@@ -74,7 +73,6 @@ class Board:
         self.failed.discard(run.key)
 
     def start(self, run: Run) -> None:
-        """Record for the displayed progress that a run has started to train."""
         self.running.setdefault(run.key, 0)
         self._waiting.discard(run.key)
         self._pace.begin(run.key, self.clock())
@@ -90,7 +88,6 @@ class Board:
         within: float = 0.0,
         seconds: Sequence[float] = (),
     ) -> None:
-        """Record for the displayed progress how many epochs of a run are finished."""
         key = run.key
         if trained and seconds:
             self._pace.train(key, len(seconds) * self.work_per_epoch[key], sum(seconds))
@@ -108,7 +105,6 @@ class Board:
             self._work_since += work
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Record for the displayed progress that a run has finished or failed."""
         self.has_ended = True
         self.running.pop(run.key, None)
         self.within.pop(run.key, None)
@@ -170,7 +166,6 @@ class Board:
         return min(most, until + alone(to_come.num_last))
 
     def headline(self, width: int | None = None) -> str:
-        """Return the progress of the whole study in one line."""
         runs = f"{len(self.finished)}/{len(self.study.runs())} runs"
         failed = f"{len(self.failed)} failed"
         running, rate, left = f"{len(self.running)} running", "", ""
@@ -237,7 +232,6 @@ class Console:
     """
 
     def __init__(self, board: Board, stream: TextIO | None = None, *, is_live: bool = True) -> None:
-        """Create a console; nothing is printed yet."""
         self._board = board
         self._stream = stream or sys.stderr
         self._live = is_live and self._stream.isatty()
@@ -265,7 +259,6 @@ class Console:
             self._last = time.monotonic()
 
     def close(self) -> None:
-        """Print the final progress of the launch."""
         self._draw()
 
     def _draw(self) -> None:
@@ -338,7 +331,6 @@ def _spell_rate(rate: float) -> str:
 
 
 def spell_duration(seconds: float) -> str:
-    """Return a duration as text: `40 s`, `12 min`, `3 h 05 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -41,7 +41,6 @@ class Head:
     """
 
     def __init__(self, address: str, *, is_own: bool, silence: float = _SILENCE) -> None:
-        """Find the Ray processes to watch; watching begins with `watched`."""
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
         own = _needed(filter(lives, children()))
@@ -50,7 +49,6 @@ class Head:
         self._silence = silence
 
     def watched(self) -> AbstractContextManager[None]:
-        """Return a context manager that watches this Ray cluster during its block."""
         return interrupted_if_lost(self._lost, HeadLostError, every=_LOOK_EVERY)
 
     def _lost(self) -> str | None:
@@ -82,9 +80,6 @@ def starting(folder: Path) -> AbstractContextManager[None]:
 
     Without it, Ray waits a minute for its control process (GCS), or ends this process from C++ if
     its raylet has died.
-
-    Args:
-        folder: Folder of Ray's sessions, with their logs.
     """
     of_before = frozenset(children())  # includes those of a failed start
     own: dict[str, psutil.Process] = {}
@@ -99,7 +94,6 @@ def starting(folder: Path) -> AbstractContextManager[None]:
 
 
 def joining(address: str) -> AbstractContextManager[None]:
-    """Return a context manager that limits the time in which its block joins a Ray cluster."""
     give_up_at = time.monotonic() + _JOINS_WITHIN
 
     def lost() -> str | None:
@@ -111,12 +105,7 @@ def joining(address: str) -> AbstractContextManager[None]:
 
 
 def not_started(reason: str, folder: Path) -> str:
-    """Return the message for a Ray cluster that did not start: reason, last logged cause, advice.
-
-    Args:
-        reason: What this process has seen.
-        folder: Folder of Ray's sessions, with their logs.
-    """
+    """Return the message for a Ray cluster that did not start: reason, logged cause, advice."""
     if logged := _logged(folder):
         reason = f"{reason}; {logged}"
     limit = spell_limit()

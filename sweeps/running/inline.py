@@ -58,7 +58,6 @@ class Deadline:
     """Measured seconds per unit of work of each epoch, by arm."""
 
     def learn(self, run: Run, seconds: Iterable[float]) -> None:
-        """Record the measured seconds of a run's epochs, to estimate how long runs take."""
         work = problem_of(run.config).cost.work(run.config)
         self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
 
@@ -80,11 +79,6 @@ class Deadline:
 
     def check(self, run: Run, seconds: Iterable[float], epochs: int) -> None:
         """Record measured epochs; raise an error if the first ones show that a run ends too late.
-
-        Args:
-            run: The run.
-            seconds: Durations of the epochs.
-            epochs: Number of epochs that the run has finished.
 
         Raises:
             _OutOfTime: If no epoch was measured before and the run would not end before the
@@ -176,7 +170,6 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
 
 
 def _awaited(queue: RunQueue, monitor: Monitor) -> PlannedRun | None:
-    """Return the next run; None if none is left."""
     while (planned := queue.next()) is None and queue.is_waiting and monitor.stop is None:
         monitor.step()
         time.sleep(_LOOK_EVERY)
@@ -191,7 +184,6 @@ def _train(  # noqa: PLR0913  the run and the objects that it reports to
     deadline: Deadline,
     is_interrupted: Callable[[], bool],
 ) -> bool:
-    """Train one run; return True if it failed."""
     run = planned.run
 
     def take(report: dict[str, Any]) -> None:

@@ -64,8 +64,6 @@ class Cluster:
 
         The environment variable RAY_AUTH_MODE=disabled accepts a cluster without a token.
 
-        Args:
-            address: URL of the cluster's dashboard, `http://HOST:PORT`.
 
         Raises:
             ClusterError: If nothing answers at the address, if the cluster requires no token, or if
@@ -121,7 +119,6 @@ class Cluster:
             )
 
     def follow(self, job: str) -> int:
-        """Print the output of a job until it ends, and return its exit code."""
         num_shown = 0
         failures_since: float | None = None
         while True:
@@ -162,18 +159,15 @@ class Cluster:
         return num_shown
 
     def log_of(self, job: str) -> str:
-        """Return all output of a job."""
         with _one_message(self.address):
             return str(self.client.get_job_logs(job))
 
 
 def accepts_no_token() -> bool:
-    """Return True if the user accepts clusters that require no token."""
     return os.environ.get("RAY_AUTH_MODE", "").lower() == "disabled"
 
 
 def certificates() -> str | None:
-    """Return the file or folder of trusted certificates that the environment names, if any."""
     return next((place for name in _CERTIFICATES if (place := os.environ.get(name))), None)
 
 
@@ -213,7 +207,6 @@ _UNCHECKED = (
 
 
 def _headers() -> dict[str, str]:
-    """Return the HTTP headers that the environment gives to Ray's job client."""
     try:
         headers = json.loads(os.environ.get(HEADERS) or "{}")
     except ValueError:
@@ -262,7 +255,6 @@ def _require_token(address: str, headers: Mapping[str, str]) -> None:
 
 
 def _ask(address: str, headers: Mapping[str, str]) -> Any:
-    """Ask a cluster for its version, with the HTTP library of Ray's client."""
     import requests
 
     try:
@@ -288,7 +280,6 @@ def _ask(address: str, headers: Mapping[str, str]) -> Any:
 
 
 def _is_ray(answer: Any) -> bool:
-    """Return True if an answer is the version of a Ray cluster."""
     try:
         return answer.status_code == HTTPStatus.OK and "ray_version" in answer.json()
     except (ValueError, TypeError):

@@ -89,7 +89,6 @@ class Monitor:
             self._tracked |= {run.key for run in new}
 
     def start(self, run: Run) -> None:
-        """Show that a run has started to train."""
         self._board.start(run)
         # The next `step` publishes the start, before training, which may kill the process.
         self._progress_at = 0.0
@@ -121,11 +120,9 @@ class Monitor:
 
     @property
     def num_running(self) -> int:
-        """Number of runs in training."""
         return len(self._board.running)
 
     def wait(self, run: Run) -> None:
-        """Show that a run stopped training and will start again."""
         self._board.wait(run)
 
     def end(self, run: Run) -> None:
@@ -142,7 +139,6 @@ class Monitor:
         self._track_end(run)
 
     def note(self, line: str) -> None:
-        """Print a line that stays visible above the table of progress."""
         self._console.note(line)
 
     def step(self) -> None:
@@ -174,7 +170,6 @@ class Monitor:
             self._hear(asked_to_stop(self.store, self.source.study.name, self.lease.holder))
 
     def close(self) -> None:
-        """Print the final progress of the launch."""
         self._console.close()
 
     def run_of(self, key: str) -> Run:
@@ -212,7 +207,6 @@ class Monitor:
         return Outlook() if self.stop is not None else self.source.outlook(self.slots)
 
     def _hear(self, stop: Stop | None) -> None:
-        """Obey a request to stop, if there is one."""
         if stop is not None and self.stop is None:
             what = "no more runs start"
             if stop == "now":

@@ -80,7 +80,6 @@ class Placement:
     label `NAME=VALUE`. None for all nodes."""
 
     def __post_init__(self) -> None:
-        """Check the number of GPUs per run."""
         share = self.gpus_per_run
         if share is None or share == 0:
             return

@@ -128,7 +128,6 @@ def nodes() -> list[Node]:
 
 
 def _join(folder: Path) -> None:
-    """Join the Ray cluster in RAY_ADDRESS."""
     address = os.environ[VARIABLE]
     with still("joining the Ray cluster"), joining(address), chdir(folder):
         try:
@@ -189,7 +188,6 @@ def _start_ray(cpus: int, folder: Path) -> None:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Set environment variables for processes that the block starts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -203,5 +201,4 @@ def _environment(**variables: str) -> Iterator[None]:
 
 
 def dead_nodes() -> set[str]:
-    """Return the ids of the nodes that the Ray cluster has lost."""
     return {node["NodeID"] for node in ray.nodes() if not node["Alive"]}

@@ -43,12 +43,10 @@ class DeviceFaultError(Exception):
     """A faulty GPU or GPU driver made a run fail; the message names the device and the error."""
 
     def __init__(self, device: str, name: str, cause: str) -> None:
-        """Create the error."""
         super().__init__(f"{name}: [{device}]: {cause}")
         self.device = device
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, which Ray uses to send the error to the driver."""
         name, device, cause = str(self).split(": ", 2)
         return type(self), (device.strip("[]"), name, cause)
 
@@ -82,13 +80,7 @@ class MachineFault:
 
     @classmethod
     def of(cls, text: str, *, was_killed_for_memory: bool = False) -> "MachineFault":
-        """Return the fault that an error text describes, such as one of kind `memory` or `device`.
-
-        Args:
-            text: Ray's error text about a run whose process failed.
-            was_killed_for_memory: True if Linux has killed a process for lack of memory since the
-                last fault.
-        """
+        """Return the fault that an error text of Ray describes."""
         lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
         if found := _DEVICE_FAULT.search(text):
             name, device, cause = found.groups()
@@ -152,7 +144,6 @@ class Retries:
         return frozenset((*self.sick, *self._devices.get(run.key, ())))
 
     def attempts(self, run: Run) -> int:
-        """Return the number of attempts at a run that ended in a fault during this launch."""
         return sum(self._tries.get(run.key, {}).values())
 
     def finish(self, device: str | None) -> None:

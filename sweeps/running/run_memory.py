@@ -168,7 +168,6 @@ class RunMemory:
         return max(1, free_for_runs(study) // int(self.per_run * _MARGIN))
 
     def share(self, least: float) -> float:
-        """Return the smallest GPU share (1, 1/2, 1/4, ...) with enough memory for a run."""
         if self.device != "cuda" or not self.total or not self.per_run:
             return least
         fit = int(self.total // (self.per_run * _MARGIN))
@@ -200,17 +199,14 @@ class RunMemory:
         )
 
     def lacks(self, study: Study) -> bool:
-        """Return True if a run on the CPU was measured and takes more memory than is free."""
         is_known = self.is_measured and self.device == "cpu"
         return is_known and free_for_runs(study) < self.per_run
 
     def warning(self, study: Study) -> str:
-        """Return a warning if a run takes more memory than is free; otherwise an empty text."""
         return self.says(study) if self.lacks(study) else ""
 
 
 def free_for_runs(study: Study) -> int:
-    """Return the memory in bytes that is free for a study's runs once its data is loaded."""
     sizes: dict[str, int] = {}
     for config in study.arms.values():
         for name, size in study.problem.cost.memory(config).items():
@@ -219,18 +215,12 @@ def free_for_runs(study: Study) -> int:
 
 
 def _step(config: Config) -> str:
-    """Return a text that names everything on which the memory of a training step depends."""
     values = {path: value for path, value in flatten(config).items() if path not in _UNMEASURED}
     return json.dumps(values, default=str, sort_keys=True)
 
 
 def _answer(runs: Iterable[Assignment], device: str) -> dict[str, Any]:
-    """Measure the peak memory over all configurations, in this process; return `RunMemory` fields.
-
-    Args:
-        runs: The configurations.
-        device: `cpu` or `auto`.
-    """
+    """Measure the peak memory of configurations in this process; return `RunMemory` fields."""
     from sweeps.running.attempt import prepare_process
 
     prepare_process()

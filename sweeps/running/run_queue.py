@@ -29,7 +29,6 @@ class RunQueue:
         by_seed: bool = False,
         claims: Claims | None = None,
     ) -> None:
-        """Create a queue that contains the first runs."""
         self._source = source
         self._join = join
         self._by_seed = by_seed
@@ -49,7 +48,6 @@ class RunQueue:
         return bool(self._ready)
 
     def next(self) -> PlannedRun | None:
-        """Return a run that can start now; None if no run can start at the moment."""
         if not self._ready:
             self._add(self._source.more(self._underway.values()))
         ready: Iterable[PlannedRun] = tuple(self._ready) if self._claims else self._ready
@@ -86,7 +84,6 @@ class RunQueue:
             self._replace_trunk(key, epochs)
 
     def again(self, key: str) -> None:
-        """Put an unfinished run back into the queue, behind the ready ones."""
         self._ready.append(self._underway[key])
 
     def end(self, key: str, *, failed: bool) -> None:

@@ -21,23 +21,19 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
     """
 
     def __init__(self, on_error: Callable[[Any], None] = lambda _: None) -> None:
-        """Create a scheduler without trials."""
         super().__init__()
         self._on_error = on_error
         self._places: dict[str, int] = {}
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
-        """Put a new trial last in the order of starts; Tune calls this."""
         del tune_controller
         self._places.setdefault(trial.trial_id, len(self._places))
 
     def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
-        """Pass a failed trial to this scheduler's function `on_error`; Tune calls this."""
         del tune_controller
         self._on_error(trial)
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
-        """Return the trial that Tune should start next; None if no trial is ready."""
         live = tune_controller.get_live_trials()
         pending = (trial for trial in live if trial.status == trial.PENDING)
         return min(pending, key=lambda trial: self._places[trial.trial_id], default=None)
@@ -58,7 +54,6 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         is_again: Callable[[str], bool] = lambda _: False,
         limit: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """Create a source of trials for a queue of runs."""
         super().__init__()
         self._queue = queue
         self._parameters = parameters
@@ -73,7 +68,6 @@ class RunSearcher(Searcher):  # type: ignore[misc]
 
     @property
     def num_live(self) -> int:
-        """Number of runs that have a live trial of Ray Tune."""
         return len(self._live)
 
     def abandon(self) -> list[Run]:
@@ -129,7 +123,6 @@ class RunSearcher(Searcher):  # type: ignore[misc]
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Remove a trial that ended, and its run unless it is tried again; Tune calls this."""
         run = self._live.pop(trial_id, None)
         if run is not None:
             last = result or {}

@@ -6,6 +6,7 @@ launch starts fewer runs while another job waits.
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -33,7 +34,6 @@ class Sharing(tune.Callback):  # type: ignore[misc]
         table: Callable[[], Mapping[str, Mapping[str, Any]]] = placement_group_table,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create an object that has not looked at the cluster yet."""
         self.limit = slots.count + slots.ahead
         """Largest number of trials at the moment, training or waiting."""
         self._slots = slots
@@ -51,10 +51,10 @@ class Sharing(tune.Callback):  # type: ignore[misc]
         return {}
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Look at the cluster every few seconds; Tune calls this after each step."""
         if (began := self._clock()) < self._look_at:
             return
-        self._look()
+        with suppress(Exception):  # the cluster does not answer, which `Head` reports
+            self._look()
         now = self._clock()
         self._look_at = now + max(_LOOK_EVERY, _COST_SHARE * (now - began))
 

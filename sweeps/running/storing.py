@@ -75,7 +75,6 @@ class Storing:
         self._cost = _UNKNOWN_COST
 
     def __enter__(self) -> Self:
-        """Return this object, which may write in a thread until the `with` block ends."""
         self._uses_thread = True
         return self
 
@@ -91,11 +90,7 @@ class Storing:
             self._collect(timeout=_INTERRUPT_PATIENCE)
 
     def resume(self, start: Callable[[], Process]) -> Process:
-        """Return the run in progress (`Process`), resumed at its last intact stored stage, if any.
-
-        Args:
-            start: Function that creates the `Process` as it is before the first epoch.
-        """
+        """Return the run in progress, resumed at its last intact stored stage, if any."""
         stored = self._store.read_all(self._keys)
         self._attempts += max(
             (last_attempt(stage, self._run_key) for stage in stored.values()), default=0
@@ -153,7 +148,6 @@ class Storing:
             self._environment[BEGAN_IN] = "; ".join(earlier)
 
     def _keeps(self, epoch: int) -> bool:
-        """Return True if the state after an epoch (counted from 1) must be kept."""
         is_last = epoch == len(self._keys)
         return epoch in self._assignment.keep or (is_last and self._assignment.keep_final_state)
 
@@ -242,13 +236,11 @@ class Storing:
             self._store.predictions.write(self._keys[-1], process.records[-1], content)
 
     def take_rows(self) -> list[dict[str, Any]]:
-        """Return one dict per epoch stored since the last call, for a report to the driver."""
         self._collect(timeout=0.0)
         rows, self._rows = self._rows, []
         return rows
 
     def _load(self, stage: Stage, process: Process) -> bool:
-        """Load a stage into a process; return True on success."""
         content = self._store.states.read(stage)
         if content is None:
             return False

@@ -90,7 +90,6 @@ def _require_same_store(store: str, study: str, driver: Holder) -> None:
 
 
 def _place() -> dict[str, str]:
-    """Return the node and the visible GPUs of this process, for the record of a run."""
     return {
         "node": ray.get_runtime_context().get_node_id(),
         "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", ""),

@@ -16,7 +16,6 @@ _ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 
 
 def device_name(device: str) -> str:
-    """Return the model name of the GPU or CPU on which a run trains."""
     import torch
 
     return torch.cuda.get_device_name(device) if device == "cuda" else processor()
@@ -70,7 +69,6 @@ def _gpu_libraries(config: Any) -> dict[str, str]:
 
 
 def _gpu_driver() -> str:
-    """Return the version of the GPU driver of the kernel; empty if Linux does not report it."""
     try:
         described = Path("/proc/driver/nvidia/version").read_text()
     except OSError:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 from ray import tune
 from ray.exceptions import OutOfMemoryError
@@ -18,7 +17,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
-from sweeps.machine.signals import hear
+from sweeps.machine.signals import arrivals
 from sweeps.running.assignment import Assignment
 from sweeps.running.cluster_address import is_elsewhere
 from sweeps.running.monitor import Monitor
@@ -78,12 +77,12 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
     watch.num_live = lambda: searcher.num_live
     watch.is_all_held = lambda: searcher.num_held >= (1 if searcher.is_idle else slots.count)
     with (
-        Interrupts() as interrupts,
+        arrivals() as watch.is_interrupted,
         suppress(OnlyHeldError),
         closing(claims),
         closing(monitor),
     ):
-        callbacks = [watch, interrupts, *([sharing] if sharing else [])]
+        callbacks = [watch, sharing] if sharing else [watch]
         trainable = _trainable(source.study.name, _resources(slots))
         for number in itertools.count():
             name = f"{source.study.name}-{lease.token}-{number}"
@@ -104,35 +103,6 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
     return monitor.failures
 
 
-class Interrupts(tune.Callback):  # type: ignore[misc]
-    """Context and Ray Tune callback that ends a launch after SIGINT, SIGTERM or SIGHUP.
-
-    Inside the context, a signal raises `KeyboardInterrupt`. A library that is running can swallow
-    this exception. Therefore the signal is also recorded, and the callback raises the exception
-    again at the end of the present step of Tune.
-    """
-
-    def __init__(self) -> None:
-        """Start with no signal recorded."""
-        self._heard = False
-
-    def __enter__(self) -> Self:
-        hear(self._hear)
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        hear()
-
-    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Raise `KeyboardInterrupt` if a signal has arrived; Tune calls this after each step."""
-        if self._heard:
-            raise KeyboardInterrupt
-
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        self._heard = True
-        raise KeyboardInterrupt
-
-
 def _fit(  # noqa: PLR0913  independent objects
     trainable: Any,
     searcher: RunSearcher,
@@ -141,7 +111,6 @@ def _fit(  # noqa: PLR0913  independent objects
     limit: int | None,
     folder: Path,
 ) -> None:
-    """Let Ray Tune train the runs of a searcher until none is left."""
     tune.Tuner(
         trainable,
         tune_config=tune.TuneConfig(
@@ -170,7 +139,6 @@ def _parameters(  # noqa: PLR0913  everything that a worker process needs
     writing: str | None,
     planned: PlannedRun,
 ) -> dict[str, Any]:
-    """Return the argument of `train_run` for a run."""
     assignment = Assignment.of(
         planned,
         monitor.store,
@@ -193,7 +161,6 @@ def _parameters(  # noqa: PLR0913  everything that a worker process needs
 
 
 def _resources(slots: Slots) -> tune.PlacementGroupFactory:
-    """Return what Ray reserves for each run."""
     reserved = {"CPU": slots.cpus_per_run, "GPU": slots.gpus_per_run}
     if slots.memory_per_run:
         reserved["memory"] = slots.memory_per_run

@@ -64,11 +64,9 @@ class Upload:
         return cls(dict(sorted((_checkout() | found).items())))
 
     def name_of(self, file: Path) -> str:
-        """Return the path of a file in the working directory of the job."""
         return next(name for name, own in self.files.items() if own == file.absolute())
 
     def write(self, archive: Path) -> None:
-        """Write the files of this upload to a zip archive."""
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
             for name, file in self.files.items():
                 with open_regular(file) as stream:
@@ -85,7 +83,6 @@ class Upload:
 
 
 def checkout() -> Path | None:
-    """Return the folder of the project if its packages run from a checkout; else None."""
     root = Path(__file__).resolve().parents[2]
     return root if (root / "pyproject.toml").is_file() else None
 

@@ -33,7 +33,6 @@ class Watch(tune.Callback):  # type: ignore[misc]
         retries: Retries | None = None,
         dead_nodes: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """Create the callbacks for a monitor."""
         self._monitor = monitor
         self._retries = retries or Retries(limit=monitor.slots)
         self._decisions: dict[str, RetryDecision] = {}
@@ -43,6 +42,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._num_killed = oom_kills()
         self.is_all_held: Callable[[], bool] = lambda: False
         """Returns True if the only trials left occupy faulty devices."""
+        self.is_interrupted: Callable[[], bool] = lambda: False
+        """Returns True once a signal has arrived; a library may have caught its exception."""
         self.devices = monitor.slots
         """Number of devices that may train runs."""
         self.num_live: Callable[[], int] = lambda: 1
@@ -81,17 +82,14 @@ class Watch(tune.Callback):  # type: ignore[misc]
         return None if decision.again else run
 
     def is_tried_again(self, trial_id: str) -> bool:
-        """Return True if the run of a failed trial is tried again."""
         return self._decisions[trial_id].again
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Show that a run has started to train; Tune calls this."""
         self._monitor.start(self._run_of(trial))
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        """Pass a report of a run to the monitor; Tune calls this for each report."""
         run = self._run_of(trial)
         self._nodes[run.key] = result.get("device", "").partition("/")[0]
         self._monitor.report(run, result, self._retries.attempts(run) + 1)
@@ -99,11 +97,9 @@ class Watch(tune.Callback):  # type: ignore[misc]
             self._retries.finish(result.get("device"))
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Show that a run has ended; Tune calls this when its trial ends without an error."""
         self._monitor.end(self._run_of(trial))
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Print that a run is tried again, or record its failure; Tune calls this on an error."""
         self._settle(self._run_of(trial), self._decisions.pop(trial.trial_id))
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
@@ -111,6 +107,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
         Errors are raised here, because errors from other callbacks would not reach Tune's caller.
         """
+        if self.is_interrupted():
+            raise KeyboardInterrupt
         self._monitor.step()
         if self.is_all_held() and not self._monitor.num_running:
             raise OnlyHeldError
@@ -138,7 +136,6 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._monitor.end(run)
 
     def _has_lost_its_node(self, run: Run) -> bool:
-        """Return True if the node of a run is lost."""
         node = self._nodes.get(run.key)
         give_up_at = time.monotonic() + _NODE_PATIENCE
         while node and time.monotonic() < give_up_at:
@@ -152,7 +149,6 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
 
 def _error_text(trial: Any) -> str:
-    """Return the error text of a failed trial; empty if there is none."""
     file = trial.error_file
     try:
         return "" if file is None else Path(file).read_text()

@@ -205,3 +205,9 @@ def test_only_a_run_killed_for_memory_while_running_alone_fails(
         in monitor.failures[other.key].message
     )
     assert watch.judge_killed([], text) is None
+
+
+def test_an_interrupt_that_a_library_swallows_ends_the_step(watch: Watch) -> None:
+    watch.is_interrupted = lambda: True
+    with pytest.raises(KeyboardInterrupt):
+        watch.on_step_end(1, [])
