@@ -26,17 +26,17 @@ class Assignment:
     """A run for a worker to train; after unpickling, call `open` first."""
 
     config: Config
-    keep: frozenset[int]
-    """Epochs, counted from 1, after which the state is kept because other runs need it."""
-    keep_final_state: bool
-    """True to keep the state after the last epoch, so that a longer run can continue from it."""
     store: str
-    teacher: Config | None
+    keep: frozenset[int] = frozenset()
+    """Epochs, counted from 1, after which the state is kept because other runs need it."""
+    keep_final_state: bool = False
+    """True to keep the state after the last epoch, so that a longer run can continue from it."""
+    teacher: Config | None = None
     """Configuration of the teacher, whose final state is in the store; None for runs without a
     teacher."""
-    data_root: str | None
+    data_root: str | None = None
     """Folder of the datasets on every node; None for the default folder of each node."""
-    on_gpu: bool
+    on_gpu: bool = False
     gpus: float = 0.0
     """Number of GPUs reserved for the run."""
     report_every: float = 1.0

@@ -119,11 +119,7 @@ class RunMemory:
 
     @classmethod
     def _measured(cls, configs: Mapping[str, Config], device: str) -> Self | None:
-        runs = [
-            Assignment(config=c, keep=frozenset(), keep_final_state=False, store="",
-                       teacher=None, data_root=None, on_gpu=False)
-            for c in configs.values()
-        ]  # fmt: skip
+        runs = [Assignment(config=config, store="") for config in configs.values()]
         command = [sys.executable, "-P", "-m", "sweeps.running.run_memory", device]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as child:

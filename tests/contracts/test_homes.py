@@ -115,10 +115,7 @@ def test_a_run_resumed_from_a_state_of_an_earlier_version_matches_a_fresh_run(
     run = next(run for run in longer.runs() if run.seed == KEPT and "uniform" in run.arm)
 
     def records(store: Path) -> list[Mapping[str, float]]:
-        assignment = Assignment(
-            config=run.config, keep=frozenset(), keep_final_state=False, store=str(store),
-            teacher=None, data_root=None, on_gpu=False,
-        )  # fmt: skip
+        assignment = Assignment(config=run.config, store=str(store))
         storing = Storing(assignment, "cpu")
         process = storing.resume(lambda: problem_of(run.config).start(run.config, None, "cpu"))
         begun.append(len(process.records))

@@ -20,23 +20,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 
 @pytest.mark.long
-def test_the_runs_of_a_lost_node_move_to_another(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine, nodes: Nodes
-) -> None:
-    doomed, _ = [nodes.add(cpus=1) for _ in range(2)]
-    mixsweep = command_line(**nodes.environment)
-    with Launch(mixsweep, TWO_LAWS, slots=None) as launch:
-        for run in TWO_LAWS.study.runs()[:2]:
-            launch.stage(run, epochs=5)
-        acknowledged = TWO_LAWS.acknowledged(launch.store)
-        nodes.kill(doomed)
-        launch.end(0)
-    assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
-    seen = {gpu_of(result)[1] for result in TWO_LAWS.results(launch.store)}
-    assert seen == {""}, "a run without a GPU can see some"
-
-
-@pytest.mark.long
 def test_a_node_that_sees_another_store_is_refused(
     command_line: Callable[..., CommandLine], nodes: Nodes
 ) -> None:

@@ -17,13 +17,7 @@ def resumed(config: TrainConfig, data: Splits, store: Path | str) -> tuple[Stori
     It keeps its final state, and computes on the CPU.
     """
     assignment = Assignment(
-        config=config,
-        keep=frozenset(),
-        keep_final_state=True,
-        store=str(store),
-        teacher=None,
-        data_root=str(store),
-        on_gpu=False,
+        config=config, keep_final_state=True, store=str(store), data_root=str(store)
     )
     storing = Storing(assignment, "cpu")
     device = torch.device("cpu")

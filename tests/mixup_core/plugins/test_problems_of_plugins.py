@@ -51,10 +51,7 @@ def test_a_configuration_of_a_plugin_problem_is_sent_to_a_worker(plugin: Write) 
     use(plugin(HALVING))
     problem = PROBLEMS["halving"]
     assert not isinstance(problem, str)
-    assignment = Assignment(
-        config=built(problem.config, {}), keep=frozenset(), keep_final_state=False, store="there",
-        teacher=None, data_root=None, on_gpu=False,
-    )  # fmt: skip
+    assignment = Assignment(config=built(problem.config, {}), store="there")
     sent = pickle.loads(pickle.dumps(assignment))
     assert sent.open() == assignment
     assert [source.name for source in sent.packed[0]] == ["tiny.py"]

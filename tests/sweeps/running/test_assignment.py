@@ -24,9 +24,12 @@ print(run_key(sent.open().config))
 def _assignment(**values: Any) -> Assignment:
     config = built(TrainConfig, {"epochs": 2, "batch_size": 50} | values)
     return Assignment(
-        config=config, keep=frozenset({1}), keep_final_state=True, store="there",
-        teacher=built(TrainConfig, {"epochs": 1, "batch_size": 7}), data_root=None, on_gpu=False,
-    )  # fmt: skip
+        config=config,
+        keep=frozenset({1}),
+        keep_final_state=True,
+        store="there",
+        teacher=built(TrainConfig, {"epochs": 1, "batch_size": 7}),
+    )
 
 
 def test_an_assignment_that_was_sent_and_opened_equals_the_original() -> None:

@@ -21,9 +21,8 @@ def test_a_run_fails_with_a_message_if_the_processor_lacks_instructions(
     monkeypatch.setattr(module, "require_instructions", found)
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
     assignment = Assignment(
-        config=toy.ToyConfig(epochs=1), keep=frozenset(), keep_final_state=False,
-        store=Store(str(tmp_path / "store")).url, teacher=None, data_root=None, on_gpu=False,
-    )  # fmt: skip
+        config=toy.ToyConfig(epochs=1), store=Store(str(tmp_path / "store")).url
+    )
     failure = attempt(assignment, Driver(lambda _: None), {})["failure"]
     assert failure["kind"] == "failed"
     assert "ATEN_CPU_CAPABILITY is avx2, but this processor lacks" in failure["message"]

@@ -36,10 +36,7 @@ def _each_epoch_in_a_thread(toy_problem: None, monkeypatch: pytest.MonkeyPatch) 
 
 
 def _assignment(store: Store, keep: frozenset[int] = frozenset()) -> Assignment:
-    return Assignment(
-        config=WALK, keep=keep, keep_final_state=True, store=store.url, teacher=None,
-        data_root=None, on_gpu=False,
-    )  # fmt: skip
+    return Assignment(config=WALK, keep=keep, keep_final_state=True, store=store.url)
 
 
 def _train(store: Store, *, keep: frozenset[int] = frozenset(), pause: float = 0.0) -> None:

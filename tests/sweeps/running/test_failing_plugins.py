@@ -23,9 +23,8 @@ def _last_report(plugin: Path, store: Path, **given: Any) -> dict[str, Any]:
     use(plugin)
     values = {"data.name": "dots", "model.name": "tiny", "epochs": 2, "batch_size": 50, **given}
     assignment = Assignment(
-        config=built(TrainConfig, values), keep=frozenset(), keep_final_state=False,
-        store=str(store), teacher=None, data_root=str(store), on_gpu=False,
-    )  # fmt: skip
+        config=built(TrainConfig, values), store=str(store), data_root=str(store)
+    )
     return attempt(assignment, Driver(lambda report: None), {"node": "", "gpus": ""})
 
 

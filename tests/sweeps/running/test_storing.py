@@ -62,10 +62,7 @@ def _train(
     run = Run(arm="arm", config=config)
     plan = plan_runs([run], store.keys())
     keep |= plan.pending[0].keep if plan.pending else frozenset()
-    assignment = Assignment(
-        config=config, keep=keep, keep_final_state=False, store=store.url, teacher=None,
-        data_root="", on_gpu=False,
-    )  # fmt: skip
+    assignment = Assignment(config=config, keep=keep, store=store.url)
     storing = Storing(assignment, "cpu")
     state = storing.resume(lambda: start(config, None, "cpu"))
     epochs = None if until is None else until - len(state.records)
@@ -83,10 +80,7 @@ def test_a_small_final_state_is_kept_for_longer_runs(
     spare: int, stays: bool, tmp_path: Path
 ) -> None:
     store = Store(str(tmp_path))
-    assignment = Assignment(
-        config=BASE, keep=frozenset(), keep_final_state=False, store=store.url, teacher=None,
-        data_root="", on_gpu=False, spare_bytes=spare,
-    )  # fmt: skip
+    assignment = Assignment(config=BASE, store=store.url, spare_bytes=spare)
     storing = Storing(assignment, "cpu")
     for _ in iter(state := storing.resume(lambda: start(BASE, None, "cpu"))):
         storing.add(state, 1.0)
@@ -171,10 +165,7 @@ def test_attempts_count_every_try_of_this_run_that_stored_a_stage(
 def test_a_stage_records_the_gpu_share_of_its_run(tmp_path: Path) -> None:
     for gpus, kept in ((0.0, None), (0.5, "0.5")):
         store = Store(str(tmp_path / str(gpus)))
-        assignment = Assignment(
-            config=BASE, keep=frozenset(), keep_final_state=False, store=store.url, teacher=None,
-            data_root="", on_gpu=False, gpus=gpus,
-        )  # fmt: skip
+        assignment = Assignment(config=BASE, store=store.url, gpus=gpus)
         storing = Storing(assignment, "cpu")
         process = storing.resume(lambda: start(BASE, None, "cpu"))
         next(iter(process))
@@ -189,10 +180,7 @@ def test_a_run_reads_only_its_own_stages_without_listing_the_store(
     def list_everything(store: Store) -> NoReturn:
         raise AssertionError
 
-    assignment = Assignment(
-        config=BASE, keep=frozenset(), keep_final_state=False, store=str(tmp_path), teacher=None,
-        data_root="", on_gpu=False,
-    )  # fmt: skip
+    assignment = Assignment(config=BASE, store=str(tmp_path))
     _train(Store(str(tmp_path)), BASE, until=2)
     monkeypatch.setattr(Store, "keys", list_everything)
     storing = Storing(assignment, "cpu")
@@ -266,10 +254,7 @@ def test_a_run_without_its_predictions_counts_as_finished(
 def test_a_stage_stored_by_a_run_is_kept_if_other_runs_need_the_stage(tmp_path: Path) -> None:
     store, longer = Store(str(tmp_path)), dataclasses.replace(BASE, epochs=9)
     key = stage_keys(longer)[2]
-    assignment = Assignment(
-        config=longer, keep=frozenset(), keep_final_state=False, store=store.url, teacher=None,
-        data_root="", on_gpu=False,
-    )  # fmt: skip
+    assignment = Assignment(config=longer, store=store.url)
     owner = Storing(assignment, "cpu")
     state = owner.resume(lambda: start(longer, None, "cpu"))
     under_way = iter(state)
@@ -287,10 +272,7 @@ def test_a_stage_stored_by_a_run_is_kept_if_other_runs_need_the_stage(tmp_path: 
 
 def test_a_stage_stored_for_other_runs_loses_its_resume_mark(tmp_path: Path) -> None:
     store, key = Store(str(tmp_path)), stage_keys(BASE)[1]
-    assignment = Assignment(
-        config=BASE, keep=frozenset({2}), keep_final_state=False, store=store.url, teacher=None,
-        data_root="", on_gpu=False,
-    )  # fmt: skip
+    assignment = Assignment(config=BASE, keep=frozenset({2}), store=store.url)
     storing = Storing(assignment, "cpu")
     state = storing.resume(lambda: start(BASE, None, "cpu"))
     _train(store, BASE, until=2)  # meanwhile another process of the same run passes by
@@ -407,9 +389,12 @@ def test_every_stage_is_written_inside_an_open_write(
     monkeypatch.setattr("sweeps.running.storing.open_write", opened)
     monkeypatch.setattr(Store, "write", written)
     assignment = Assignment(
-        config=BASE, keep=frozenset({2}), keep_final_state=True, store=str(tmp_path / "store"),
-        teacher=None, data_root="", on_gpu=False, writing="lock",
-    )  # fmt: skip
+        config=BASE,
+        keep=frozenset({2}),
+        keep_final_state=True,
+        store=str(tmp_path / "store"),
+        writing="lock",
+    )
     storing = Storing(assignment, "cpu")
     process = storing.resume(lambda: start(BASE, None, "cpu"))
     for _ in process:

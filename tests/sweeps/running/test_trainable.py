@@ -66,9 +66,12 @@ def test_a_run_reports_epochs_that_other_runs_need_before_the_next_interval(
         "sweeps.running.storing._STORE_COST_SHARE", 0.0
     )  # all writes are waited for
     assignment = Assignment(
-        config=BASE, keep=frozenset({2}), keep_final_state=False, store=str(tmp_path), teacher=None,
-        data_root=str(tmp_path), on_gpu=False, report_every=report_every,
-    )  # fmt: skip
+        config=BASE,
+        keep=frozenset({2}),
+        store=str(tmp_path),
+        data_root=str(tmp_path),
+        report_every=report_every,
+    )
     last = train(assignment, Driver(reports.append), {})
     assert _epochs([*reports, last]) == heard
     assert [said["done"] for said in reports] == [False] * (len(heard) - 1)
@@ -83,9 +86,8 @@ def test_a_long_epoch_reports_its_progress_during_training(
 ) -> None:
     monkeypatch.setattr(attempts, "LONG_EPOCH", 0.0)
     assignment = Assignment(
-        config=BASE, keep=frozenset(), keep_final_state=False, store=str(tmp_path), teacher=None,
-        data_root=str(tmp_path), on_gpu=False, report_every=math.inf,
-    )  # fmt: skip
+        config=BASE, store=str(tmp_path), data_root=str(tmp_path), report_every=math.inf
+    )
     last = train(assignment, Driver(reports.append), {})
     shares = [(said["epochs"], said["within"]) for said in reports]
     steps = len(shares) // BASE.epochs
@@ -153,10 +155,7 @@ def test_a_node_without_the_store_reports_an_unshared_store(
 
 
 def _parameters(store: Store, lease: Lease) -> dict[str, Any]:
-    assignment = Assignment(
-        config=BASE, keep=frozenset(), keep_final_state=False, store=store.url, teacher=None,
-        data_root=None, on_gpu=False,
-    )  # fmt: skip
+    assignment = Assignment(config=BASE, store=store.url)
     return {
         "run_key": "key",
         "assignment": assignment,
