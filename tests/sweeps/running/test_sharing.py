@@ -62,7 +62,7 @@ def test_a_launch_takes_its_part_of_the_slots_only_while_another_job_waits(
     assert cluster.look() == 2, "a larger run of another job takes two slots"
 
 
-def test_a_job_that_does_not_take_what_is_given_back_is_not_waited_for(cluster: Cluster) -> None:
+def test_a_job_that_takes_no_free_slot_lowers_the_limit_for_a_minute_only(cluster: Cluster) -> None:
     cluster.put("a-own", "b-own", "c-own")
     cluster.put("e-two", state="PENDING")
     assert cluster.look(20) == 1, "this launch still holds more than its part"
@@ -78,7 +78,9 @@ def test_nodes_that_join_raise_the_limit(cluster: Cluster, monkeypatch: pytest.M
     assert cluster.look() == 18
 
 
-def test_a_launch_says_once_that_other_jobs_hold_its_slots(cluster: Cluster) -> None:
+def test_a_launch_without_a_slot_prints_one_line_with_the_number_of_slots_in_use(
+    cluster: Cluster,
+) -> None:
     cluster.put("a-own", state="PENDING")
     cluster.put("e-two", "f-two", gpus=1.0)
     cluster.look()
