@@ -109,7 +109,7 @@ class Sharing(tune.Callback):  # type: ignore[misc]
 
 
 def _is_live(group: Mapping[str, Any]) -> bool:
-    return group["state"] != "REMOVED"
+    return bool(group["state"] != "REMOVED")
 
 
 def _sum(bundles: Any) -> dict[str, float]:
