@@ -175,4 +175,6 @@ def _resources(slots: Slots) -> tune.PlacementGroupFactory:
 def _trainable(study: str, resources: tune.PlacementGroupFactory) -> Any:
     """Return `train_run` as a class named after a study, as `ray list actors` shows it."""
     name = f"mixsweep {study}"
-    return tune.with_resources(type(name, (wrap_function(train_run, name),), {}), resources)
+    # Ray shows the qualified name of a class; `tune.with_resources` would give it its own.
+    request = classmethod(lambda cls, config: resources)  # noqa: ARG005
+    return type(name, (wrap_function(train_run, name),), {"default_resource_request": request})

@@ -15,7 +15,7 @@ from tests.faults.exposure import ray_variables
 def test_ray_lists_actors_under_the_name_of_their_study() -> None:
     named = _trainable("digits", tune.PlacementGroupFactory([{"CPU": 1}]))
     sent = cloudpickle.loads(cloudpickle.dumps(named))
-    assert sent.__name__ == repr(object.__new__(sent)) == "mixsweep digits"
+    assert sent.__qualname__ == repr(object.__new__(sent)) == "mixsweep digits"
 
 
 @pytest.mark.parametrize(
