@@ -221,6 +221,7 @@ exclude: [{optimizer.lr: 0.01, batch_size: 128}]
 seeds: 3
 claims:
   - {says: A, source: B, that: {metric: test/error, greater: [erm, uniform], factor: 2}}
+  - {says: C, source: D, that: {metric: test/nll, less: [erm, uniform], of: variance}}
   - {says: A, source: B, that: {metric: test/error, at_least: [erm, uniform], margin: 0.01}}
   - {says: A, source: B, that: {metric: test/error, at_most: [erm, uniform], margin: 0.01}}
   - {says: A, source: B, that: {metric: test/error, within: [erm, uniform], margin: 0.01}}
