@@ -10,6 +10,7 @@ present rules.
 """
 
 import argparse
+import math
 import re
 import sys
 from collections import Counter
@@ -261,7 +262,7 @@ class Answers:
                 "**not run**",
                 DASH,
                 f"{len(found.study.seeds)} planned",
-                self._differs(found, (found.study.baseline,)),
+                self._differs(found, [arm for claim in claims for arm in claim.that.arms]),
                 found.all_rates,
             )
 
@@ -406,7 +407,8 @@ class Asked:
     def setting(self, arms: Iterable[str]) -> str:
         """Dataset, network and length of training of some arms, as text.
 
-        Without images it is the last position on the axis of the problem, from the report.
+        Without images it is the last position on the axis of the problem, from the report, after
+        the number of classes and the dimension of data made of patches.
         """
         told, axis = [], self.study.problem.axis
         is_last = self.study.readout == Last()
@@ -418,7 +420,7 @@ class Asked:
             if data and "model.name" in flat:
                 told.append(f"{data}, {flat['model.name']}, {config.epochs} epochs")
             elif axis.metric and (last := ended.get(arm, {}).get(axis.metric)):
-                told.append(f"{axis.label} {float(last):g}")
+                told.append(f"{_patches(flat)}{axis.label} {float(f'{float(last):.4g}'):g}")
         return " and ".join(dict.fromkeys(told))
 
     @property
@@ -447,6 +449,15 @@ class Asked:
         configs = [self.study.arms[arm] for arm in verdict.claim.that.terms]
         names = {str(flatten(config).get("lr_schedule", "")) for config in configs}
         return ", ".join(sorted(filter(None, names)))
+
+
+def _patches(flat: Mapping[str, Any]) -> str:
+    """Return classes k and dimension d of data made of patches, as text; empty for other data."""
+    if "network.init" not in flat:
+        return ""
+    classes = flat["data.classes"]
+    exponent = 2 * math.log(classes / (flat["network.init"] * flat["network.rho"]), classes)
+    return f"{classes} classes, d = k^{exponent:.1f}, "
 
 
 def runnable(published: Path = PUBLISHED) -> Iterator[str]:
