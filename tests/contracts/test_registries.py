@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,7 +20,6 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DATASETS, DatasetInfo
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.losses.loss import LossChoice
 from mixup_core.images.objectives.objective import Guided, Objective
 from mixup_core.images.probes.probe import Probe
@@ -104,6 +104,32 @@ def small_model(model: str) -> dict[str, Any]:
     return {"name": model, **({"width": 2} if has_width else {})}
 
 
+def each_part() -> Iterator[dict[str, Any]]:
+    """Yield settings of every registered part, each at least once, for other devices than a CPU."""
+    scopes, losses = itertools.cycle(["batch", "sample"]), itertools.cycle(_named(LossChoice))
+    models, averages = itertools.cycle(["mlp", "narrow-resnet"]), itertools.cycle([None, *AVERAGES])
+    for model in ("mlp", *_named(Model)):
+        yield {"model": small_model(model)}
+    for objective in OBJECTIVES:
+        kind = parsed(Objective, objective)
+        law = {"mix.law": "erm"} if kind.must_not_mix else {}
+        sees_test = {"data.oracle": kind.has_to_see_test}
+        yield {"objective": objective, "loss": next(losses), **sees_test, **law}
+    for operation in _spellings(Operation):
+        views = {"data.views": "concat"}
+        yield {"mix.operation": operation, "mix.lam_scope": next(scopes), **views}
+    yield from ({"mix.partner": partner} for partner in _named(Partner))
+    yield {"mix.second": "cutmix", "mix.probability": 0.7, "mix.label_law": {"beta": 2.0}}
+    yield {"data.num_train": 15, "data.label_noise": 0.2, "data.pool": 2, "mix.law": "erm"}
+    for optimizer in OPTIMIZERS:
+        yield {"optimizer": optimizer, "averaging": next(averages)}
+    for augment in (*sorted(Augmentation.catalogue), {"crop": "reflect"}):
+        yield {"data.augment": augment, "data.views": "concat"}
+    for probe in PROBES:
+        views = {"data.views": parsed(Probe, probe).views or "single"}
+        yield {"probes": [probe], **views, "model": small_model(next(models))}
+
+
 def _keeps_its_promises(
     config: TrainConfig, data: Splits, teacher: Teacher | None = None
 ) -> list[EpochRecord]:
@@ -124,11 +150,6 @@ def _keeps_its_promises(
     assert len(set(stage_keys(config))) == config.epochs
     assert len(run_key(config)) == 32
     return records
-
-
-@pytest.mark.parametrize("options", [Schedule, LossChoice, LrSchedule, Averaging, Partner])
-def test_kinds_of_a_choice_have_distinct_names(options: Any) -> None:
-    assert len(set(_named(options)) - {""}) == len(_kinds(options))
 
 
 def _every_pair() -> list[Any]:
@@ -240,49 +261,3 @@ def test_every_optimizer_trains_with_every_learning_rate_schedule_and_averaging(
     values = {"optimizer": optimizer, "lr_schedule": rate, "averaging": averaging}
     records = _keeps_its_promises(with_values(SMALL, values), digits)
     assert ("test/error_averaged" in records[-1].metrics) == (averaging is not None)
-
-
-@pytest.mark.parametrize("probe", PROBES, ids=str)
-@pytest.mark.parametrize(
-    ("model", "objective"),
-    [
-        ("mlp", {"filter": GUIDED}),
-        ("narrow-resnet", "plain"),
-        pytest.param("mlp", "plain", marks=pytest.mark.long),
-        pytest.param("narrow-resnet", {"filter": GUIDED}, marks=pytest.mark.long),
-    ],
-    ids=str,
-)
-def test_every_probe_adds_metrics_and_changes_no_other_metric_under_every_objective(
-    probe: str, model: str, objective: Any, digits: Splits, teacher: Teacher
-) -> None:
-    views = parsed(Probe, probe).views or "single"
-    config = with_values(SMALL, {"data.views": views, "model.name": model, "mix.law": "midpoint"})
-    guide = None
-    if objective != "plain":
-        state = TrainingState.initial(config, digits.info, CPU)
-        guide = Teacher(config=config, state=state.to_bytes())
-    config = with_values(config, {"objective": objective})
-    assert digits.test is not None
-    data = dataclasses.replace(digits, corrupted={CORRUPTIONS[0]: digits.test})
-    without = _keeps_its_promises(config, data, guide)
-    records = _keeps_its_promises(with_values(config, {"probes": [probe]}), data, guide)
-    needs_teacher = probe == "filter-scores"
-    for record, other in zip(records, without, strict=True):
-        assert record.metrics.items() >= other.metrics.items()
-        is_equal = record.metrics == other.metrics
-        assert is_equal == (needs_teacher and guide is None)
-
-
-@pytest.mark.parametrize("augment", [*sorted(Augmentation.catalogue), {"crop": "reflect"}], ids=str)
-def test_every_augmentation_trains_with_label_noise_balancing_and_corruptions(
-    augment: Any, digits: Splits
-) -> None:
-    assert digits.test is not None
-    data = dataclasses.replace(digits, corrupted=dict.fromkeys(CORRUPTIONS[:2], digits.test))
-    config = with_values(
-        SMALL, {"data.augment": augment, "data.label_noise": 0.2, "data.num_train": 15,
-                "data.balanced": True, "mix.law": {"beta": 1.0}, "model.name": "narrow-resnet"}
-    )  # fmt: skip
-    (*_, last) = _keeps_its_promises(config, data)
-    assert last.metrics["test_corrupted/error"] == last.metrics["test/error"]

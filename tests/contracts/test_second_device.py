@@ -13,24 +13,18 @@ import pytest
 import torch
 
 from mixup_core.config.building import parsed, with_values
-from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
-from mixup_core.images.losses.loss import LossChoice
-from mixup_core.images.objectives.objective import Guided, Minimised, Objective
+from mixup_core.images.objectives.objective import Guided, Minimised
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.predicting import predict
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.training import TrainingState, fit
-from mixup_core.mixing.operation import Operation
-from mixup_core.mixing.partners import Partner
 from mixup_core.problem import Teacher
 from tests.contracts import test_registries as registries
 from tests.contracts.test_registries import SMALL
-from tests.covering import covering
 from tests.second_device import (
     DEVICE,
     DispatchedInPython,
@@ -121,97 +115,19 @@ def _steps_wait_for_nothing(
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        pytest.param(name, marks=[] if name == "mlp" else [pytest.mark.long])
-        for name in registries._named(Model)
-    ],
-)
-def test_every_model_matches_the_cpu_and_no_step_waits_for_the_device(
-    model: str, digits: Splits
-) -> None:
-    _steps_wait_for_nothing(with_values(MIXED, {"model": registries.small_model(model)}), digits)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("objective", "loss"),
-    covering(registries.OBJECTIVES, registries._named(LossChoice), together=1),
-    ids=str,
-)
-def test_every_objective_and_loss_matches_the_cpu_and_no_step_waits_for_the_device(
-    objective: Any, loss: str, digits: Splits, teacher: Teacher
-) -> None:
-    kind = parsed(Objective, objective)
-    values = {"objective": objective, "loss": loss, "data.oracle": kind.has_to_see_test}
-    config = with_values(SMALL if kind.must_not_mix else MIXED, values)
-    guide = teacher if isinstance(config.objective, Guided) else None
-    _steps_wait_for_nothing(config, digits, guide)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("operation", "scope"),
-    covering(registries._spellings(Operation), ["batch", "sample"], together=1),
-    ids=str,
-)
-def test_every_operation_matches_the_cpu_and_no_step_waits_for_the_device(
-    operation: Any, scope: str, digits: Splits
-) -> None:
-    values = {"mix.operation": operation, "mix.lam_scope": scope, "data.views": "concat"}
-    _steps_wait_for_nothing(with_values(MIXED, values), digits, but_in="puzzlemix")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
     "values",
     [
-        *({"mix.partner": name} for name in registries._named(Partner)),
-        {"mix.second": "cutmix", "mix.probability": 0.7, "mix.label_law": {"beta": 2.0}},
-        {"data.num_train": 15, "data.label_noise": 0.2, "data.pool": 2, "mix.law": "erm"},
+        pytest.param(values, marks=[pytest.mark.long] * (number > 0))
+        for number, values in enumerate(registries.each_part())
     ],
     ids=str,
 )
-def test_partner_and_data_options_match_the_cpu_and_no_step_waits_for_the_device(
-    values: Any, digits: Splits
+def test_every_part_matches_the_cpu_and_no_step_waits_for_the_device(
+    values: dict[str, Any], digits: Splits, teacher: Teacher
 ) -> None:
-    _steps_wait_for_nothing(with_values(MIXED, values), digits)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("optimizer", "averaging"),
-    covering(registries.OPTIMIZERS, [None, *registries.AVERAGES], together=1),
-    ids=str,
-)
-def test_optimizers_and_averaging_match_the_cpu_and_no_step_waits_for_the_device(
-    optimizer: Any, averaging: Any, digits: Splits
-) -> None:
-    config = with_values(MIXED, {"optimizer": optimizer, "averaging": averaging})
-    _steps_wait_for_nothing(config, digits)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("augment", [*sorted(Augmentation.catalogue), {"crop": "reflect"}], ids=str)
-def test_every_augmentation_matches_the_cpu_and_no_step_reads_from_the_device(
-    augment: Any, digits: Splits
-) -> None:
-    config = with_values(MIXED, {"data.augment": augment, "data.views": "concat"})
-    _steps_wait_for_nothing(config, digits)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("probe", "model"),
-    covering(registries.PROBES, ["mlp", "narrow-resnet"], together=1),
-    ids=str,
-)
-def test_every_probe_matches_the_cpu_and_no_step_waits_for_the_device(
-    probe: str, model: str, digits: Splits
-) -> None:
-    views = parsed(Probe, probe).views or "single"
-    values = {"probes": [probe], "data.views": views, "model": registries.small_model(model)}
-    _steps_wait_for_nothing(with_values(MIXED, values), digits)
+    config = with_values(MIXED, values)
+    guide = teacher if isinstance(config.objective, Guided) else None
+    _steps_wait_for_nothing(config, digits, guide, but_in="puzzlemix")
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,7 @@ from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.search import confirming
 
-NUMERICS_VERSION = "mixup_core.keys.NUMERICS_VERSION"
-"""Module with the number that is part of every key."""
-
 __all__ = [
-    "NUMERICS_VERSION",
     "PROBLEMS",
     "REQUIRED",
     "bundled_names",

@@ -1,5 +1,3 @@
-import pytest
-
 from tests.golden.freeze_keys import (
     defaults_frozen,
     defaults_now,
@@ -7,7 +5,7 @@ from tests.golden.freeze_keys import (
     keys_frozen,
     keys_now,
 )
-from tests.golden.project import NUMERICS_VERSION, flatten, run_key, stage_keys
+from tests.golden.project import flatten, run_key
 
 
 def test_frozen_runs_keep_their_keys() -> None:
@@ -67,12 +65,3 @@ def test_the_keyed_study_varies_every_field_that_is_not_set_per_run() -> None:
 def test_no_two_runs_of_the_keyed_study_share_a_key() -> None:
     runs = keyed_study().runs()
     assert len({run_key(run.config) for run in runs}) == len(runs)
-
-
-def test_raising_the_numerics_version_changes_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    configs = [run.config for run in keyed_study().runs()]
-    before = {key for config in configs for key in (run_key(config), *stage_keys(config))}
-    monkeypatch.setattr(NUMERICS_VERSION, 1_000_000)
-    after = {key for config in configs for key in (run_key(config), *stage_keys(config))}
-    assert len(after) == len(before)
-    assert after.isdisjoint(before)

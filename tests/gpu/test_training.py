@@ -9,25 +9,18 @@ from typing import Any
 import pytest
 import torch
 
-from mixup_core.config.building import parsed, with_values
-from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.choices.models import Model
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.datasets import Splits
-from mixup_core.images.losses.loss import LossChoice
-from mixup_core.images.objectives.objective import Guided, Objective
+from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.predicting import predict
-from mixup_core.images.probes.probe import Probe
 from mixup_core.images.training import TrainingState, fit
-from mixup_core.mixing.operation import Operation
-from mixup_core.mixing.partners import Partner
 from mixup_core.numeric_settings import fix_precision
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from tests.contracts import test_registries as registries
 from tests.contracts.test_registries import SMALL
-from tests.covering import covering
 from tests.gpu.device import GPU, needs_gpu
 
 fix_precision(os.environ)
@@ -115,71 +108,14 @@ def _check(
         assert _waits(with_values(config, {"batch_size": 5}), data, teacher) == few
 
 
-@pytest.mark.parametrize("model", registries._named(Model))
-def test_every_model_trains_on_a_gpu_like_on_a_cpu(model: str, digits: Splits) -> None:
-    _check(with_values(MIXED, {"model": registries.small_model(model)}), digits)
-
-
-@pytest.mark.parametrize(
-    ("objective", "loss"),
-    covering(registries.OBJECTIVES, registries._named(LossChoice), together=1),
-    ids=str,
-)
-def test_every_objective_and_loss_trains_on_a_gpu_like_on_a_cpu(
-    objective: Any, loss: str, digits: Splits, teacher: Teacher
+@pytest.mark.parametrize("values", registries.each_part(), ids=str)
+def test_every_part_trains_on_a_gpu_like_on_a_cpu(
+    values: dict[str, Any], digits: Splits, teacher: Teacher
 ) -> None:
-    kind = parsed(Objective, objective)
-    values = {"objective": objective, "loss": loss, "data.oracle": kind.has_to_see_test}
-    base = with_values(SMALL, {"deterministic": True}) if kind.must_not_mix else MIXED
-    config = with_values(base, values)
-    _check(config, digits, teacher if isinstance(config.objective, Guided) else None)
-
-
-@pytest.mark.parametrize(
-    ("operation", "scope"),
-    covering(registries._spellings(Operation), ["batch", "sample"], together=1),
-    ids=str,
-)
-def test_every_operation_trains_on_a_gpu_like_on_a_cpu(
-    operation: Any, scope: str, digits: Splits
-) -> None:
-    values = {"mix.operation": operation, "mix.lam_scope": scope, "data.views": "concat"}
-    _check(with_values(MIXED, values), digits, may_wait=str(operation) in COMPUTES_ON_THE_CPU)
-
-
-@pytest.mark.parametrize("partner", registries._named(Partner))
-def test_every_choice_of_partners_trains_on_a_gpu_like_on_a_cpu(
-    partner: str, digits: Splits
-) -> None:
-    _check(with_values(MIXED, {"mix.partner": partner}), digits)
-
-
-@pytest.mark.parametrize(
-    ("optimizer", "averaging"),
-    covering(registries.OPTIMIZERS, [None, *registries.AVERAGES], together=1),
-    ids=str,
-)
-def test_every_optimizer_and_average_trains_on_a_gpu_like_on_a_cpu(
-    optimizer: Any, averaging: Any, digits: Splits
-) -> None:
-    _check(with_values(MIXED, {"optimizer": optimizer, "averaging": averaging}), digits)
-
-
-@pytest.mark.parametrize("augment", sorted(Augmentation.catalogue))
-def test_every_augmentation_trains_on_a_gpu_like_on_a_cpu(augment: str, digits: Splits) -> None:
-    config = with_values(MIXED, {"data.augment": augment, "data.views": "concat"})
-    _check(config, digits)
-
-
-@pytest.mark.parametrize("probe", registries.PROBES, ids=str)
-def test_every_probe_runs_on_a_gpu_like_on_a_cpu(probe: Any, digits: Splits) -> None:
-    views = parsed(Probe, probe).views or "single"
-    values = {
-        "probes": [probe],
-        "data.views": views,
-        "model": registries.small_model("narrow-resnet"),
-    }
-    _check(with_values(MIXED, values), digits)
+    config = with_values(MIXED, values)
+    may_wait = str(values.get("mix.operation")) in COMPUTES_ON_THE_CPU
+    guide = teacher if isinstance(config.objective, Guided) else None
+    _check(config, digits, guide, may_wait=may_wait)
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])

@@ -25,6 +25,7 @@ _BLOCKS_OF_ALL_STEPS = 5 * 8
 _PAGES_OF_A_BLOCK = 5 * 2**20 * 4 // 4096
 
 
+@pytest.mark.long
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is another")
 def test_a_training_step_reuses_the_memory_freed_by_the_step_before() -> None:
     """Without the setting, glibc mostly returns memory.

@@ -19,7 +19,6 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.keys import changes, run_key, stage_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.laws.schedules import rounded
 from mixup_core.mixing.partners import FromBatch
 from mixup_core.problem import Keying, Problem, problem_named
 from mixup_core.rules import RuleError
@@ -140,11 +139,6 @@ def test_a_correction_of_one_problem_changes_only_keys_of_this_problem(
     assert now[other] == before[other]
     raised.clear()
     assert run_key(MIXED) == before[MIXED][0]
-
-
-def test_computed_numbers_are_rounded_to_twelve_digits() -> None:
-    assert rounded(0.1 + 0.2) == 0.3
-    assert rounded(1.2345678901234567e-8) == 1.23456789012e-8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

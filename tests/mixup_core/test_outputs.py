@@ -54,15 +54,6 @@ def test_special_files_are_never_replaced(
         require_places(tmp_path, ["out"], is_own=True)
 
 
-def test_the_device_that_is_always_full_is_not_replaced() -> None:
-    with (
-        pytest.raises(OutputError, match="is a device"),
-        output_file(Path("/dev/full"), "ours", _is_own),
-    ):
-        pytest.fail("opened")
-    assert Path("/dev/full").is_char_device()
-
-
 def test_a_file_of_the_same_kind_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("ours, old")

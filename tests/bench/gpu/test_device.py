@@ -1,7 +1,6 @@
 """Device: every part of the GPU bench, in a size that a CPU can run."""
 
 import json
-import os
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,7 @@ from mixup_core.images.choices.models import Mlp
 from tests.bench.gpu import device as bench
 from tests.bench.gpu.device import PREDICTED, Figures
 from tests.bench.gpu.rungs import LADDER
-from tests.bench.gpu.workload import REHEARSAL, Size
+from tests.bench.gpu.workload import REHEARSAL
 
 pytestmark = [pytest.mark.long]
 
@@ -42,25 +41,6 @@ def test_measure_runs_every_part_and_writes_the_figures_after_each() -> None:
     assert json.loads(json.dumps(found)) == found
     assert found["deterministic kernels"]["resumed with equal bits"] is True
     assert all(found["ladder, images per second"][name] > 0 for name in LADDER)
-
-
-def _fails(size: Size, device: torch.device) -> Figures:
-    raise MemoryError("no memory for it")
-
-
-def _ends_the_process(size: Size, device: torch.device) -> Figures:
-    os._exit(7)
-
-
-def test_a_part_that_fails_or_ends_its_process_is_reported_and_later_parts_still_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    parts = {"a": _fails, "b": _ends_the_process, "c": bench.ceilings}
-    monkeypatch.setattr(bench, "PARTS", parts)
-    found = bench.measure(lambda so_far: None)
-    assert found["a"]["failed"] == "MemoryError: no memory for it"
-    assert found["b"]["failed"].endswith("the process of _ends_the_process ended with exit code 7.")
-    assert found["c"]["tf32, TFLOP per second"] > 0
 
 
 def test_every_prediction_refers_to_a_measured_figure() -> None:

@@ -47,20 +47,6 @@ def test_the_average_equals_the_averaged_model_of_pytorch_bit_for_bit(decay: flo
         assert all(map(torch.equal, tensors(ours), tensors(theirs)))
 
 
-def test_network_and_average_do_not_change_each_other_outside_updates() -> None:
-    own, rng = network(), np.random.default_rng(3)
-    average = Average(own, 0.5)
-    for _ in range(3):
-        move(own, rng)
-        before = tensors(own)
-        average.update_parameters(own)
-        assert all(map(torch.equal, tensors(own), before))
-        kept = tensors(average.module)
-        move(own, rng)
-        assert all(map(torch.equal, tensors(average.module), kept))
-    assert all(tensor.grad_fn is None for tensor in average.parameters())
-
-
 @pytest.mark.parametrize("before", [0, 1, 3])
 def test_an_average_resumed_from_a_state_continues_with_the_same_bits(before: int) -> None:
     own, rng = network(), np.random.default_rng(4)

@@ -7,13 +7,12 @@ import pytest
 from PIL import Image
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS, DataError
+from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.data_remarks import shared_images
 from mixup_core.images.image_data import ImageData, described
 from tests.mixup_core.small_files import (
     FashionMnist,
@@ -153,40 +152,3 @@ def test_a_folder_with_a_digest_is_scanned_once(pets: Path, root: Path) -> None:
     Image.new("RGB", (8, 8)).save(pets / "train" / "a" / "1.png")
     assert described(changing).num_train == 3
     assert described(fixed).num_train == 2
-
-
-@pytest.mark.parametrize(
-    ("data", "available"),
-    [
-        (DataConfig(name="digits"), 1437),
-        (DataConfig(name="digits", num_train=7), 1437),
-        (DataConfig(name="digits", val_size=37), 1400),
-        (DataConfig(name="digits", val_size=1437), 0),
-        (DataConfig(name="digits", oracle=True), 1797),
-        (DataConfig(name="digits", oracle=True, val_size=37), 1760),
-    ],
-)
-def test_num_available_leaves_out_held_out_images_and_includes_oracle_test_images(
-    data: DataConfig, available: int
-) -> None:
-    assert data.num_available(DATASETS["digits"].info) == available
-
-
-def test_test_images_equal_to_training_images_give_a_warning(pets: Path, root: Path) -> None:
-    del root
-    for name in ("a", "b"):
-        (pets / "test" / name).mkdir(parents=True)
-        content = (pets / "train" / "a" / "0.png").read_bytes()
-        (pets / "test" / name / "9.png").write_bytes(content)
-    Image.new("RGB", (8, 8), (1, 2, 3)).save(pets / "test" / "b" / "0.png")
-    said = {
-        test: list(shared_images(ImageData().prepare(config_of(data), pets).data))
-        for test in (True, False)
-        if (data := folder_config(pets, test=test))
-    }
-    assert said[False] == []
-    assert said[True] == [
-        "WARNING, 2 of the 3 test images are among the training images too (the first: a/9.png), "
-        "so that test results are too good for every arm"
-    ]
-    assert list(shared_images(DataConfig())) == []

@@ -11,8 +11,6 @@ from torchvision.models import resnet18, resnet34, vgg16_bn
 
 from mixup_core.config.building import parsed
 from mixup_core.images.choices.models import (
-    LinearModel,
-    Mlp,
     Model,
     NarrowResNet,
     ResNet18,
@@ -39,10 +37,6 @@ def test_resnet18_has_the_published_number_of_parameters(
 ) -> None:
     network = ResNet18().initialised(channels, classes, size, seed=0)
     assert _num_parameters(network) == parameters
-
-
-def test_a_linear_model_has_a_weight_for_each_pixel_and_class() -> None:
-    assert _num_parameters(LinearModel().initialised(3, 10, 8, seed=0)) == (3 * 8 * 8 + 1) * 10
 
 
 @pytest.mark.parametrize(
@@ -101,15 +95,6 @@ def test_the_narrow_resnet_has_the_expected_convolutions() -> None:
         (12, 24, 2), (24, 24, 1), (12, 24, 2),
         (24, 48, 2), (48, 48, 1), (24, 48, 2),
     ]  # fmt: skip
-
-
-def test_width_and_hidden_sizes_have_a_default_for_each_model() -> None:
-    wide = NarrowResNet(width=8).initialised(1, 10, 8, seed=0)
-    assert wide.get_parameter("fc.weight").shape == (10, 32)
-    mlp = Mlp().initialised(1, 10, 28, seed=0)
-    shapes = [tuple(p.shape) for name, p in mlp.named_parameters() if name.endswith("weight")]
-    assert shapes == [(300, 784), (100, 300), (10, 100)]
-    assert _num_parameters(Mlp(hidden=(5,)).initialised(1, 2, 2, seed=0)) == 37
 
 
 def _large_ones_later(names: Sequence[str], *, but: str = "") -> list[Any]:
@@ -172,15 +157,6 @@ def test_a_model_keeps_the_initial_weights_that_its_constructor_draws() -> None:
     assert float(weight.std()) == pytest.approx(5.0, rel=0.05)
     assert torch.equal(weight, again.state_dict()["2.weight"])
     assert not torch.equal(weight, other.state_dict()["2.weight"])
-
-
-def test_the_weights_of_a_seed_do_not_depend_on_the_global_generator() -> None:
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(1)
-        first = Scaled().initialised(1, 4, 4, seed=0).state_dict()
-        torch.default_generator.manual_seed(2)
-        again = Scaled().initialised(1, 4, 4, seed=0).state_dict()
-    assert all(torch.equal(first[name], again[name]) for name in first)
 
 
 class _Convolutions(TorchDispatchMode):

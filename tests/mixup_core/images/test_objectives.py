@@ -17,7 +17,6 @@ from mixup_core.images.evaluation import logits_of
 from mixup_core.images.forward import forward
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.loss import Loss
-from mixup_core.images.losses.squared_error import SquaredError
 from mixup_core.images.objectives.all_pairs import AllPairs
 from mixup_core.images.objectives.failure_set import FailureSet
 from mixup_core.images.objectives.filtered import Filter
@@ -98,12 +97,6 @@ def test_a_filter_keeps_images_on_the_chosen_side_of_its_threshold(
     torch.testing.assert_close(minimised.loss, losses[0][is_kept].sum() / divisor)
     assert float(minimised.measured["kept_fraction"]) == pytest.approx(int(is_kept.sum()) / 6)
     assert float(minimised.measured["low_fraction"]) == pytest.approx(int(is_low.sum()) / 6)
-
-
-def test_squared_error_uses_the_mixed_target(batch: Batch) -> None:
-    logits = _network(0)(batch.mixed)
-    expected = (logits - _soft(batch)).square().sum(1).mean()
-    torch.testing.assert_close(_minimised(Plain(), batch, SquaredError()).loss, expected)
 
 
 def test_the_loss_floor_is_scaled_by_the_objective_or_unknown() -> None:

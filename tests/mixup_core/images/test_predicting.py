@@ -11,7 +11,7 @@ from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
-from mixup_core.predictions import AVERAGED, Predictions, images_digest
+from mixup_core.predictions import images_digest
 
 CPU = torch.device("cpu")
 
@@ -104,13 +104,3 @@ def test_networks_run_in_evaluation_mode_and_in_the_precision_of_the_run(
     assert logits.dtype == np.float32
     coarse = torch.from_numpy(logits).bfloat16().float().numpy()
     assert np.array_equal(logits, coarse) == (precision == "bfloat16")
-
-
-def test_predictions_round_trip_through_their_bytes(single: TrainConfig, splits: Splits) -> None:
-    found = predict(single, splits, {"": linear(1), AVERAGED: linear(1, seed=1)}, CPU)
-    content = found.to_bytes()
-    again = predict(single, splits, {"": linear(1), AVERAGED: linear(1, seed=1)}, CPU)
-    assert again.to_bytes() == content
-    read = Predictions.from_bytes(content).splits["test"]
-    for suffix, logits in found.splits["test"].logits.items():
-        np.testing.assert_array_equal(read.logits[suffix], logits)

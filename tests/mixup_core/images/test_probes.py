@@ -153,8 +153,10 @@ def test_the_weight_norm_covers_all_parameters(linear: TrainConfig, splits: Spli
     assert _measured("weight-norm", subject)["train/weight_norm"] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("objective", ["plain", {"regmixup": {"eta": 0.5}}])
-@pytest.mark.parametrize("loss", ["cross-entropy", "squared-error"])
+@pytest.mark.parametrize(
+    ("objective", "loss"),
+    [("plain", "squared-error"), ({"regmixup": {"eta": 0.5}}, "cross-entropy")],
+)
 def test_the_gradient_norm_matches_central_differences(
     linear: TrainConfig, splits: Splits, objective: Any, loss: str
 ) -> None:
@@ -418,17 +420,6 @@ def test_changed_test_images_are_reproducible_and_close_to_the_originals(
     assert float(after["blur"].var()) < float(plain.var())
     share = (after["occlusion"] != plain).double().mean(0).sum() / (plain[0] != 0).numel()
     assert 0.1 < float(share) <= 0.25
-
-
-def test_an_occluded_square_has_half_the_side_and_lies_within_the_image(
-    linear: TrainConfig, splits: Splits
-) -> None:
-    images = _subject(linear, splits).held_out["test"]
-    ones = [images[part] for part in images.parts]
-    for part, found in zip(ones, changed(images, "occlusion"), strict=True):
-        is_hidden = (found == 0) & (part != 0)
-        rows = is_hidden.any(1).any(2).sum(1)
-        assert int(rows.max()) <= part.shape[2] // 2
 
 
 def test_outside_auroc_is_1_for_a_network_confident_only_on_test_images(

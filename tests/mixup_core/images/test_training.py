@@ -1,4 +1,3 @@
-import dataclasses
 import io
 import itertools
 import math
@@ -95,15 +94,6 @@ def test_held_out_images_are_evaluated_at_the_interval_eval_every(
     assert ["test/error" in record.metrics for record in records] == [False, True, False, True]
 
 
-def test_a_run_without_test_images_records_no_test_metric(
-    config: TrainConfig, splits: Splits
-) -> None:
-    blind = dataclasses.replace(splits, test=None, val=splits.test)
-    records, _ = _trained(config, blind)
-    assert not any(name.startswith("test/") for record in records for name in record.metrics)
-    assert "val/error" in records[-1].metrics
-
-
 @pytest.mark.parametrize(
     ("law", "precision"),
     [("erm", "float32"), ("midpoint", "bfloat16"), ({"beta": 0.5}, "float32")],
@@ -121,24 +111,6 @@ def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(
         rest = list(fit(config, splits, resumed))
         assert first + rest == whole
         assert resumed.to_bytes() == end
-
-
-_STEP: dict[str, Any] = {
-    "optimizer": {"name": "adamw", "clip_norm": 0.1, "decayed": "weights", "weight_decay": 0.01},
-}
-
-
-def test_a_run_with_clipping_and_groups_resumes_with_the_same_bits(
-    config: TrainConfig, splits: Splits
-) -> None:
-    config = with_values(config, {**_STEP, "mix.law": {"beta": 1.0}})
-    whole, end = _trained(config, splits)
-    state = TrainingState.initial(config, splits.info, CPU)
-    first = list(itertools.islice(fit(config, splits, state), 2))
-    resumed = TrainingState.initial(config, splits.info, CPU)
-    resumed.load_bytes(state.to_bytes(), first)
-    assert first + list(fit(config, splits, resumed)) == whole
-    assert resumed.to_bytes() == end
 
 
 def test_a_run_forked_from_a_shared_stage_equals_the_unforked_run(
@@ -282,51 +254,6 @@ def test_a_teacher_draws_all_of_its_training_but_its_data_apart(
     assert drawn.keys() >= of_data
     for source, parts in drawn.items():
         assert all(map(torch.equal, parts, taught_by[source])) == (source in of_data), source
-
-
-class _Recorder(torch.nn.Module):
-    """A linear network that records its training inputs."""
-
-    def __init__(self, inner: torch.nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
-        self.first_weights = [p.detach().clone() for p in inner.parameters()]
-        self.seen: list[torch.Tensor] = []
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        if self.training:
-            self.seen.append(images.clone())
-        return self.inner(images)
-
-
-def test_arms_of_a_seed_see_the_same_weights_images_and_batches(
-    config: TrainConfig, splits: Splits
-) -> None:
-    """Midpoint sees the mean of ERM's images and their partners, in the same order."""
-
-    def recorded(values: dict[str, Any]) -> _Recorder:
-        arm = with_values(config, {"epochs": 2, "mix.partner": "permutation", **values})
-        state = TrainingState.initial(arm, splits.info, CPU)
-        state.network = recorder = _Recorder(state.network)
-        list(fit(arm, splits, state))
-        return recorder
-
-    erm, midpoint, other = (
-        recorded({"mix.law": "erm"}), recorded({"mix.law": "midpoint"}), recorded({"seed": 1}),
-    )  # fmt: skip
-    rng, partner_rng = stream(0, "batch order", 0), stream(0, "mixing", 0)
-    order = torch.from_numpy(rng.permutation(96))
-    gamma = torch.from_numpy(stream(0, "view scaling", 0).random((2, 96), dtype="float32"))
-    images = TrainingImages(splits.train, splits.info, config.data, config.seed, CPU)
-    assert all(map(torch.equal, erm.first_weights, midpoint.first_weights))
-    assert not all(map(torch.equal, erm.first_weights, other.first_weights))
-    assert [len(batch) for batch in erm.seen] == [len(batch) for batch in midpoint.seen]
-    for index, own in enumerate(order.split(config.batch_size)):
-        partner = own[torch.from_numpy(partner_rng.permutation(len(own)))]
-        part = slice(index * config.batch_size, index * config.batch_size + len(own))
-        beside = images.batch(partner, gamma[1, part])
-        torch.testing.assert_close(midpoint.seen[index], (erm.seen[index] + beside) / 2)
-        assert not torch.equal(erm.seen[index], other.seen[index])
 
 
 def test_the_smaller_last_batch_is_not_dropped(config: TrainConfig, splits: Splits) -> None:

@@ -78,11 +78,6 @@ def test_a_held_out_image_is_unscaled_and_its_second_view_is_zero() -> None:
     assert (seen[:, 3:] == 0).all()
 
 
-def test_a_subset_larger_than_the_data_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"data\.num_train <= training images"):
-        _training(DataConfig(name="cifar10", num_train=41))
-
-
 def _moves(*rows: tuple[int, int, int]) -> Tensor:
     return torch.tensor(rows)
 
@@ -135,12 +130,6 @@ def test_moves_are_uniform_and_depend_on_the_epoch_but_not_on_the_law(augment: C
     share = float(first[..., 2].double().mean())
     assert share == (pytest.approx(0.5, abs=0.03) if augment == CropFlip() else 0)
     assert Draws.for_probing(config, 0, Epoch(), images).augmentation is None
-
-
-def test_no_moves_are_drawn_without_augmentation() -> None:
-    config = TrainConfig(data=DataConfig(name="cifar10"), epochs=1, batch_size=10)
-    draws = Draws.for_training(config, 0, Epoch(), _training(config.data))
-    assert draws.augmentation is None
 
 
 def test_label_noise_changes_training_labels_and_neither_view_partners_nor_test_labels() -> None:

@@ -6,7 +6,6 @@ from mixup_core.plugins.checking import check_plugin
 from mixup_core.plugins.loading import use
 from tests.plugin_files import DOTS, HALVING, MARGIN, TINY, Write
 
-DROPOUT = TINY.replace("nn.GELU(),", "nn.Dropout(0.5),")
 FORGETFUL = """
 @value
 class Doubled(Objective):
@@ -42,16 +41,6 @@ class Half(Operation):
     def mix(self, own, beside, lam, drawn):
         import random, time, torch
         return own, lam * 0 + {draw} / 2
-"""
-NOISE = """
-from mixsweep.plugins import Augmentation
-@value
-class Noise(Augmentation):
-    tag = "noise"
-    def draw(self, shape, size, rng):
-        return np.random.normal(size=(*shape, 1))
-    def on_images(self, images, drawn):
-        return images + drawn[:, :, None, None].to(images)
 """
 TRIANGULAR = """
 @value
@@ -101,21 +90,6 @@ class Sharp(Probe):
         value = 0.5
         FAULT
         return {"train/sharp": value}
-"""
-REMEMBERING = """
-STEPS = []
-@value
-class Counted(Optimizer):
-    name = "counted"
-    def over(self, parameters):
-        import torch
-        class Own(torch.optim.SGD):
-            def step(self):
-                STEPS.append(1)
-                for group in self.param_groups:
-                    group["lr"] /= len(STEPS)
-                super().step()
-        return Own(parameters, lr=self.lr)
 """
 
 
@@ -169,15 +143,11 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
 @pytest.mark.parametrize(
     ("code", "contract", "message"),
     [
-        (DROPOUT, "numbers do not depend", "draws from the global generator of torch: draw"),
         (DRAWING.format(draw="np.random.rand()"), "numbers do not depend", "of numpy.random: draw"),
-        (DRAWING.format(draw="random.random()"), "numbers do not depend", "generator of random: "),
-        (DRAWING.format(draw="float(torch.rand(()))"), "numbers do not depend", "of torch: draw"),
         (
             DRAWING.format(draw="np.random.default_rng().random()"),
             "numbers do not depend", "two runs with the same seed give different results",
         ),
-        (DRAWING.format(draw="1 / 0"), "label weights", "plugin tiny.py: fails in line 15"),
         (
             DRAWING.format(draw="exit(3)"),
             "label weights", "plugin tiny.py: fails in line 15 (mix): SystemExit: 3",
@@ -186,7 +156,6 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
             "import time\nAT = time.perf_counter()\n" + HALF.format(images="own", weight="AT % 1"),
             "loading the plugin again", "the file reads something when it is imported",
         ),
-        (NOISE, "numbers do not depend", "the code draws from the global generator of numpy"),
         (FORGETFUL, "changing a field", "the same last stage key"),
         (HALF.format(images="own.mul_(0.5)", weight="0.5"), "label weights", "`mix` modifies"),
         (HALF.format(images="own", weight="1.5"), "label weights", "1.5"),
@@ -194,7 +163,6 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
         (TRIANGULAR.replace("return np", "return 1 - np"), "it can be", "must not decrease"),
         (TRIANGULAR.replace("return np", "return 2; np"), "it can be", "one value per level"),
         (TRIANGULAR + DRAWN.format(shape="shape"), "quantiles increase", "different distributions"),
-        (TRIANGULAR + DRAWN.format(shape="3"), "quantiles increase", "the shape (3,) from `draw`"),
         (
             PEEKING.replace("return {", 'return {"train/other": 2.0, '),
             "its values are finite numbers",
@@ -207,10 +175,6 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
         (
             HALVING.replace('Metric(label="value")', 'Metric(label="value", most=-1.0)'),
             "within their bounds", "value must be in [-inf, -1], got ",
-        ),
-        (
-            HALVING.replace("(epoch + 1)", "(epoch + 1) + np.random.rand()"),
-            "numbers do not depend", "the code draws from the global generator of numpy.random",
         ),
         (
             HALVING.replace("list(records)", "list(records); self.config = HalvingConfig(start=9)"),
@@ -239,15 +203,10 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
                      "from mixup_core.config.checked import Checked\nfrom typing", 1),
             "it can be checked", "no configuration of HalvingConfig is valid",
         ),
-        (REMEMBERING, "numbers do not depend", "two runs with the same seed give different"),
         (TINY.replace("False", "True"), "the network returns logits", "has_batch_norm is True"),
         (TINY.replace("self.width, num_classes", "self.width, 3"), "the network returns", "(3, 3)"),
         (DOTS.replace("smallest_class=50", "smallest_class=9"), "its images agree", "has 50"),
         (DOTS.replace("num_train=200", "num_train=100"), "its images agree", "must be uint8"),
-        (
-            DOTS.replace("default_rng(0 if", "default_rng(np.random.randint(99) if"),
-            "its images agree", "plugin tiny.py: reading the dataset dots draws from the global",
-        ),
         (
             DOTS.replace('default_rng(0 if split == "train" else 1)', "default_rng()"),
             "reading it again", "different train images",
@@ -326,15 +285,10 @@ AT_LAW = SCALED.replace("Operation", "Law").replace(
     ("code", "contract", "message"),
     [
         (SCALED.format("float = 1.0", "lam * self.scale"), "every field", "scale of Scaled"),
-        (SCALED.format("int | None = 1", "lam"), "every field", "scale of Scaled accepts every"),
         (SCALED.format("tuple[float, ...] = ()", "lam"), "every field", "scale of Scaled"),
         (
             SCALED.format("Annotated[float, Range(0, 3)] = 1.0", "lam * self.scale"),
             ENDS, "with scale=3.0: `mix` returned the label weight",
-        ),
-        (
-            SCALED.format("NonNegative = 1.0", "lam * self.scale"),
-            ENDS, "with scale=1000.0: `mix` returned the label weight",
         ),
         (
             SCALED.format("Annotated[float, Range(-1, 1, '()')] = 0.5", "lam * self.scale"),
@@ -351,9 +305,6 @@ AT_LAW = SCALED.replace("Operation", "Law").replace(
         (
             SCALED.format("Share = 1.0", "lam + 0.5 * (len(own) > 40)"),
             "label weights", "label weight 1.",
-        ),
-        (
-            SCALED.format("Share = 1.0", "lam + len(own) % 2"), "label weights", "label weight 1.",
         ),
         (
             AT_LAW.format("Annotated[float, Range(0, 1.4)] = 1.0", "self.scale"),
@@ -405,20 +356,14 @@ def test_an_evaluation_probe_without_is_of_evaluation_is_reported(plugin: Write)
     ("fault", "contract", "message"),
     [
         ("value = logits[:, 0]", "its values are finite", "got train/sharp as Tensor of shape (64"),
-        ("value = logits.mean()", "its values are finite", "as Tensor of shape (); convert"),
         ("value = True", "its values are finite", "got train/sharp as bool"),
         ("return [0.5]", "its values are finite", "must return a dict of numbers, got list"),
         ("value = float('nan')", "its values are finite", "'train/sharp': nan"),
         ("value = 1.01", "within their bounds", "train/sharp must be in [0, 1], got 1.01 after"),
-        ("value = -0.01", "within their bounds", "train/sharp must be in [0, 1], got -0.01 after"),
         ("value = random.random()", "numbers do not depend", "the global generator of random: "),
         ("torch.manual_seed(0)", "numbers do not depend", "generator of torch: draw"),
         (
             "[part.data.mul_(0.9) for part in subject.network.parameters()]",
-            "its values are finite", "changed the network (1.weight); `measure` must work on cop",
-        ),
-        (
-            "[part.requires_grad_(False) for part in list(subject.network.parameters())[:1]]",
             "its values are finite", "changed the network (1.weight); `measure` must work on cop",
         ),
         ("subject.images.labels.zero_()", "its values are finite", "changed the training labels"),
@@ -433,10 +378,6 @@ def test_an_evaluation_probe_without_is_of_evaluation_is_reported(plugin: Write)
         (
             "[each.zero_() for each in subject.evaluated.values()]",
             "its values are finite", "changed the test logits",
-        ),
-        (
-            "return {'train/sharp': value, 'train/loss': 0.0}",
-            "its values are finite", "returns train/loss, which its `metrics` do not declare",
         ),
     ],
 )  # fmt: skip
@@ -453,4 +394,3 @@ def test_a_probe_may_exceed_its_bounds_by_rounding_and_return_numbers_of_numpy(
 
 def test_a_failing_plugin_is_reported_once(plugin: Write) -> None:
     assert len(_broken(plugin(DRAWING.format(draw="1 / 0")))) == 1
-    assert len(_broken(plugin(DRAWING.format(draw="random.random()")))) == 1

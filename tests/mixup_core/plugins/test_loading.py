@@ -60,8 +60,7 @@ BESIDE = """
 import sys
 from pathlib import Path
 folder = Path(__file__).parent
-for name in ("constants", "others"):
-    (folder / f"{name}.py").write_text("X = 1")
+(folder / "constants.py").write_text("X = 1")
 sys.path.insert(0, str(folder))
 """
 OPERATION = """
@@ -165,20 +164,14 @@ def test_an_edited_plugin_that_is_invalid_leaves_the_earlier_one_registered(
     ("parts", "message"),
     [
         (("1 / 0",), r"fails in line 9: ZeroDivisionError: division by zero"),
-        (("def broken(:",), r"fails in line 17: SyntaxError: "),
         (
             ("import tiny",),
             "fails in line 17: ModuleNotFound.*cannot import files of its folder",
         ),
         ((BESIDE + "import constants",), "imports constants from its own folder; edits of"),
-        (
-            (BESIDE + "def late():\n    from others import X",),
-            "imports others from its own folder; e",
-        ),
         (("import beside_me",), "No module named 'beside_me'; install it on "),
         (("x = '\\0'; raise ValueError(x + chr(10) + chr(27))",), r"ValueError: \\x00\\n\\x1b$"),
         ((UNTOLD,), r"fails in line 21: Untold: \(the text of this error cannot be produced"),
-        (("raise SystemExit(3)",), "fails in line 17: SystemExit: 3"),
         (("x = 1",), "defines no entry; define a public class that extends a class of"),
         ((TINY.replace('"tiny"', '"mlp"'),), "the model mlp exists already and cannot be replaced"),
         (
@@ -191,29 +184,16 @@ def test_an_edited_plugin_that_is_invalid_leaves_the_earlier_one_registered(
             (TINY.replace("width: Count = 8", "width = 8"),),
             "width of Tiny .the model tiny. has no",
         ),
-        (
-            (TINY.replace("name =", "nmae = 1\n    name ="),),
-            "nmae of Tiny .the model tiny. ha",
-        ),
         ((NESTED,), "of_what of Inner .the model tiny. has no type"),
         (
             (TINY.replace("Count = 8", "Count = 'x'"),),
             "default of `width` .* expected an int",
-        ),
-        ((TINY.replace("Count", "object()"),), "width of the model tiny has the type <object"),
-        (
-            (TINY.replace("Count = 8", "list[int] = ()"),),
-            "the model tiny has the type list",
         ),
         (
             (TINY.replace("Count", "int | bool"),),
             "width of the model tiny accepts numbers of two ty",
         ),
         ((TINY.replace("Count = 8", "tuple[int, int] = (1, 2)"),), "is a tuple of fixed length"),
-        (
-            (NESTED.replace("of_what = 3", "x: int | bool = 1"),),
-            "x of the model tiny accepts number",
-        ),
         (
             (TWO_UNTAGGED,),
             "the model tiny accepts two dataclasses",
@@ -232,8 +212,6 @@ def test_an_edited_plugin_that_is_invalid_leaves_the_earlier_one_registered(
             (PROBE_OF.format("test/error"),),
             "`metrics` of Of declares test/error, which another measurement records",
         ),
-        ((PROBE_OF.format("train/excess_loss"),), "declares train/excess_loss, which another"),
-        ((PROBE_OF.format("train/margin"),), "declares train/margin, which another"),
         (
             (LATE.replace("start:", "metrics = {'train/loss': Metric(label='loss')}\n    start:"),),
             "`metrics` of Late declares train/loss, which another",

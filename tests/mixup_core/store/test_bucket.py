@@ -133,14 +133,6 @@ def test_reading_many_objects_sends_one_request_for_each_existing_or_missing_obj
 
 
 @in_buckets
-def test_an_empty_object_is_read_among_other_objects(bucket: Bucket) -> None:
-    there = {"a/empty": b"", "a/full": b"1"}
-    for name, data in there.items():
-        bucket.write(name, data)
-    assert dict(bucket.read_present([*there, "a/none"])) == there
-
-
-@in_buckets
 def test_create_succeeds_only_when_the_object_is_missing(bucket: Bucket) -> None:
     assert bucket.create("a/object", b"1")
     assert not bucket.create("a/object", b"2")
@@ -162,12 +154,10 @@ def test_creating_an_object_twice_with_equal_content_succeeds(
     ("protocol", "is_atomic"),
     [
         ("s3", True),
-        (("s3", "s3a"), True),
         (("gcs", "gs"), True),
         (["abfs"], True),
         ("memory", False),
         (("ftp", "s"), False),
-        ((), False),
     ],
 )
 def test_atomic_creation_is_recognised_from_the_protocol(protocol: Any, is_atomic: bool) -> None:
@@ -284,7 +274,6 @@ def caused_by(error: Exception, cause: Exception) -> Exception:
     return error
 
 
-@pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize(
     ("error", "text", "kind"),
     [
@@ -308,13 +297,14 @@ def caused_by(error: Exception, cause: Exception) -> Exception:
     ],
 )  # fmt: skip
 def test_every_error_of_a_storage_package_is_reported_in_one_line(
-    use: str, error: Exception, text: str, kind: type[Exception]
+    error: Exception, text: str, kind: type[Exception]
 ) -> None:
-    with pytest.raises(StoreError) as caught:
-        USES[use](Bucket(Failing(error), "/root", "url"))
-    assert str(caught.value) == text
-    assert type(caught.value) is kind
-    assert caught.value.__cause__ is error
+    for use in USES.values():
+        with pytest.raises(StoreError) as caught:
+            use(Bucket(Failing(error), "/root", "url"))
+        assert str(caught.value) == text
+        assert type(caught.value) is kind
+        assert caught.value.__cause__ is error
 
 
 def atomic(files: MemoryFileSystem) -> Bucket:

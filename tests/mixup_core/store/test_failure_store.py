@@ -11,10 +11,8 @@ from tests.mixup_core.store.stored_files import (
     FAILURE,
     KEY,
     failure_of,
-    manifest_of,
     quarantined,
     reseal,
-    write,
 )
 
 
@@ -54,11 +52,3 @@ def test_a_sealed_failure_with_another_key_or_no_format_is_damaged(
     assert disk.failures.verify() == (f"failures/{KEY}.json: damaged",)
     assert quarantined(disk) == [failure_of(disk).name]
     assert disk.failures.read_all() == {}
-
-
-def test_a_sealed_manifest_in_place_of_a_failure_is_damaged(disk: Store) -> None:
-    write(disk)
-    disk.failures.write(FAILURE)
-    failure_of(disk).write_bytes(manifest_of(disk).read_bytes())
-    assert disk.failures.read_all() == {}
-    assert quarantined(disk) == [failure_of(disk).name]

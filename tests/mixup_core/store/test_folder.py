@@ -121,15 +121,6 @@ def test_write_overwrites_a_file_and_create_does_not(folder: Folder) -> None:
     assert not folder.create("a/file", b"3")
 
 
-def test_a_folder_in_place_of_a_file_is_neither_overwritten_nor_removed(folder: Folder) -> None:
-    (folder.root / "a/file").mkdir(parents=True)
-    with pytest.raises(IsADirectoryError):
-        folder.write("a/file", b"1")
-    with pytest.raises(IsADirectoryError):
-        folder.remove("a/file")
-    assert (folder.root / "a/file").is_dir()
-
-
 def test_remove_deletes_a_file_or_a_link_and_ignores_a_missing_file(folder: Folder) -> None:
     folder.write("a/file", b"1")
     (folder.root / "a/link").symlink_to("file")

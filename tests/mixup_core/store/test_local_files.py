@@ -278,13 +278,6 @@ def test_a_file_is_read_up_to_a_limit_also_through_a_link(tmp_path: Path) -> Non
             assert not os.get_inheritable(file.fileno())
 
 
-def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read_regular(tmp_path / "file")
-    with pytest.raises(FileNotFoundError):
-        open_regular(tmp_path / "none" / "file")
-
-
 @pytest.mark.parametrize("damage", NO_FILES)
 @pytest.mark.parametrize("read", [read_regular, open_regular])
 def test_anything_but_a_regular_file_is_refused_with_its_type_and_closed(
@@ -298,25 +291,6 @@ def test_anything_but_a_regular_file_is_refused_with_its_type_and_closed(
         read(path)
     assert str(caught.value) == REASONS[damage]
     assert num_open() == num
-
-
-def test_a_device_file_is_refused() -> None:
-    with pytest.raises(UnreadableError, match=r"^is no file$"):
-        read_regular(Path("/dev/zero"))
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
-def test_a_private_file_of_another_user_raises_a_permission_error(modest: Path) -> None:
-    path = modest / "file"
-    path.write_bytes(OLD)
-    os.seteuid(0)
-    os.chown(path, 0, 0)
-    path.chmod(0o600)
-    os.seteuid(65534)
-    for use in (read_regular, open_lock, is_locked):
-        with pytest.raises(PermissionError) as caught:
-            use(path)
-        assert caught.value.filename == str(path)
 
 
 def locked(descriptor: int) -> bool:

@@ -36,30 +36,20 @@ def test_a_key_of_4_to_64_hexadecimal_digits_is_accepted(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
-    [
-        "", "aa0", "a" * 65, "AA01", "aa0g", "aa01\n", "\naa01", "aa01 ", "aa01.json", "../../etc",
-        "aa01/..", "\N{ARABIC-INDIC DIGIT ONE}" * 4, "\N{FULLWIDTH DIGIT ONE}" * 4,
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize(
     "use",
     [
-        checked,
-        manifest_name,
-        states_folder,
-        failure_name,
-        prediction_name,
+        checked, manifest_name, states_folder, failure_name, prediction_name,
         lambda key: state_name(key, SHA256),
     ],
-    ids=["checked", "manifest", "states", "failure", "prediction", "state"],
-)
-def test_a_key_that_is_not_a_hash_is_refused(use: Callable[[str], str], key: str) -> None:
-    with pytest.raises(ValueError, match="hexadecimal") as caught:
-        use(key)
-    assert str(caught.value) == (
-        f"a key must be 4 to 64 lower-case hexadecimal digits, got ({key=})."
-    )
+)  # fmt: skip
+def test_a_key_that_is_not_a_hash_is_refused(use: Callable[[str], str]) -> None:
+    for key in (
+        "", "aa0", "a" * 65, "AA01", "aa0g", "aa01\n", "\naa01", "aa01 ", "aa01.json", "../../etc",
+        "aa01/..", "\N{ARABIC-INDIC DIGIT ONE}" * 4, "\N{FULLWIDTH DIGIT ONE}" * 4,
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="hexadecimal") as caught:
+            use(key)
+        assert f"got ({key=})" in str(caught.value)
 
 
 def test_the_name_pattern_of_a_kind_matches_only_names_of_this_kind() -> None:

@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from mixup_core.records import EpochRecord
@@ -88,15 +87,3 @@ def test_anything_but_a_regular_file_goes_to_quarantine(tmp_path: Path) -> None:
     assert store.predictions.read(KEY, LAST) is None
     store.predictions.write(KEY, LAST, CONTENT)
     assert store.predictions.read(KEY, LAST) == CONTENT
-
-
-def test_a_key_that_points_outside_the_folder_is_refused(store: Store) -> None:
-    with pytest.raises(ValueError, match="hexadecimal"):
-        store.predictions.write("../../etc", LAST, CONTENT)
-
-
-def test_removed_predictions_leave_no_object_in_a_memory_store(tmp_path: Path) -> None:
-    store = Store(f"memory:/{tmp_path}/gone")
-    store.predictions.write(KEY, LAST, CONTENT)
-    store.predictions.remove([KEY])
-    assert fsspec.filesystem("memory").find(f"{tmp_path}/gone") == []

@@ -1,7 +1,6 @@
 """SealedFiles: a damaged file is reported once and never used."""
 
 import os
-import pickle
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,6 @@ import fsspec
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.sealed_files import put_aside
 from tests.damages import DAMAGES, NO_FILES
 from tests.mixup_core.store.other_processes import interrupted_at
 from tests.mixup_core.store.stored_files import (
@@ -124,32 +122,6 @@ def test_damaged_files_of_equal_names_are_all_kept(store: Store, url: str) -> No
     assert {store.files.read(name) for name in names} == {b"one", b"two"}
 
 
-@pytest.mark.parametrize("obstacle", NO_FILES)
-def test_a_damaged_file_gets_a_free_name_in_quarantine(disk: Store, obstacle: str) -> None:
-    assert disk.folder is not None
-    aside = disk.folder / "quarantine"
-    disk.files.write(f"quarantine/{KEY}.json", b"taken")
-    disk.files.write(f"quarantine/{KEY}.json.1", b"of before")
-    NO_FILES[obstacle](aside / f"{KEY}.json")
-    write(disk)
-    manifest_of(disk).write_bytes(b"damaged")
-    assert put_aside(disk.files, f"stages/{KEY[:2]}/{KEY}.json") == f"quarantine/{KEY}.json.2"
-    assert (aside / f"{KEY}.json.1").read_bytes() == b"of before"
-    assert (aside / f"{KEY}.json.2").read_bytes() == b"damaged"
-    assert os.path.lexists(aside / f"{KEY}.json")
-
-
-def test_the_target_of_a_damaged_link_is_not_moved(disk: Store, tmp_path: Path) -> None:
-    write(disk)
-    elsewhere = tmp_path / "elsewhere.json"
-    elsewhere.write_bytes(b"damaged")
-    manifest_of(disk).unlink()
-    manifest_of(disk).symlink_to(elsewhere)
-    assert disk.read(KEY) is None
-    assert elsewhere.read_bytes() == b"damaged"
-    assert not manifest_of(disk).is_symlink()
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
 def test_a_file_of_another_user_is_refused_by_name_and_stays(modest: Store) -> None:
     write(modest)
@@ -161,20 +133,6 @@ def test_a_file_of_another_user_is_refused_by_name_and_stays(modest: Store) -> N
         modest.read(KEY)
     assert caught.value.filename == str(manifest_of(modest))
     assert manifest_of(modest).exists()
-
-
-def test_a_manifest_or_state_cut_at_any_length_is_not_accepted(disk: Store) -> None:
-    for path_of in (manifest_of, state_of):
-        for cut in range(64):
-            write(disk)
-            path = path_of(disk)
-            whole = path.read_bytes()
-            path.write_bytes(whole[: len(whole) * cut // 64])
-            assert not is_whole(disk)
-            assert not path.exists()
-            assert path.name in quarantined(disk)
-            path.write_bytes(whole)
-            assert is_whole(disk)
 
 
 def test_a_file_with_a_flipped_bit_is_not_accepted(disk: Store) -> None:
@@ -204,20 +162,6 @@ def test_files_swapped_between_two_stages_are_refused(disk: Store) -> None:
         assert {ours.name, theirs.name} <= set(quarantined(disk))
         ours.write_bytes(swapped[1])
         theirs.write_bytes(swapped[0])
-
-
-def test_a_planted_pickle_is_refused_and_not_executed(disk: Store, tmp_path: Path) -> None:
-    class Payload:
-        def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
-            return os.system, (f"touch {tmp_path}/executed",)
-
-    stage = write(disk)
-    for path in (state_of(disk), manifest_of(disk)):
-        path.write_bytes(pickle.dumps(Payload()))
-    assert disk.states.read(stage) is None
-    assert disk.read(KEY) is None
-    assert len(quarantined(disk)) == 2
-    assert not (tmp_path / "executed").exists()
 
 
 def test_a_slow_reader_does_not_quarantine_the_replacement_of_a_damaged_file(

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from mixup_core.config.building import built, with_values
-from mixup_core.config.parts import leaves
 from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key
 from mixup_core.problem import PROBLEMS, problem_named
@@ -40,24 +39,6 @@ def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(name: str, law: Any)
     assert_resumes_anywhere(
         with_values(problem_named(name).config(), {**SMALL.get(name, {}), "law": law})
     )
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_names_paths_and_metrics_of_a_problem_are_consistent(name: str) -> None:
-    problem = problem_named(name)
-    assert problem.name == problem.config.problem == name  # type: ignore[attr-defined]
-    named = {
-        *problem.headline,
-        *problem.searching.objectives,
-        *(m for panel in problem.presentation.curves for m in panel),
-    }
-    assert named <= set(problem.metrics)
-    heads = [series.head for series in problem.presentation.series]
-    assert len(set(heads)) == len(heads)
-    assert problem.axis.metric is None or problem.axis.metric in problem.metrics
-    paths = set(leaves(problem.config))
-    assert set(problem.searching.unsearchable) <= paths
-    assert all(problem.metrics[metric].is_lower_better for metric in problem.searching.objectives)
 
 
 @pytest.mark.parametrize("name", NAMES)

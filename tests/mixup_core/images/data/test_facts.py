@@ -1,14 +1,12 @@
 """Facts of a dataset: class counts, and errors about data as callers see them."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from mixup_core import problem
-from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo
+from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.pixels import Images
 
 INFO = DatasetInfo(
@@ -32,34 +30,3 @@ def test_num_bytes_of_a_dataset_equals_the_bytes_of_its_pixels(changes: Any) -> 
         for num in (info.num_train, info.num_test)
     ]
     assert info.num_bytes == sum(images.pixels.nbytes for images in splits)
-
-
-def test_num_bytes_of_cifar10_follows_from_its_counts() -> None:
-    cifar10 = dataclasses.replace(INFO, num_train=50_000, num_test=10_000, image_size=32)
-    assert cifar10.num_bytes == 184_320_000
-
-
-def test_dataset_info_is_keyword_only_and_immutable() -> None:
-    with pytest.raises(TypeError, match="positional"):
-        DatasetInfo(*dataclasses.astuple(INFO))
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        INFO.num_train = 6  # type: ignore[misc]
-    assert dataclasses.replace(INFO) == INFO
-    assert hash(dataclasses.replace(INFO)) == hash(INFO)
-
-
-def test_a_dataset_holds_its_reader_and_its_sources(tmp_path: Path) -> None:
-    images = Images(pixels=torch.zeros(1, 3, 4, 4, dtype=torch.uint8), labels=torch.tensor([0]))
-    dataset = Dataset(
-        name="patterns",
-        info=INFO,
-        files={"train": {"patterns/all": "md5:00"}},
-        sources=lambda root: ({str(root): lambda staging: None}, "draw them"),
-        read=lambda root, split, size: images,
-    )
-    assert dataset.read(tmp_path, "train", 4) is images
-    assert list(dataset.sources(tmp_path)[0]) == [str(tmp_path)]
-
-
-def test_the_data_error_of_images_is_the_data_error_of_problems() -> None:
-    assert DataError is problem.DataError

@@ -7,11 +7,8 @@ import dataclasses
 import gzip
 import hashlib
 import io
-import json
-import os
 import shutil
 import socket
-import subprocess
 import sys
 import tarfile
 import time
@@ -23,11 +20,9 @@ import pytest
 import torchvision.datasets
 from torchvision.datasets import CIFAR10, CIFAR100
 
-from mixup_core.images.data import digests
 from mixup_core.images.data import sources as sources_module
 from mixup_core.images.data.catalog import DATASETS, DataError
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import (
     checksums,
     data_root,
@@ -38,8 +33,6 @@ from mixup_core.images.data.fetching import (
     verify,
 )
 from mixup_core.images.data.sets import fashion_mnist, idx
-from tests.damages import DAMAGES
-from tests.mirror import mirror
 
 REFUSING = "http://127.0.0.1:9/"
 
@@ -85,12 +78,6 @@ def fetched(root: Path) -> dict[str, bytes]:
 
 def visible(root: Path) -> list[Path]:
     return [file for file in root.rglob("*") if not file.name.endswith(".lock")]
-
-
-def test_fetching_and_describing_load_no_torch() -> None:
-    data = "mixup_core.images.data"
-    code = f"import sys, {data}.fetching, {data}.folders; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("published", [CIFAR10, CIFAR100])
@@ -169,11 +156,6 @@ def test_when_every_source_fails_the_error_lists_each_reason_and_the_manual_step
     assert not visible(root)
 
 
-def test_a_missing_apt_get_is_reported(sources: Sources, root: Path) -> None:
-    with pytest.raises(DataError, match="downloaded: the program apt-get is not installed"):
-        fetch("fashion-mnist", root)
-
-
 def test_a_mirror_that_does_not_answer_times_out(
     sources: Sources, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,45 +227,6 @@ def test_two_concurrent_fetches_download_once(sources: Sources, root: Path) -> N
         "already",
         sources.mirror.as_uri() + "/",
     ]
-
-
-# Waits for a line after its imports, so that several begin together.
-FETCH = """
-import json, sys
-from pathlib import Path
-import torchvision.datasets
-from mixup_core.images.data import fetching
-fetching.DATASETS["fashion-mnist"].files.update(json.loads(sys.argv[1]))
-print("ready", flush=True)
-sys.stdin.readline()
-print(fetching.fetch("fashion-mnist", Path(sys.argv[2])))
-"""
-
-
-def test_processes_that_begin_together_download_each_file_once(
-    sources: Sources, root: Path, tmp_path: Path
-) -> None:
-    served = tmp_path / "served"
-    served.mkdir()
-    for name, content in sources.contents.items():
-        (served / name).write_bytes(content)
-    with mirror(served) as (proxy, asked):
-        processes = [
-            subprocess.Popen(
-                [sys.executable, "-c", FETCH, json.dumps(files_of("fashion-mnist")), str(root)],
-                env={**os.environ, **proxy}, text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            )
-            for _ in range(2)
-        ]  # fmt: skip
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        came_from = sorted(process.communicate("go\n")[0] for process in processes)
-    assert came_from[0].startswith("already in ")
-    assert came_from[1].startswith("http://fashion-mnist.")
-    assert sorted(asked) == sorted(f"{name}.gz" for name in sources.contents)
-    assert fetched(root) == sources.contents
 
 
 def write_cifar_archive(path: Path, monkeypatch: pytest.MonkeyPatch, member: str = "") -> None:
@@ -411,46 +354,6 @@ def test_missing_empty_and_folder_data_files_have_different_error_messages(
         verify("fashion-mnist", root, "train")
 
 
-@pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "a socket"])
-def test_a_lock_that_is_not_a_regular_file_is_refused_by_name(
-    sources: Sources, root: Path, damage: str
-) -> None:
-    sources.publish(sources.mirror)
-    root.mkdir()
-    lock = root / ".fashion-mnist.lock"
-    lock.touch()
-    DAMAGES[damage](lock)
-    with pytest.raises(
-        DataError, match=r"\.fashion-mnist\.lock is .*; a lock file contains no data: remove it"
-    ):
-        fetch("fashion-mnist", root)
-
-
-@pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "empty"])
-def test_anything_at_the_path_of_a_partial_download_is_removed(
-    sources: Sources, root: Path, damage: str
-) -> None:
-    sources.publish(sources.mirror)
-    root.mkdir()
-    staging = root / ".fashion-mnist.partial"
-    staging.touch()
-    DAMAGES[damage](staging)
-    fetch("fashion-mnist", root)
-    assert fetched(root) == sources.contents
-    assert not os.path.lexists(staging)
-
-
-def test_a_fifo_in_place_of_a_data_file_is_refused_by_name(sources: Sources, root: Path) -> None:
-    sources.publish(sources.mirror)
-    fetch("fashion-mnist", root)
-    labels = root / "FashionMNIST" / "raw" / "train-labels-idx1-ubyte"
-    DAMAGES["a FIFO"](labels)
-    with pytest.raises(DataError, match="labels-idx1-ubyte: is no file"):
-        verify("fashion-mnist", root, "train")
-    with pytest.raises(DataError, match="labels-idx1-ubyte: is no file"):
-        checksums(DataConfig(name="fashion-mnist"), root)
-
-
 def test_statuses_list_every_dataset_with_presence_and_place(sources: Sources, root: Path) -> None:
     sources.publish(sources.mirror)
     fetch("fashion-mnist", root)
@@ -471,39 +374,3 @@ def test_checksums_cover_only_the_files_that_a_run_loads(sources: Sources, root:
     assert checksums(DataConfig(), root) == every
     without_test = {name: sha256 for name, sha256 in every.items() if "t10k" not in name}
     assert checksums(DataConfig(test=False), root) == without_test
-
-
-def test_unchanged_files_are_read_once_for_their_checksums(
-    sources: Sources, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sources.publish(sources.mirror)
-    fetch("fashion-mnist", root)
-    first = checksums(DataConfig(), root)  # young files are read again
-    monkeypatch.setattr(digests, "_YOUNG_NS", 0)
-    assert checksums(DataConfig(), root) == first
-    labels = root / "FashionMNIST" / "raw" / "train-labels-idx1-ubyte"
-    labels.write_bytes(labels.read_bytes()[::-1])
-    read: list[str] = []
-
-    def count(file: Path) -> str:
-        read.append(file.name)
-        return file_digest(file)
-
-    monkeypatch.setattr(digests, "file_digest", count)
-    changed = checksums(DataConfig(), root)
-    assert read == [labels.name]
-    name = str(labels.relative_to(root))
-    assert changed == {**first, name: hashlib.sha256(labels.read_bytes()).hexdigest()}
-    checksums(DataConfig(test=False), root)  # loads other files, and forgets none
-    assert checksums(DataConfig(), root) == changed
-    assert read == [labels.name]
-
-
-def test_an_image_folder_is_present_and_its_checksum_is_the_folder_digest(tmp_path: Path) -> None:
-    file = tmp_path / "pets" / "train" / "cat" / "0.png"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(b"x")
-    config = DataConfig(name="image-folder", folder=str(tmp_path / "pets"), image_size=8)
-    listing = f"{hashlib.sha256(b'x').hexdigest()}  train/cat/0.png\0"
-    assert is_present("image-folder", tmp_path)
-    assert checksums(config) == {"pets/": hashlib.sha256(listing.encode()).hexdigest()}

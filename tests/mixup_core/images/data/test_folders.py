@@ -11,16 +11,13 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from mixup_core.images.data import digests
 from mixup_core.images.data.catalog import DATASETS, DataError
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.folders import (
     class_files,
     class_files_and_faults,
     describe,
     folder_digest,
-    spelled_alike,
     spelling_hint,
 )
 
@@ -197,59 +194,6 @@ def test_the_digest_depends_on_names_and_contents_not_on_location_or_hidden_file
     assert folder_digest(pets, pets.parent / "data") != digest
 
 
-def test_the_digest_of_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="train: not found"):
-        folder_digest(tmp_path, tmp_path.parent / "data")
-
-
-def _reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that records the name of each file that is hashed from now on."""
-    read: list[str] = []
-
-    def count(file: Path) -> str:
-        read.append(file.name)
-        return file_digest(file)
-
-    monkeypatch.setattr(digests, "file_digest", count)
-    return read
-
-
-def _age(folder: Path) -> None:
-    """Set the times of all files further back than the resolution of a file system's clock."""
-    for file in folder.rglob("*.*"):
-        os.utime(file, (1_000_000_000, 1_000_000_000))
-
-
-def test_unchanged_files_are_read_once_for_the_folder_digest(
-    pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _age(pets)
-    monkeypatch.setattr(digests, "_YOUNG_NS", 0)
-    read, data = _reads(monkeypatch), tmp_path / "data"
-    first = folder_digest(pets, data)
-    assert sorted(read) == ["0.bmp", "0.png", "0.png", "0.png", "1.JPEG"]
-    assert folder_digest(pets, data) == first
-    assert len(read) == 5
-    changed = pets / "train" / "dog" / "0.png"
-    content = changed.read_bytes()
-    changed.write_bytes(content[:-1] + b"x")
-    _age(pets)  # the same size and time of the content: the entry's own time tells
-    assert folder_digest(pets, data) != first
-    assert "0.png" in read[5:]
-    (pets / "train" / "cat" / "0.png").unlink()
-    assert folder_digest(pets, data) == folder_digest(pets, tmp_path / "elsewhere")
-
-
-@pytest.mark.parametrize("split", ["train", "test"])
-def test_a_fifo_among_the_images_is_refused_by_the_folder_digest(
-    pets: Path, tmp_path: Path, split: str
-) -> None:
-    """The hash covers test images too, even if the study does not use them."""
-    os.mkfifo(pets / split / "cat" / "x.png")
-    with pytest.raises(DataError, match=rf"{split}/cat/x\.png: is no file"):
-        folder_digest(pets, tmp_path / "data")
-
-
 def test_thumbs_db_and_desktop_ini_are_neither_images_nor_digested(
     pets: Path, tmp_path: Path
 ) -> None:
@@ -259,12 +203,6 @@ def test_thumbs_db_and_desktop_ini_are_neither_images_nor_digested(
         (folder / "desktop.ini").write_bytes(b"x")
     assert describe(config(pets)).num_train == 3
     assert folder_digest(pets, tmp_path / "data") == before
-
-
-def test_names_that_differ_in_capitals_or_accent_form_are_grouped() -> None:
-    composed, split = (unicodedata.normalize(form, "Café.jpg") for form in ("NFC", "NFD"))
-    assert spelled_alike([split, "a", composed, "A", "b", "b"]) == [["A", "a"], [split, composed]]
-    assert spelled_alike(["STRASSE", "Straße", "Gasse"]) == [["STRASSE", "Straße"]]
 
 
 def test_spelling_hint_names_similar_names_and_is_empty_for_others() -> None:

@@ -8,14 +8,13 @@ from typing import Literal
 
 import pytest
 import torch
-from PIL import Image
 
 from mixsweep.cli.main import BAD_INPUT
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from tests.conftest import CommandLine
-from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put, saved
+from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put
 
 FILES = list(hostile_images())
 
@@ -25,11 +24,6 @@ def _load(folder: Path, background: Literal["white"] | None = None) -> torch.Ten
         name="image-folder", folder=str(folder), image_size=SIDE, background=background
     )
     return load(data, folder.parent / "data").train.pixels
-
-
-def test_there_are_at_least_100_hostile_images_with_distinct_names() -> None:
-    assert len({hostile.name for hostile in FILES}) == len(FILES) >= 100
-    assert sum(hostile.is_taken for hostile in FILES) >= 30
 
 
 @pytest.mark.parametrize("hostile", FILES, ids=str)
@@ -50,31 +44,6 @@ def test_a_hostile_image_loads_or_is_refused_in_one_line_with_its_name(
     fault, advice = str(refused.value).split("\n")
     assert fault.isprintable()
     assert advice.isprintable()
-
-
-@pytest.mark.parametrize("turn", range(1, 9))
-def test_exif_orientation_is_applied(turn: int, tmp_path: Path) -> None:
-    """The expected images come from Pillow's transpositions, as TIFF 6.0 (tag Orientation) says."""
-    ways: dict[int, list[Image.Transpose]] = {
-        1: [], 2: [Image.Transpose.FLIP_LEFT_RIGHT], 3: [Image.Transpose.ROTATE_180],
-        4: [Image.Transpose.FLIP_TOP_BOTTOM], 5: [Image.Transpose.TRANSPOSE],
-        6: [Image.Transpose.ROTATE_90], 7: [Image.Transpose.TRANSVERSE],
-        8: [Image.Transpose.ROTATE_270],
-    }  # fmt: skip
-    upright = Image.linear_gradient("L").resize((SIDE, SIDE)).convert("RGB")
-    upright.paste((255, 0, 0), (0, 0, 6, 6))
-    stored = upright
-    for way in ways[turn]:
-        stored = stored.transpose(way)
-    exif = Image.Exif()
-    exif[0x0112] = turn
-    hostile = Hostile(
-        name="turned", suffix="png", content=saved(stored, "PNG", exif=exif), is_taken=True
-    )
-    put(tmp_path / "photos", hostile)
-    plain = Hostile(name="plain", suffix="png", content=saved(upright, "PNG"), is_taken=True)
-    put(tmp_path / "plain", plain)
-    assert torch.equal(_load(tmp_path / "photos"), _load(tmp_path / "plain"))
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "one\u202etwo"])
@@ -120,11 +89,10 @@ def test_loading_all_hostile_images_adds_less_than_500_mb_of_peak_memory(tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["square bomb", "half of jpg", "gif of two", "16 bits"])
 def test_the_run_command_refuses_a_hostile_image_before_training(
-    name: str, tmp_path: Path, command_line: Callable[..., CommandLine]
+    tmp_path: Path, command_line: Callable[..., CommandLine]
 ) -> None:
-    (hostile,) = (hostile for hostile in FILES if hostile.name == name)
+    (hostile,) = (hostile for hostile in FILES if hostile.name == "half of jpg")
     file = put(tmp_path / "photos", hostile)
     (tmp_path / "study.yaml").write_text(STUDY)
     mixsweep = command_line()

@@ -1,10 +1,7 @@
 """Mapped files: one decoded file per dataset and machine, never outdated, never damaged."""
 
 import hashlib
-import os
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,17 +18,6 @@ from tests.damages import DAMAGES
 from tests.mixup_core.small_files import FashionMnist, folder_config, write_images
 
 DIGITS = DataConfig(name="digits", val_size=100)
-
-# Prints which file each process maps, once all of them do.
-SEE = """
-import sys
-from pathlib import Path
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.mapped import load_mapped
-splits = load_mapped(DataConfig(name="digits"), Path(sys.argv[1]))
-print({line.split()[4] for line in open("/proc/self/maps") if "/decoded-" in line})
-"""
 
 
 def assert_equal(one: Splits, other: Splits) -> None:
@@ -153,24 +139,6 @@ def test_a_partial_file_of_a_killed_process_is_not_read(tmp_path: Path) -> None:
     assert decoded(tmp_path) == [file]
 
 
-@pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "a link to itself"])
-def test_anything_at_the_path_of_the_partial_file_does_not_block_loading(
-    tmp_path: Path, damage: str
-) -> None:
-    load_mapped(DIGITS, tmp_path)
-    (file,) = decoded(tmp_path)
-    partial = file.with_name(f"{file.stem.rpartition('-')[0]}.partial")
-    file.rename(partial)
-    DAMAGES[damage](partial)
-    assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
-    assert decoded(tmp_path) == [partial if damage == "a folder" else file]
-
-
-def test_a_fifo_in_place_of_the_lock_does_not_block_loading(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / ".digits.lock")
-    assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
-
-
 def test_partial_files_of_killed_processes_are_deleted_and_those_of_other_datasets_kept(
     tmp_path: Path,
 ) -> None:
@@ -182,12 +150,6 @@ def test_partial_files_of_killed_processes_are_deleted_and_those_of_other_datase
     load_mapped(DIGITS, tmp_path)
     left = {file.name for file in decoded(tmp_path) if file.suffix == ".partial"}
     assert left == {"mnist-0123456789abcdef.partial"}
-
-
-def test_images_load_when_the_data_root_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    root = tmp_path / "file" / "root"
-    assert_equal(load_mapped(DIGITS, root), load(DIGITS, tmp_path))
 
 
 def test_images_load_when_the_disk_is_full(tmp_path: Path) -> None:
@@ -227,18 +189,3 @@ def test_a_changed_image_folder_is_decoded_again_or_refused_by_its_digest(tmp_pa
     assert (load_mapped(data, tmp_path).train.pixels[0] == 9).all()
     with pytest.raises(DataError, match="changed since the study was read"):
         load_mapped(as_read, tmp_path)
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="NOT CHECKED: /proc/self/maps is Linux's")
-def test_processes_that_start_together_map_one_file(tmp_path: Path) -> None:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", SEE, str(tmp_path)], stdout=subprocess.PIPE
-        )
-        for _ in range(2)
-    ]
-    seen = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    (file,) = decoded(tmp_path)
-    assert set(seen) == {f"{{'{file.stat().st_ino}'}}\n".encode()}

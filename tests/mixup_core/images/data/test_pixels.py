@@ -1,6 +1,5 @@
 """Pixels: pictures and arrays become tensors of one size, possibly pooled."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -77,27 +76,6 @@ def test_images_of_pictures_are_rgb_squares_for_any_mode_and_size() -> None:
     assert torch.equal(found, squared(picture, 8))
 
 
-def test_each_picture_is_requested_after_the_previous_picture_is_converted() -> None:
-    asked: list[int] = []
-
-    class Picture:
-        def __init__(self, number: int) -> None:
-            self.number = number
-
-        def convert(self, mode: str) -> Image.Image:
-            assert mode == "RGB"
-            assert asked[-1] == self.number, "another was asked for before this was decoded"
-            return Image.new("RGB", (4, 4), (self.number,) * 3)
-
-    def pictures() -> Iterator[tuple[Picture, int]]:
-        for number in range(5):
-            asked.append(number)
-            yield Picture(number), number
-
-    images = Images.of_pictures(pictures(), 5, 4)
-    assert images.pixels[:, 0, 0, 0].tolist() == images.labels.tolist() == [0, 1, 2, 3, 4]
-
-
 def bilinear(size: int, new: int) -> NDArray[np.float64]:
     """Return the weights of antialiased bilinear resizing of one side, (new, size).
 
@@ -121,11 +99,6 @@ def test_resized_images_match_the_bilinear_formula(size: int) -> None:
     assert found.pixels.shape == (6, 3, size, size)
     assert np.abs(found.pixels.double().numpy() - expected).max() < 1.5
     assert torch.equal(found.labels, images.labels)
-
-
-def test_resizing_to_the_same_size_returns_the_same_object() -> None:
-    images = of_noise(3, 1, 8, 8)
-    assert images.resized(8) is images
 
 
 def test_resizing_many_images_keeps_their_order() -> None:

@@ -1,6 +1,5 @@
 """Sets: tiny files in each original format are read correctly."""
 
-import gzip
 import hashlib
 import io
 import tarfile
@@ -21,7 +20,6 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.facts import SplitName
 from mixup_core.images.data.fetching import fetch, files_of, is_present, verify
-from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data.sets import caltech101, corrupted
 from tests.mixup_core.images.data.small_cifar import write_cifar10_c
 from tests.mixup_core.small_files import idx, set_counts
@@ -315,17 +313,6 @@ def test_an_archive_is_downloaded_and_its_digest_checked(
         fetch("dtd", root)
 
 
-def test_mnist_is_unpacked_from_its_mirrors(tmp_path: Path, monkeypatch: Patch) -> None:
-    server, root, packed = tmp_path / "server", tmp_path / "root", tmp_path / "packed"
-    write_mnist(server, monkeypatch)
-    packed.mkdir()
-    for file in (server / "MNIST" / "raw").iterdir():
-        (packed / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
-    monkeypatch.setattr(torchvision.datasets.MNIST, "mirrors", [packed.as_uri() + "/"])
-    assert fetch("mnist", root) == packed.as_uri() + "/"
-    assert len(load(DataConfig(name="mnist"), root).train) == 4
-
-
 def test_corrupted_images_are_selected_by_name_and_severity(cifar_c: Path) -> None:
     names = ("fog", "snow")
     data = DataConfig(name="cifar10", corruptions=names, severity=3)
@@ -342,16 +329,6 @@ def test_corrupted_images_are_selected_by_name_and_severity(cifar_c: Path) -> No
     assert every.pixels[:, 0, 0, 0].unique().tolist() == [1, 2, 3, 4, 5]
     small = load(DataConfig(name="cifar10", corruptions=("fog",), image_size=8), cifar_c)
     assert small.corrupted["fog"].pixels.shape == (20, 3, 8, 8)
-
-
-def test_load_mapped_returns_the_same_corrupted_images_as_load(cifar_c: Path) -> None:
-    data = DataConfig(name="cifar10", corruptions=("fog",), severity=5)
-    for _ in ("decoded", "found"):
-        mapped = load_mapped(data, cifar_c)
-        assert list(mapped.corrupted) == ["fog"]
-        assert torch.equal(
-            mapped.corrupted["fog"].pixels, load(data, cifar_c).corrupted["fog"].pixels
-        )
 
 
 def test_corrupted_images_are_not_opened_when_test_is_false(cifar_c: Path) -> None:
