@@ -146,7 +146,7 @@ def _spelled(row: dict[str, Any]) -> dict[str, str]:
         "study": row["study"],
         "settings": row["settings"][:8],
         "done": f"{row['finished']}/{row['runs']}",
-        "state": f"pid {driver['pid']} on {driver['host']}" if driver
+        "state": f"training, pid {driver['pid']} on {driver['host']}" if driver
         else "finished" if done else "not run" if at_ms is None else "stopped",
         "launched": "" if at_ms is None
         else datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M"),

@@ -131,9 +131,25 @@ def spell_usage(error: click.ClickException) -> str:
         error, click.exceptions.NoArgsIsHelpError
     ):
         path = error.ctx.command_path if error.ctx else program()
+        if isinstance(error, click.NoSuchOption):
+            return _spell_unknown_option(error, path)
         return f"{error.format_message().rstrip('.')}; see `{path} --help`"
     error.show(file=(said := io.StringIO()))
     return said.getvalue().rstrip()
+
+
+def _spell_unknown_option(error: click.NoSuchOption, path: str) -> str:
+    """Return the message on an unknown option: the nearest one, or the commands that have it."""
+    name = error.option_name
+    owners = [
+        f"`{program()} {owner}`"
+        for owner, command in commands.commands.items()
+        if any(name in parameter.opts for parameter in command.params)
+    ]
+    hint = f" (did you mean {error.possibilities[0]}?)" if error.possibilities else ""
+    if owners:
+        hint = f"; {' and '.join(owners)} {'has' if len(owners) == 1 else 'have'} this option"
+    return f"`{path}` has no option {name}{hint}; `{path} --help` lists its options"
 
 
 def _unforeseen(error: Exception) -> int:

@@ -28,6 +28,14 @@ RARE = {
 class StudyCommand(click.Command):
     """Command whose help lists its rare options after the others."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; every usage error knows its command, so it can name its help."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in two sections, the common ones first."""
         found: dict[str, list[tuple[str, str]]] = {"Options": [], "Rarely needed": []}

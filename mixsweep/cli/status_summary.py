@@ -71,12 +71,12 @@ def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) 
     driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
     lines = [
         f"{summary['study']}: "
-        + (f"driven by pid {driver['pid']} on {driver['host']}" if driver else "not running"),
+        + (f"training, process {driver['pid']} on {driver['host']}" if driver else _idle(summary)),
         *arm_table(
-            "done   running  failed",
+            "done   running  waiting  failed",
             {
                 arm: f"{row['finished']}/{row['expected']:<4} {row['running']:>7} "
-                f"{row['failed']:>7}"
+                f"{_waiting(row):>8} {row['failed']:>7}"
                 for arm, row in summary["arms"].items()
             },
             size,
@@ -106,6 +106,19 @@ def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) 
     if driver and left:
         lines.append(f"ETA       {spell_duration(left)}")
     return "\n".join(lines)
+
+
+def _waiting(row: dict[str, int]) -> int:
+    return max(0, row["expected"] - row["finished"] - row["running"] - row["failed"])
+
+
+def _idle(summary: dict[str, Any]) -> str:
+    rows = summary["arms"].values()
+    left = sum(map(_waiting, rows))
+    if left:
+        return f"not running; left to train: {left} (`mixsweep run`)"
+    is_done = all(row["finished"] == row["expected"] for row in rows)
+    return "not running; all runs are finished" if is_done else "not running; some runs failed"
 
 
 def _by_arm(results: Sequence[RunResult]) -> dict[str, list[RunResult]]:

@@ -59,30 +59,31 @@ def description_of(name: str) -> str:
 
 
 @click.command("studies", cls=StudyCommand)
-@click.argument("word", required=False, default="")
+@click.argument("words", nargs=-1, metavar="[WORD...]")
 @store_option
 @home_option
-def list_studies(word: str, home: Path, store_url: str | None) -> int:
+def list_studies(words: tuple[str, ...], home: Path, store_url: str | None) -> int:
     """List the studies that come with mixsweep, by question, with how long they take.
 
-    With the name of a study as WORD: its whole description. With any other WORD: the studies that
-    have it in their name, question or description.
+    With the name of a study as WORD: its whole description. With any other words: the studies that
+    have all of them in their name, question or description.
     """
     listed, place = catalogue(), home_of(home, store_url)
-    if word in listed:
-        _describe(word, listed[word], place)
+    if len(words) == 1 and words[0] in listed:
+        _describe(words[0], listed[words[0]], place)
         return DONE
-    found = {name: each for name, each in listed.items() if not word or _has(word, name, each)}
+    found = {n: each for n, each in listed.items() if all(_has(word, n, each) for word in words)}
     if not found:
         raise RefusedError(
-            f"no bundled study has {word!r} in its name, question or description; "
+            f"no bundled study has {' and '.join(map(repr, words))} in its name, question or "
+            "description; "
             f"`{program()} studies` lists all of them"
         )
     measured, width = _measured(found, place), max(map(len, found))
     rows: list[str] = []
     for question, group in groupby(found, lambda name: found[name].question):
         names = list(group)
-        short = [name for name in names if not word and _is_unknown(name, found, measured)]
+        short = [name for name in names if not words and _is_unknown(name, found, measured)]
         rows += ["", question]
         rows += [
             f"  {name:<{width}} {_time(name, found[name], measured):>8}  {found[name].line}"

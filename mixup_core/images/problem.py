@@ -142,6 +142,12 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
     return config.data.num_held_out(info.num_train) or None
 
 
+def guessing(config: TrainConfig, metric: str) -> float | None:
+    """Return the error of a guessed class, 1 - 1 / k for k classes; None for other metrics."""
+    is_error = metric.partition("/")[2].removesuffix("_averaged") == "error"
+    return 1 - 1 / described(config.data).num_classes if is_error else None
+
+
 def prediction_bytes(config: TrainConfig) -> int:
     """Return the size of a run's stored predictions in bytes: logits and labels of val and test.
 
@@ -206,6 +212,7 @@ IMAGES = Problem(
         observed=observed,
         lacks=lacks,
         sample_size=sample_size,
+        guessing=guessing,
     ),
     searching=Searching(
         objectives=("val/error", "val/nll", "val/calibration_error"),

@@ -21,12 +21,8 @@ def timm_network(
         raise DataError(
             "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
         ) from error
-    if not timm.is_model(architecture):
-        near = get_close_matches(architecture, timm.list_models(), 3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise DataError(
-            f"model.architecture: timm {timm.__version__} has no architecture {architecture}{hint}"
-        )
+    if message := unknown(architecture):
+        raise DataError(message)
     published = timm.get_pretrained_cfg(architecture)
     has_one_size = published is not None and published.fixed_input_size
     size: dict[str, Any] = {"img_size": image_size} if has_one_size else {}
@@ -38,6 +34,20 @@ def timm_network(
         **size,
     )
     return network
+
+
+def unknown(architecture: str) -> str | None:
+    """Return a message if timm has no such architecture, with the nearest names; else None."""
+    import timm
+
+    if timm.is_model(architecture):
+        return None
+    near = get_close_matches(architecture, timm.list_models(), 3)
+    hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+    return (
+        f"model.architecture: timm {timm.__version__} has no architecture {architecture!r}{hint}; "
+        'all names: python -c "import timm; print(*timm.list_models())"'
+    )
 
 
 def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:

@@ -85,6 +85,10 @@ class Measuring:
     """Takes a configuration and the name of a metric. Returns N if the metric is a fraction p of N
     independent examples, with the sampling error sqrt(p (1 - p) / N); otherwise returns None.
     """
+    guessing: Callable[[Any, str], float | None] = lambda config, metric: None
+    """Takes a configuration and the name of a metric. Returns the value that guessing reaches, such
+    as the error 1 - 1 / k with k classes; None if it is unknown. Lower values must be better.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

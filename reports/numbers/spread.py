@@ -78,7 +78,7 @@ def split_spread(is_wrong: NDArray[np.bool_]) -> Spread:
     """
     n, images = is_wrong.shape
     wrong = is_wrong.astype(np.float64)
-    total = float(wrong.mean(1).std(ddof=1))
+    total = float(is_wrong.sum(1).std(ddof=1)) / images  # of whole numbers, so equal errors give 0
     noise = float(wrong.var(0, ddof=1).mean()) / images
     low, high = sd_interval(total, n)
 

@@ -9,7 +9,6 @@ from mixup_core.problem import Config, problem_of
 from reports.figures.canvas import Figure
 from reports.figures.colours import Styles, arm_styles
 from reports.figures.decisions import draw_decisions
-from reports.figures.ensemble_sizes import draw_ensembles
 from reports.figures.final import draw_finals
 from reports.figures.learning_curves import draw_curves
 from reports.figures.ranks import draw_ranks
@@ -151,8 +150,9 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         "table.csv": table.csv(),
         "table.tex": table.latex(),
         "runs.csv": runs_csv(study, ordered),
-        "tables/verdicts.csv": verdicts_csv(verdicts, varied),
     }
+    if verdicts:
+        texts["tables/verdicts.csv"] = verdicts_csv(verdicts, varied)
     for listing in listings:
         texts[f"tables/{listing.name}.md"] = listing.markdown()
         texts[f"tables/{listing.name}.csv"] = listing.csv()
@@ -266,7 +266,6 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
         *draw_schedules(study, styles),
         *parts.figures,
         draw_reliability(predicted, styles) if predicted else None,
-        draw_ensembles(predicted, styles) if predicted else None,
     )
     return tuple(figure for figure in figures if figure is not None)
 

@@ -96,7 +96,7 @@ def screen(study: Study, table: Table, verdicts: Sequence[Verdict]) -> str:
             head.append("... more in the report")
             break
         head += lines
-    foot = [*_wrapped(_caption(study, table)), *_attention(table)]
+    foot = [*_wrapped(_caption(study, table)), *_attention(table, verdicts)]
     grid = _grid(table, found)
     room = max(4, min(_MOST_ARMS + 1, LINES - len(head) - min(len(foot), 8) - 2))
     lines = [*head, *([""] if head else []), *_fitted(grid, room), "", *_limited(foot, 8)]
@@ -281,12 +281,16 @@ def _caption(study: Study, table: Table) -> str:
     return upper_first("; ".join(part for part in parts if part)) + "."
 
 
-def _attention(table: Table) -> list[str]:
-    """Return the lines on warnings of the caption and on missing runs."""
+def _attention(table: Table, verdicts: Sequence[Verdict]) -> list[str]:
+    """Return the lines on warnings of the caption, late claims and missing runs."""
     sentences = table.caption.replace("WARNING", "\0WARNING").split("\0")[1:]
     texts = [sentence.partition(". ")[0].rstrip(".") + "." for sentence in sentences]
     if table.selection.winner is not None:
         texts.append(table.selection.brief)
+    late = [verdict for verdict in verdicts if "after" in verdict.stated]
+    if late:
+        which = f"{len(late)} of {len(verdicts)} claims"
+        texts.append(f"Stated or changed after first results were known: {which}.")
     kinds: dict[str, int] = {}
     for run in table.unfinished:
         kinds[run.outcome] = kinds.get(run.outcome, 0) + 1

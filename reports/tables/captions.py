@@ -10,9 +10,9 @@ from mixup_core.config.written_forms import flatten
 from mixup_core.problem import Config, Metric, problem_of
 from reports.numbers.arms import ArmRow
 from reports.numbers.comparison import Comparison
-from reports.numbers.effects import detectable_difference, upper_sd
+from reports.numbers.effects import detectable_difference
 from reports.numbers.families import Family
-from reports.numbers.spelling import sentence, spell_amount
+from reports.numbers.spelling import sentence, spell_amount, spell_number
 from sweeps.study.study import Study, spell_seeds
 
 SELECTION_RULE = "none"
@@ -81,6 +81,7 @@ def caption_of(table: Captioned) -> str:
         f"Read-out of each run: {readout}.",
         table.selection.found or table.selection.brief,
         *_spell_comparisons(table, shown),
+        *_spell_guessing(study, rows),
         *_spell_equals(table.equal),
         *map(sentence, (*study.remarks(), *table.notes)),
     ]
@@ -175,8 +176,8 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
     """Return a caption's sentence on how large a difference comparisons detect with power 0.8.
 
     The detectable difference depends on the sd over seeds, so each comparison has its own. The
-    sentence names the smallest and the largest, first for the observed sd, then for its upper 95 %
-    limit. The result is a list of one text; it is empty if no comparison has a t interval.
+    sentence names the smallest and the largest, for the observed sd. The result is a list of one
+    text; it is empty if no comparison has a t interval.
     """
     varying = {
         arm: detectable_difference(c.n, max(1, size)) * c.spread
@@ -186,17 +187,13 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
     if not varying:
         return []
     ordered = sorted(varying, key=lambda arm: (varying[arm], arm))
-    limits = [varying[arm] * upper_sd(1.0, tested[arm].n) for arm in ordered]
     low, high = ordered[0], ordered[-1]
     found = _spell_detectable(varying[low], shown)
     if low != high:
         found = f"{found} ({low}) to {_spell_detectable(varying[high], shown)} ({high})"
-    ends = (_spell_detectable(limit, shown) for limit in (min(limits), max(limits)))
-    at_most = " to ".join(dict.fromkeys(ends))
     return [
-        f"The smallest detectable difference (power 0.8) is {found} if the true standard deviation "
-        f"of the differences equals the observed one, and {at_most} if it equals its upper 95 % "
-        "confidence limit."
+        f"The smallest detectable difference (power 0.8) is {found}, if the true standard "
+        "deviation of the differences equals the observed one."
     ]
 
 
@@ -291,6 +288,29 @@ def _spell_equals(equal: Mapping[str, str]) -> list[str]:
         return []
     named = ", ".join(" = ".join(group) for group in groups.values())
     return [f"Arms that compute exactly the same share a row: {named}."]
+
+
+def _spell_guessing(study: Study, rows: Sequence[ArmRow]) -> list[str]:
+    """Return a warning if no arm has a lower mean than guessing, beyond the sampling noise."""
+    found: dict[str, float] = {}
+    shown, measuring = study.problem.metric(study.headline), study.problem.measuring
+    for row in rows:
+        config, summary = study.arms[row.arm], row.summaries.get(study.headline)
+        guessed = measuring.guessing(config, study.headline)
+        if summary is None or guessed is None:
+            continue
+        size = measuring.sample_size(config, study.headline)
+        noise = math.sqrt(guessed * (1 - guessed) / size) if size else 0.0
+        if summary.mean < guessed - 2 * noise:
+            return []
+        found[row.arm] = guessed
+    if not found:
+        return []
+    level = spell_number(shown.scale * max(found.values()), shown.digits)
+    return [
+        f"WARNING, no arm is better than guessing a class ({level} % {shown.label}): train for "
+        "more epochs, or raise optimizer.lr."
+    ]
 
 
 def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:

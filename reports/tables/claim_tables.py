@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from mixup_core.problem import Metric
-from reports.numbers.judging import COLUMNS, spell_variants, verdict_records
+from reports.numbers.judging import spell_variants, verdict_records
 from reports.numbers.spelling import DASH, spell_csv, spell_number, spell_p, spell_value
 from reports.numbers.verdict import Verdict, family_size
 from reports.tables.listings import Listing, digits_of
@@ -163,8 +163,6 @@ def verdicts_csv(
     verdicts: tuple[Verdict, ...], varied: Mapping[str, tuple[Verdict, ...]] | None = None
 ) -> str:
     """Return the text of `verdicts.csv`: one row per claim, numbers at full precision."""
-    if not verdicts:
-        return ",".join(COLUMNS) + "\n"
     return spell_csv(verdict_records(verdicts, varied))
 
 

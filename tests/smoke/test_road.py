@@ -22,7 +22,7 @@ REPORT = {
     "tables",
 }  # fmt: skip
 TABLES = {
-    "verdicts", "sensitivity", "calibration", "ensembles", "classes", "class_differences",
+    "sensitivity", "calibration", "ensembles", "classes", "class_differences",
     "spread", "ensemble_sizes", "seeds",
 }  # fmt: skip
 

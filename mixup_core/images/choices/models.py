@@ -237,9 +237,11 @@ class Timm(Model):
         return replace(self, weights=str(file), weights_digest=file_digest(file))
 
     def missing(self) -> str | None:
-        if find_spec("timm") is not None:
-            return None
-        return "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
+        if find_spec("timm") is None:
+            return "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
+        from mixup_core.images.timm_networks import unknown
+
+        return unknown(self.architecture)
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         from mixup_core.images.timm_networks import load_weights, timm_network

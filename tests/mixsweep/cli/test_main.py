@@ -212,6 +212,25 @@ def test_help_lists_every_command_once_below_a_heading() -> None:
     assert "..." not in said.partition("Options:")[2]
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "digits", "--slot", "2"], "has no option --slot (did you mean --slots?); "),
+        (["run", "digits", "--arms", "erm"], "has no option --arms; `mixsweep report` has this"),
+        (["report", "digits", "--arms", "erm"], "see `mixsweep report --help`"),
+    ],
+    ids=str,
+)
+def test_a_wrong_option_names_the_nearest_one_and_the_help_that_lists_all(
+    words: list[str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mixsweep.cli.main.program", lambda: "mixsweep")
+    said = CliRunner().invoke(commands, words, standalone_mode=False, prog_name="mixsweep")
+    assert isinstance(said.exception, click.UsageError)
+    assert says in spell_usage(said.exception)
+    assert f"`mixsweep {words[0]} --help`" in spell_usage(said.exception)
+
+
 WRONG = [
     ["run"], ["rum", "digits"], ["run", "nonesuch"], ["run", "digits", "--slot", "2"],
     ["run", "digits", "--slots", "0"], ["plan", "digits", "--price", "x"],

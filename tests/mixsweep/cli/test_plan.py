@@ -141,7 +141,10 @@ def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path, look:
     assert said["failures"] == [{"arm": "erm", "seed": 1, "message": "nan"}]
     assert lines == f"{spell_status(said)}\n"
     assert "failed    erm seed 1: nan" in lines
-    assert look("status", "digits").stdout.startswith("digits: not running\n")
+    rest = look("status", "digits").stdout
+    assert rest.startswith("digits: not running; some runs failed\n")
+    assert rest.splitlines()[1].split() == ["arm", "done", "running", "waiting", "failed"]
+    assert rest.splitlines()[2].split() == ["erm", "1/2", "0", "0", "1"]
 
 
 @pytest.mark.parametrize("verb", ["plan", "status"])

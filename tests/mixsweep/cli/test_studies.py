@@ -58,6 +58,12 @@ def test_a_word_selects_studies_by_name_question_and_description(studies: List) 
     assert "over-training-vgg16" not in by_name
     assert "label-order" in studies("WRONG LABELS").stdout
     assert "over-training-augmented" in studies("Liu et al. 2023").stdout
+    both = studies("wrong", "operations").stdout
+    assert "label-noise" in studies("wrong").stdout
+    assert set(both.splitlines()) <= {*studies("wrong").stdout.splitlines(), ""}
+    refused = studies("wrong", "horses").exception
+    assert isinstance(refused, RefusedError)
+    assert "has 'wrong' and 'horses'" in str(refused)
     refused = studies("horses").exception
     assert isinstance(refused, RefusedError)
     assert "no bundled study has 'horses'" in str(refused)

@@ -81,7 +81,7 @@ def test_keys_depend_on_the_digest_of_the_weights_file_and_not_its_path(tmp_path
 
 
 def test_an_unknown_architecture_or_a_wrong_weights_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="has no architecture resnet9; did you mean resnet"):
+    with pytest.raises(DataError, match=r"has no architecture 'resnet9' \(did you mean resnet"):
         Timm(architecture="resnet9").initialised(1, 4, 32, seed=0)
     file = tmp_path / "weights.pt"
     file.write_bytes(b"no weights")

@@ -221,5 +221,6 @@ def test_the_screen_alone_equals_that_of_the_report(
     )
     assert shown == draft.screen
     assert shown != report_screen(stated, results, predictions=reader())
+    assert "Stated or changed after first results were known: 2 of 2 claims." in shown
     draft = draft_report(grown, grown_results, data_checksums={}, command="", history=HISTORY)
     assert report_screen(grown, grown_results, history=HISTORY) == draft.screen

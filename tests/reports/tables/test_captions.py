@@ -6,6 +6,7 @@ from mixup_core.config.building import with_values
 from mixup_core.problem import problem_named
 from reports.numbers.comparison import compare
 from reports.numbers.families import Family
+from reports.pages.screen import screen
 from reports.tables.captions import spell_family, spell_power, spell_settings
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
@@ -44,14 +45,30 @@ def test_the_caption_explains_data_intervals_tests_and_power(
         "Read-out of each run: last epoch.",
         "Intervals and p values are adjusted for 2 comparisons (Bonferroni)",
         "The smallest detectable difference (power 0.8) is 0.81 points (midpoint) to 1.62 points "
-        "(uniform) if the true standard deviation of the differences equals the observed one, and "
-        "1.93 points to 3.85 points if it equals its upper 95 % confidence limit.",
+        "(uniform), if the true standard deviation of the differences equals the observed one.",
         "d: standardised difference",
         "not the variation over samples of the data (standard deviation 0.42 points) or over kinds "
         "of processors.",
         "cpu, torch 2",
     ):
         assert part in caption
+
+
+@pytest.mark.parametrize(
+    ("errors", "is_told"), [((0.9, 0.899), True), ((0.9, 0.85), False), ((0.1, 0.9), False)]
+)
+def test_a_study_whose_arms_all_guess_has_a_warning_with_a_remedy(
+    errors: tuple[float, float], is_told: bool
+) -> None:
+    study = make_study(("erm", "uniform"))
+    of_arm = dict(zip(study.arms, errors, strict=True))
+    table = tabulate(study, [finish(run, of_arm[run.arm]) for run in study.runs()])
+    said = (
+        "WARNING, no arm is better than guessing a class (90.00 % test error): train for more "
+        "epochs, or raise optimizer.lr."
+    )
+    assert (said in table.caption) is is_told
+    assert (said in " ".join(screen(study, table, ()).split())) is is_told
 
 
 def test_seeds_with_a_gap_are_listed_individually() -> None:
@@ -74,7 +91,7 @@ def test_a_detectable_difference_beyond_the_metric_range_is_reported_as_such(stu
     metric = study.problem.metric("test/error")
     few = compare({0: 0.1, 1: 0.9}, {0: 0.5, 1: 0.2})
     (said,) = spell_power({"uniform": few}, 1, metric)
-    assert "and more than 100.00 points (the largest possible difference) if it equals" in said
+    assert "is more than 100.00 points (the largest possible difference), if the true" in said
     nats = study.problem.metric("test/nll")
     (said,) = spell_power({"uniform": few}, 1, nats)
     assert "largest possible" not in said
