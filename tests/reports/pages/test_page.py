@@ -30,6 +30,7 @@ class Checked(HTMLParser):
         self.tags: list[str] = []
         self.words = ""
         self.said: list[str] = []
+        self.headings: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
@@ -38,6 +39,8 @@ class Checked(HTMLParser):
         for name, value in attrs:
             if name == "data-said":
                 self.said.append(value or "")
+            if name == "data-heading":
+                self.headings.append(value or "")
             if name == "id":
                 self.ids.append(value or "")
             if name in {"src", "href"}:
@@ -85,6 +88,19 @@ def test_the_page_shows_table_time_caption_and_origin(
     assert "min/run" in words
     assert "mixsweep run <x>" in words
     assert "2023-11-14 22:13 UTC" in words
+
+
+def test_each_cell_of_the_main_table_has_its_heading_for_narrow_screens(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    columns = [*tabulate(study, results).header[1:], "min/run"]
+    assert check(study, results).headings == columns * len(study.arms)
+
+
+def test_a_warning_of_the_caption_is_in_sight() -> None:
+    study = make_study(("erm", "uniform"))
+    page = check(study, tuple(finish(run, 0.9) for run in study.runs())).words
+    assert "WARNING, no arm is better than guessing" in page.partition("How to read this")[0]
 
 
 def test_text_in_backticks_is_rendered_as_code(results: tuple[RunResult, ...]) -> None:
