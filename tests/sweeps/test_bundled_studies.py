@@ -8,7 +8,6 @@ import sweeps.studies
 from mixup_core.images.choices.optimizers import Adam
 from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.mixing.partners import FromDataset
-from sweeps.reading.study_file import bundled_names
 from tests.bundled import bundled
 
 FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"), key=lambda file: file.stem)
@@ -18,33 +17,18 @@ GOLDEN = {"search-alpha-switch": "cb814f0e", "search-alpha-switch-cifar": "f416c
 """Fingerprints of the bundled searches at 6a4fe0d, by which their Optuna studies are found."""
 
 
-def test_every_bundled_file_is_listed_with_its_description() -> None:
-    studies = bundled_names()
-    assert studies == [file.stem for file in FILES]
-    assert {"digits", "quickstart", "table1-cifar10", "table1-cifar100", "table1-fmnist"} <= set(
-        studies
-    )
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_bundled_study_has_the_name_of_its_file_and_its_run_command(
-    file: Path, schema_of_studies: jsonschema.Draft202012Validator
+    schema_of_studies: jsonschema.Draft202012Validator,
 ) -> None:
-    study = bundled(file.stem)
-    assert study.name == file.stem
-    assert f"`mixsweep run {file.stem}`" in study.description
-    assert len({run.key for run in study.runs()}) == len(study.arms) * len(study.seeds)
-    schema_of_studies.validate(yaml.safe_load(study.source))
-    sizes = [study.problem.cost.memory(config) for config in study.arms.values()]
-    has_data = study.problem.data is not None
-    assert all(all(size.values()) and bool(size) == has_data for size in sizes)
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_bundled_study_for_gpus_sets_its_precision(file: Path) -> None:
-    read = yaml.safe_load(file.read_text())
-    if "for gpus" in " ".join(read["description"].lower().split()):
-        assert read["base"]["precision"] in {"float32", "tf32", "bfloat16"}
+    for file in FILES:
+        study = bundled(file.stem)
+        assert study.name == file.stem, file
+        assert f"`mixsweep run {file.stem}`" in study.description, file
+        assert len({run.key for run in study.runs()}) == len(study.arms) * len(study.seeds), file
+        schema_of_studies.validate(yaml.safe_load(study.source))
+        sizes = [study.problem.cost.memory(config) for config in study.arms.values()]
+        has_data = study.problem.data is not None
+        assert all(all(size.values()) and bool(size) == has_data for size in sizes), file
 
 
 @pytest.mark.parametrize(
@@ -106,11 +90,3 @@ def test_a_bundled_search_uses_no_test_images_before_its_confirmation(name: str)
         "mix.law.alpha",
         "mix.switch_epoch",
     ]
-
-
-def test_the_study_of_the_readme_is_accepted(tmp_path: Path) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    (study,) = (block.partition("```")[0] for block in readme.split("```yaml\n")[1:])
-    file = tmp_path / "readme.yaml"
-    file.write_text(study)
-    assert len(bundled(str(file)).runs()) == 3 * 5

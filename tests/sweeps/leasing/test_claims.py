@@ -1,6 +1,5 @@
 """Claims: of two live drivers one trains a run; claims of dead drivers do not count."""
 
-import json
 import os
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -76,40 +75,6 @@ def test_the_claims_of_a_dead_driver_are_ignored_and_removed(store: Store, tmp_p
     assert list((tmp_path / "claims").iterdir()) == []
 
 
-def test_a_run_that_another_driver_trains_is_checked_again_after_an_interval(
-    store: Store,
-) -> None:
-    first, second = Driver(store, "a"), Driver(store, "b")
-    assert first.takes(KEYS[0])
-    assert not second.takes(KEYS[0])
-    first.claims.end(KEYS[0])
-    assert not second.takes(KEYS[0], after=0.2)
-    assert second.takes(KEYS[0], after=0.6)
-
-
-def test_the_files_that_a_start_touches_do_not_grow_with_the_runs_in_training(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    driver, touched = Driver(store, "a"), list[str]()
-    others = [f"{number:032x}" for number in range(100, 150)]
-    assert all(map(driver.takes, others))
-    for name in ("touch", "unlink", "mkdir"):
-        monkeypatch.setattr(Path, name, _noting(getattr(Path, name), touched))
-    for read in ("read", "read_present"):
-        monkeypatch.setattr(store.files, read, lambda *_: pytest.fail("a start reads no file"))
-    assert driver.takes(KEYS[0])
-    assert len(touched) == 2
-    assert {path for path in touched if any(other in path for other in others)} == set()
-
-
-def _noting(real: object, touched: list[str]) -> object:
-    def noted(path: Path, *given: object, **named: object) -> object:
-        touched.append(str(path))
-        return real(path, *given, **named)  # type: ignore[operator]
-
-    return noted
-
-
 def test_states_that_a_live_driver_uses_are_not_removed(any_store: Store) -> None:
     first = Driver(any_store, "a")
     first.claims.use(KEYS[:1])
@@ -134,18 +99,6 @@ def test_a_driver_whose_list_of_used_states_is_damaged_uses_all_while_it_lives(
     assert unused(store, KEYS, []) == ()
     assert "uses/a.json: " in caplog.text
     driver.lease.release()
-    assert unused(store, KEYS, []) == tuple(KEYS)
-
-
-def test_files_of_other_programs_claim_nothing(store: Store, tmp_path: Path) -> None:
-    folder = tmp_path / "claims" / KEYS[0]
-    folder.mkdir(parents=True)
-    for name in ("notes.txt", "UPPER.1", ".nfs0001"):
-        (folder / name).touch()
-    (tmp_path / "uses").mkdir()
-    note = json.dumps({"token": 1, "stages": [KEYS[0][:16]]})
-    (tmp_path / "uses" / "Not a study.json").write_text(note)
-    assert Driver(store, "a").takes(KEYS[0])
     assert unused(store, KEYS, []) == tuple(KEYS)
 
 

@@ -82,18 +82,6 @@ def test_a_second_driver_is_refused_with_the_pid_of_the_first(
         pass
 
 
-def test_current_returns_the_holder_without_acquiring_the_lease(
-    store: Store, driver: subprocess.Popen[str]
-) -> None:
-    grandchild_of(driver)
-    holder = Lease.current(store, "table1")
-    assert holder is not None
-    assert (holder.pid, holder.token) == (driver.pid, 1)
-    assert holder.command == "mixsweep run table1"
-    assert abs(holder.started_at_ms / 1000 - time.time()) < 30
-    assert Lease.current(store, "table1") == holder
-
-
 def test_a_killed_driver_frees_its_study_although_its_child_still_runs(
     store: Store, driver: subprocess.Popen[str]
 ) -> None:
@@ -109,33 +97,6 @@ def test_a_killed_driver_frees_its_study_although_its_child_still_runs(
         assert time.monotonic() - started < 0.4
         assert lease.token == 2
         assert read_progress(store, "table1") is None
-
-
-def test_a_paused_driver_still_holds_its_study(store: Store, driver: subprocess.Popen[str]) -> None:
-    grandchild_of(driver)
-    driver.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, driver.pid, os.WSTOPPED)
-    with pytest.raises(StudyBusyError, match=f"pid {driver.pid} "):
-        Lease.acquire(store, "table1", "second")
-    assert Lease.current(store, "table1") is not None
-
-
-def test_tokens_increase_with_every_driver(store: Store) -> None:
-    tokens = []
-    for _ in range(3):
-        with Lease.acquire(store, "table1", "run") as lease:
-            tokens.append(lease.token)
-            assert Lease.current(store, "table1") == lease.holder
-        assert Lease.current(store, "table1") is None
-    assert tokens == [1, 2, 3]
-
-
-def test_one_process_cannot_drive_a_study_twice(store: Store) -> None:
-    with (
-        Lease.acquire(store, "table1", "run"),
-        pytest.raises(StudyBusyError, match=f"pid {os.getpid()} "),
-    ):
-        Lease.acquire(store, "table1", "run")
 
 
 def test_progress_is_read_as_last_written_during_the_lease(store: Store) -> None:

@@ -37,8 +37,3 @@ def test_a_damaged_stop_request_is_named_and_ignored(
     name_once.cache_clear()
     assert asked_to_stop(store, "digits", HOLDER) is None
     assert "stops/digits.json: " in caplog.text
-
-
-def test_a_stop_request_for_an_invalid_study_name_is_refused(store: Store) -> None:
-    with pytest.raises(ValueError, match="study"):
-        ask_to_stop(store, "../digits", HOLDER, "now")

@@ -43,11 +43,3 @@ def test_the_limit_of_each_parent_cgroup_counts_without_reclaimable_memory(
     assert free_bytes() == GB // 10
     monkeypatch.setenv("RAY_memory_usage_threshold", "0.1")
     assert free_bytes() == 0
-
-
-def test_the_limit_of_a_version_1_cgroup_counts(groups: Path) -> None:
-    (groups / "own").write_text("4:memory:/a\n2:cpu:/a\n")
-    (groups / "memory" / "a").mkdir(parents=True)
-    (groups / "memory" / "a" / "memory.limit_in_bytes").write_text(f"{GB}\n")
-    (groups / "memory" / "a" / "memory.usage_in_bytes").write_text(f"{GB // 10}\n")
-    assert free_bytes() == 95 * GB // 100 - GB // 10

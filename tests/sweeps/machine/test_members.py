@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sweeps.machine import members as module
 from sweeps.machine.members import members, recorded_members
 
 NESTED = "import subprocess, sys; subprocess.run(['sleep', '60'])"
@@ -61,14 +60,3 @@ def test_a_record_that_differs_in_any_part_names_no_process(tmp_path: Path, part
 def test_a_damaged_record_names_no_process(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "processes").write_bytes(content)
     assert list(members(tmp_path)) == []
-
-
-def test_a_process_of_unknown_start_time_is_not_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "identity", lambda process: None)
-    with recorded_members(tmp_path):
-        child = subprocess.Popen(["sleep", "60"])
-    child.kill()
-    child.wait()
-    assert not (tmp_path / "processes").exists()

@@ -42,14 +42,6 @@ def test_a_zombie_process_counts_as_ended() -> None:
     parent.communicate()
 
 
-def test_waiting_for_a_living_process_ends_after_the_time_limit() -> None:
-    sleeper = subprocess.Popen(["sleep", "60"])
-    wait_for_end([psutil.Process(sleeper.pid)], timeout=0.05)
-    assert lives(psutil.Process(sleeper.pid))
-    sleeper.kill()
-    sleeper.wait()
-
-
 def test_all_descendant_processes_are_ended() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", _ENDING], check=True, capture_output=True, text=True

@@ -1,36 +1,13 @@
 import os
-import platform
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from sweeps.machine import processor as machine
 from sweeps.machine.processor import (
-    gpu_slices,
-    processor,
     sign_of_gpus,
-    spell_lack_of_mps,
     usable_cpus,
 )
-
-
-@pytest.mark.skipif(shutil.which("lscpu") is None, reason="NOT CHECKED: no lscpu here")
-def test_the_processor_name_equals_the_model_name_of_lscpu() -> None:
-    shown = subprocess.run(
-        ["lscpu"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"LC_ALL": "C", "PATH": "/usr/bin"},
-    ).stdout
-    assert f"Model name: {processor()}" in " ".join(shown.split())
-
-
-def test_the_processor_name_falls_back_to_the_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda path: "processor : 0\n")
-    assert processor() == platform.machine()
 
 
 def test_usable_cpus_follow_the_cpu_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,17 +70,6 @@ def test_quotas_are_read_from_both_versions_of_control_groups(
 
 
 @pytest.mark.parametrize(
-    ("visible", "slices"),
-    [("", None), ("0,1", None), ("GPU-8f1", None), ("MIG-a, MIG-b,MIG-c", 3)],
-)
-def test_mig_slices_are_counted_by_their_names(
-    monkeypatch: pytest.MonkeyPatch, visible: str, slices: int | None
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert gpu_slices() == slices
-
-
-@pytest.mark.parametrize(
     ("slurm", "visible", "file", "sign"),
     [
         ("2", None, "", "SLURM_GPUS_ON_NODE=2"),
@@ -130,16 +96,3 @@ def test_the_sign_of_a_gpu_is_an_allocation_or_a_device_file_that_is_not_hidden(
     monkeypatch.setattr(machine, "_GPU_FILE", str(tmp_path / file))
     found = sign_of_gpus()
     assert found == (str(tmp_path / sign) if sign == "nvidiactl" else sign)
-
-
-def test_shared_gpus_without_mps_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
-    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "1")
-    assert "nvidia-cuda-mps-control" in (spell_lack_of_mps(0.25) or "")
-    assert spell_lack_of_mps(0) is spell_lack_of_mps(1) is None
-    (tmp_path / "control").touch()
-    assert spell_lack_of_mps(0.25) is None
-    (tmp_path / "control").unlink()
-    monkeypatch.delenv("SLURM_GPUS_ON_NODE")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert spell_lack_of_mps(0.25) is None

@@ -90,16 +90,6 @@ def test_an_unrecorded_worker_is_ended_if_it_was_started_in_the_scratch_folder(
     assert list(place.iterdir()) == []
 
 
-def test_the_scratch_folder_of_a_killed_launch_is_removed_with_its_processes(
-    place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
-) -> None:
-    left = started()
-    left_by_a_dead_process(place, members=[left.pid])
-    clear_scratch()
-    left.wait(timeout=10)
-    assert list(place.iterdir()) == []
-
-
 def test_only_processes_of_the_launch_end_with_the_launch(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
@@ -182,22 +172,3 @@ def test_the_scratch_path_leaves_room_for_the_longest_socket_of_ray(
             sockets.mkdir(parents=True)
             with socket.socket(socket.AF_UNIX) as server:
                 server.bind(str(sockets / "plasma_store"))
-
-
-FORCED = """
-import subprocess, sys, time
-from sweeps.machine.watchdog import end_by_force
-from sweeps.machine.scratch import scratch
-with scratch() as folder:
-    subprocess.Popen(["sleep", "60"], cwd=folder)
-    end_by_force("told", 3)
-"""
-
-
-def test_a_driver_that_is_ended_by_force_leaves_no_folder(place: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORCED], env={**os.environ, "TMPDIR": str(place)},
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (3, "told\n")
-    assert list(place.iterdir()) == []

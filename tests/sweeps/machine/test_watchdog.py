@@ -68,27 +68,6 @@ def test_a_second_signal_ends_a_process_at_once_unless_it_comes_with_the_first(w
         assert (done.returncode, done.stdout.split()[1:3]) == (0, ["cleaned", "up"])
 
 
-def test_a_process_whose_cleanup_never_returns_is_ended() -> None:
-    done = run("SIGINT", WAIT_FOR_A_LOCK, leave="threading.Event().wait()")
-    assert (done.returncode, done.stderr) == (INTERRUPTED, f"{GOES_ON}\n")
-
-
-def test_the_cleanup_of_an_inner_block_is_done_before_that_of_an_outer_block() -> None:
-    block = f"""
-    with cleaned_by_force(lambda: (time.sleep(0.2), print("inner", flush=True))):
-        {WAIT_FOR_A_LOCK}
-    """
-    done = run("SIGINT", block.strip())
-    assert done.stdout.split()[1:] == ["inner", "left"]
-
-
-def test_pythonfaulthandler_prints_the_stacks_of_all_threads() -> None:
-    done = run("SIGINT", WAIT_FOR_A_LOCK, PYTHONFAULTHANDLER="1")
-    assert done.returncode == INTERRUPTED
-    assert "Current thread" in done.stderr
-    assert done.stderr.endswith(f"{GOES_ON}\n")
-
-
 @pytest.mark.parametrize(("number", "block"), [("SIGINT", "pass"), ("SIGCONT", "time.sleep(1.0)")])
 def test_a_block_that_ends_soon_or_was_not_interrupted_is_not_ended(
     number: str, block: str
@@ -97,24 +76,7 @@ def test_a_block_that_ends_soon_or_was_not_interrupted_is_not_ended(
     assert (done.returncode, done.stdout.split()[1:], done.stderr) == (0, ["went", "on"], "")
 
 
-FULL = """reader, writer = os.pipe(); os.dup2(writer, 2)
-    while True: print("x" * 1000, file=sys.stderr)
-"""
-
-
-def test_a_process_whose_output_is_full_is_ended() -> None:
-    done = run("SIGINT", FULL, PYTHONFAULTHANDLER="1")
-    assert (done.returncode, done.stdout.split()[1:]) == (INTERRUPTED, ["left"])
-
-
 def test_a_process_that_interrupted_itself_with_an_ending_is_ended_with_it() -> None:
     done = run("interrupt_main_thread(('taken over', 3)); time.sleep(5)", WAIT_FOR_A_LOCK)
     assert (done.returncode, done.stdout.split()[1:]) == (3, ["left"])
     assert done.stderr == "taken over\n"
-
-
-def test_a_process_in_a_debugger_is_not_ended() -> None:
-    given = "import time\ntime.sleep(1.5)\nc\n"
-    done = run("SIGINT", "breakpoint()", given=given)
-    assert done.returncode == 0
-    assert done.stdout.endswith("went on\n")

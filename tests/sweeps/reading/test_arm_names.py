@@ -1,6 +1,5 @@
 import re
 
-from mixup_core.laws import Beta, Midpoint
 from sweeps.reading.arm_names import ARM_NAME, arm_name, coded_values
 
 
@@ -9,16 +8,6 @@ def test_a_grid_point_is_named_by_the_shortest_unique_endings_of_its_paths() -> 
     two = {"model.name": "mlp", "optimizer.name": "sgd", "epochs": 3}
     assert arm_name("a", two) == "a model.name=mlp optimizer.name=sgd epochs=3"
     assert arm_name("", {"epochs": 3}) == "epochs=3"
-
-
-def test_values_in_arm_names_are_spelled_as_in_study_files() -> None:
-    values = {
-        "mix.law": Beta(alpha=0.5), "mix.law_after": Midpoint(), "data.num_train": None,
-        "data.test": True, "model.hidden": (30, 10), "data.folder": "my photos",
-    }  # fmt: skip
-    assert arm_name("a", values) == (
-        "a law=beta(0.5) law_after=midpoint num_train=null test=true hidden=30-10 folder=my-photos"
-    )
 
 
 def test_non_ascii_and_long_values_get_distinct_names() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from mixup_core.images.probes.probe import Probe
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import (
     Averaged,
@@ -14,8 +13,6 @@ from sweeps.study.readouts import (
     EarlyStopping,
     Last,
     MeanOfLast,
-    Peak,
-    Rise,
 )
 from tests.sweeps.reading.study_files import ARMS, read, refusals
 
@@ -37,22 +34,6 @@ def test_a_study_file_sets_baseline_readout_equivalence_and_references(tmp_path:
     assert study.equivalence == 0.002
     assert study.references == {"erm": {"test/error": 0.078, "test/nll": 0.4}}
     assert study.differs == ("a new optimizer for each run",)
-
-
-@pytest.mark.parametrize(
-    ("untrained", "message"),
-    [
-        ("{erm: {test/error: 0.03}}", "names an arm of the study; write its numbers under"),
-        ("{AlignMix: {test/eror: 0.03}}", "test/eror"),
-        ("{AlignMix: {test/error: low}}", "expected a number"),
-        ("[0.03]", "untrained"),
-    ],
-)
-def test_invalid_values_of_untrained_methods_are_refused(
-    tmp_path: Path, untrained: str, message: str
-) -> None:
-    (refusal,) = refusals(tmp_path, f"{ARMS}untrained: {untrained}\n")
-    assert message in refusal
 
 
 def test_the_default_baseline_is_erm_or_the_first_arm(tmp_path: Path) -> None:
@@ -81,24 +62,6 @@ def test_claims_are_read_as_relations_of_arms_and_numbers(tmp_path: Path) -> Non
     that = second.that
     assert (that.relation, that.left, that.right) == ("within", "erm", 0.078)
     assert (that.margin, that.metric) == (0.002, "test/error_averaged")
-
-
-def test_a_claim_can_set_its_own_readout(tmp_path: Path) -> None:
-    rises = CLAIM.replace("}", ", readout: rise}")
-    last = CLAIM.replace("}", ", readout: {mean_of_last: 3}}")
-    claims = read(tmp_path, f"{ARMS}claims:\n{CLAIM}{rises}{last}").claims
-    assert [claim.that.readout for claim in claims] == [None, Rise(), MeanOfLast(evaluations=3)]
-
-
-def test_a_claim_about_predictions_with_a_readout_is_refused(tmp_path: Path) -> None:
-    predicted = CLAIM.replace("test/error", "predicted/scaled_brier")
-    assert read(tmp_path, f"{HELD_OUT}claims:\n{predicted}").claims[0].that.readout is None
-    (refusal,) = refusals(
-        tmp_path, f"{HELD_OUT}claims:\n{predicted.replace('}', ', readout: averaged}')}"
-    )
-    assert "predicted/scaled_brier is computed at the last epoch only; remove `readout`" in refusal
-    (refusal,) = refusals(tmp_path, f"{ARMS}claims:\n{predicted.replace('brier', 'brie')}")
-    assert "did you mean predicted/scaled_brier" in refusal
 
 
 @pytest.mark.parametrize(
@@ -147,28 +110,6 @@ def test_a_claim_about_arms_on_different_data_is_refused(tmp_path: Path) -> None
     assert "claims[0]: erm classes=3 and erm classes=2 are measured on different data" in refusal
 
 
-def test_the_refusal_of_a_settled_claim_names_metric_readout_and_bound(tmp_path: Path) -> None:
-    that = "greater: [erm, 0.0], metric: test/error, readout: rise"
-    claim = f"claims:\n- says: a\n  source: b\n  that: {{{that}}}\n"
-    (line,) = refusals(tmp_path, ARMS + claim)
-    assert line == (
-        "8: claims[0]: the claim cannot fail, for test error, last epoch minus the least "
-        "evaluation, is at least 0 % and at most 100 % in every run; compare with another arm, or "
-        "write a number inside the bounds or a margin"
-    )
-
-
-def test_an_interaction_is_read_as_two_differences(tmp_path: Path) -> None:
-    arms = ARMS.replace("erm:", "midpoint: {mix.law: midpoint}\n  erm:")
-    claim = CLAIM.replace("[uniform, erm]", "[[uniform, erm], [midpoint, erm]]")
-    (read_back,) = read(tmp_path, f"{arms}claims:\n{claim}").claims
-    assert read_back.that.less == (("uniform", "erm"), ("midpoint", "erm"))
-    (refusal,) = refusals(
-        tmp_path, f"{arms}claims:\n{claim.replace('[midpoint, erm]', '[mid, erm]')}"
-    )
-    assert "names no arm of the study, got 'mid'" in refusal
-
-
 HELD_OUT = ARMS.replace("epochs: 4", "data: {val_size: 100}, epochs: 4")
 
 
@@ -190,15 +131,6 @@ def test_a_readout_by_validation_needs_validation_images(tmp_path: Path, written
     assert line.startswith("11: sensitivity.readout")
     assert "needs validation images" in line
     assert len(read(tmp_path, HELD_OUT + claims + sensitivity).variants) == 1
-
-
-def test_a_claim_about_the_images_that_select_its_epoch_is_refused(tmp_path: Path) -> None:
-    that = "{less: [uniform, erm], metric: val/error, readout: best_validation}"
-    claims = f"claims:\n  - {{says: a, source: b, that: {that}}}\n"
-    (line,) = refusals(tmp_path, HELD_OUT + claims)
-    assert "is chosen by the validation images, so val/error would be too good" in line
-    claims = claims.replace("val/error", "test/error")
-    assert read(tmp_path, HELD_OUT + claims).claims[0].that.readout == BestValidation()
 
 
 SCORES = ARMS.replace("base: {", "base: {probes: [scores], ", 1)
@@ -238,20 +170,6 @@ def test_a_headline_that_some_arm_does_not_record_is_refused(
     assert message in line
 
 
-def test_a_headline_probe_must_be_recorded_where_it_is_read_out(tmp_path: Path) -> None:
-    (metric,) = Probe.catalogue["weight-norm"].metrics
-    for every, readout, is_refused in ((1, 2, False), (2, 1, False), (4, 2, True)):
-        text = ARMS.replace("base: {", f"base: {{probes: [{{weight-norm: {every}}}], ", 1)
-        text += f"headline: {metric}\n" + (
-            f"readout: {{mean_of_last: {readout}}}\n" if readout > 1 else ""
-        )
-        if is_refused:
-            (line,) = refusals(tmp_path, text)
-            assert f"arm erm does not record {metric}: 2 records of the metric" in line
-        else:
-            assert read(tmp_path, text).headline == metric
-
-
 def reachable(that: StatedComparison, least: float, most: float) -> tuple[float, float]:
     """Return the smallest and largest left minus right, over all extreme values of the arms."""
     huge = 1e7  # stands for no bound
@@ -268,48 +186,35 @@ def reachable(that: StatedComparison, least: float, most: float) -> tuple[float,
     return min(found), max(found)
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_claims_with_factors_and_nested_differences_are_settled_as_by_brute_force(
-    seed: int,
-) -> None:
+def test_claims_with_factors_and_nested_differences_are_settled_as_by_brute_force() -> None:
     """Random bounds, sides, factors and margins, often exactly at a bound; by brute force."""
-    rng = random.Random(seed)
-    least, most = rng.choice([(0.0, 1.0), (0.0, 2.0), (-1.0, 1.0), (0.3, 0.7), (1.0, math.inf),
-                              (0.0, math.inf), (-math.inf, math.inf)])  # fmt: skip
-    relation = rng.choice(["less", "greater", "at_least", "at_most", "within"])
-    ends = [end for end in (least, most) if math.isfinite(end)] or [0.0]
-    margin = None if relation in {"less", "greater"} else rng.choice([0.1, 0.2, 1.0, 2.0, 4.0])
-    shifts = [0.0, 0.05, 0.5] + ([] if margin is None else [margin, margin / 2])
-    number = rng.choice(ends) + rng.choice((-1, 1)) * rng.choice(shifts)
-    left = rng.choice(["a", ("a", "b")])
-    right = rng.choice([number, "c", ("c", "d"), ("a", "c"), ("b", "a")])
-    factor = rng.choice([None, 2.0, 1000.0]) if right == "c" else None
-    sides: dict[str, Any] = {relation: (left, right)}
-    that = StatedComparison(metric="any", margin=margin, factor=factor, **sides)
-    low_end, high_end = reachable(that, least, most)
-    marks = [end for end in that.allowed if math.isfinite(end)]
-    near = [mark + side * step for mark in marks for step in (0, 1e-3, 0.05, 9) for side in (-1, 1)]
-    points = {min(high_end, max(low_end, point)) for point in (*near, low_end, high_end)}
-    possible = {
-        that.judge(low, high) for low, high in combinations(sorted(points), 2) if low < high - 1e-8
-    }
-    settled = that.settled(least, most)
-    assert (settled is None) == ({"holds", "fails"} <= possible), (that, settled, possible)
-
-
-def test_a_readout_of_a_claim_needs_enough_evaluations_only_in_arms_of_that_claim(
-    tmp_path: Path,
-) -> None:
-    arms = (
-        "study: peaks\nseeds: 3\nbase: {data: {name: digits}, epochs: 6, batch_size: 9}\n"
-        "arms:\n  a: {mix.law: midpoint}\n  c: {mix.law: midpoint, epochs: 2}\n"
-    )
-    claim = f"claims:\n- says: It descends twice\n  {SOURCE}\n  that: "
-    that = "{greater: [ARM, 0.02], metric: test/error, readout: peak}\n"
-    of_long = arms + claim + that.replace("ARM", "a")
-    assert read(tmp_path, of_long).claims[0].that.readout == Peak()
-    (refusal,) = refusals(tmp_path, of_long.replace("[a,", "[c,"))
-    assert "needs 3 evaluations, and arm c has 2" in refusal
+    for seed in range(150):
+        rng = random.Random(seed)
+        least, most = rng.choice([(0.0, 1.0), (0.0, 2.0), (-1.0, 1.0), (0.3, 0.7), (1.0, math.inf),
+                                  (0.0, math.inf), (-math.inf, math.inf)])  # fmt: skip
+        relation = rng.choice(["less", "greater", "at_least", "at_most", "within"])
+        ends = [end for end in (least, most) if math.isfinite(end)] or [0.0]
+        margin = None if relation in {"less", "greater"} else rng.choice([0.1, 0.2, 1.0, 2.0, 4.0])
+        shifts = [0.0, 0.05, 0.5] + ([] if margin is None else [margin, margin / 2])
+        number = rng.choice(ends) + rng.choice((-1, 1)) * rng.choice(shifts)
+        left = rng.choice(["a", ("a", "b")])
+        right = rng.choice([number, "c", ("c", "d"), ("a", "c"), ("b", "a")])
+        factor = rng.choice([None, 2.0, 1000.0]) if right == "c" else None
+        sides: dict[str, Any] = {relation: (left, right)}
+        that = StatedComparison(metric="any", margin=margin, factor=factor, **sides)
+        low_end, high_end = reachable(that, least, most)
+        marks = [end for end in that.allowed if math.isfinite(end)]
+        near = [
+            mark + side * step for mark in marks for step in (0, 1e-3, 0.05, 9) for side in (-1, 1)
+        ]
+        points = {min(high_end, max(low_end, point)) for point in (*near, low_end, high_end)}
+        possible = {
+            that.judge(low, high)
+            for low, high in combinations(sorted(points), 2)
+            if low < high - 1e-8
+        }
+        settled = that.settled(least, most)
+        assert (settled is None) == ({"holds", "fails"} <= possible), (that, settled, possible)
 
 
 TWINS = ARMS + (
@@ -379,10 +284,3 @@ def test_a_claim_about_a_metric_fixed_by_the_configuration_is_refused(
     text = f"study: x\nproblem: {problem}\nbase: {{}}\narms: {{a: {{}}}}\nseeds: 5\nclaims:\n"
     claim = f"- {{says: a, source: b, that: {{greater: [a, 10], metric: {metric}}}}}\n"
     assert f"the configuration decides {metric}" in refusals(tmp_path, text + claim)[0]
-
-
-def test_a_percentage_where_a_fraction_is_expected_is_refused_with_advice(tmp_path: Path) -> None:
-    for that in ("less: [erm, 10]", "within: [uniform, erm], margin: 3", "greater: [erm, 5.2]"):
-        claim = f"- {{says: a, source: b, that: {{{that}, metric: test/error}}}}\n"
-        (line,) = refusals(tmp_path, f"{ARMS}claims:\n{claim}")
-        assert line.endswith("; a study file has fractions: write 0.1 for 10 %")

@@ -39,14 +39,6 @@ def test_an_excluded_combination_can_mix_arm_and_grid_settings(tmp_path: Path) -
     assert "uniform switch_epoch=2" not in read(tmp_path, text + beta).arms
 
 
-def test_invalid_cells_of_a_grid_may_be_excluded(tmp_path: Path) -> None:
-    text = SMALL + "grid: {epochs: [2, 4], mix.switch_epoch: [1, 3]}\n"
-    (line,) = refusals(tmp_path, text)
-    assert line.startswith("4: grid.mix.switch_epoch[1]: `mix.switch_epoch <= epochs` must hold")
-    left_out = "exclude: [{epochs: 2, mix.switch_epoch: 3}]\n"
-    assert len(read(tmp_path, text + left_out).arms) == 3
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

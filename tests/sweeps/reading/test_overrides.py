@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mixup_core.laws import Beta
-from mixup_core.plugins.registers import REGISTERS
 from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import Document, Place, read_yaml
 from tests.sweeps.reading.study_files import (
@@ -71,47 +70,6 @@ def test_invalid_overrides_are_refused_with_set_as_their_location(
     assert line == start or (end and line.endswith(end))
 
 
-UNKNOWN = {
-    "base.model.name=x": "model",
-    "base.optimizer.name=x": "optimizer",
-    "base.objective={x: 2}": "objective",
-    "base.mix.law=x": "law",
-    "base.mix.second_law=x": "law",
-    "base.mix.operation=x": "operation",
-    "base.data.augment=x": "augmentation",
-    "base.probes=[x]": "probe",
-    "base.data.name=x": "dataset",
-    "problem=x": "problem",
-    "arms.a.mix.law={x: 2}": "law",
-    "base.mix.partner=x": "",
-    "base.mix.schedule=x": "",
-    "base.lr_schedule=x": "",
-    "base.data.views=x": "",
-    "base.epochs=x": "",
-    "base.mix.law=3": "",
-}
-
-
-@pytest.mark.parametrize("text", UNKNOWN)
-def test_an_unknown_name_that_a_plugin_may_define_suggests_the_plugin_option(
-    tmp_path: Path, text: str
-) -> None:
-    (fault,) = faults_of(tmp_path, SMALL + "arms: {a: {}}\n", text)
-    expected = f"; if a plugin defines this {UNKNOWN[text]}, add --plugin FILE"
-    assert fault.endswith(expected) if UNKNOWN[text] else "--plugin" not in fault
-
-
-def test_the_cases_of_unknown_names_cover_every_registry() -> None:
-    assert set(UNKNOWN.values()) - {""} == set(REGISTERS)
-
-
-def test_an_override_of_an_arm_is_refused_if_the_file_has_no_arms(tmp_path: Path) -> None:
-    for text in (SMALL, SMALL + "grid: {optimizer.lr: [0.1]}\n"):
-        (line,) = refusals(tmp_path, text, "arms.a.epochs=3")
-        said = "names no arm of the study file; its arms are: none"
-        assert line == f"--set arms.a.epochs=3: arms.a.epochs: {said}"
-
-
 @pytest.mark.parametrize(
     ("text", "spelled", "path"),
     [
@@ -142,22 +100,6 @@ def test_a_text_is_taken_whole_or_reported(text: str) -> None:
     is_text = isinstance(value, str) and not text.strip().startswith(("'", '"'))
     assert not is_text or document.faults or value == text.removeprefix("\ufeff").strip()
     assert value is not None or text.strip() in {"", "null", "~", "\ufeff"}
-
-
-@pytest.mark.parametrize("value", ["[0, 1] #2", "{midpoint: {}} # x", "'a' #b", "- 1 #2"])
-def test_a_comment_after_a_list_mapping_or_quoted_text_is_reported(value: str) -> None:
-    document = document_of(SMALL)
-    override(document, f"description={value}")
-    (fault,) = document.faults
-    assert "quote a text that contains #" in fault.text
-
-
-def test_a_rule_broken_by_file_and_override_together_is_reported_once(tmp_path: Path) -> None:
-    text = SMALL.replace("epochs: 4", "mix: {switch_epoch: 3}, epochs: 4")
-    (line,) = refusals(tmp_path, text, "base.mix.switch_epoch=5")
-    assert line.startswith("--set base.mix.switch_epoch=5: base.mix.switch_epoch: `mix.switch_")
-    (line,) = refusals(tmp_path, text, "base.epochs=2")
-    assert line.startswith("2: base.mix.switch_epoch: `mix.switch_epoch <= epochs` must hold")
 
 
 @pytest.mark.parametrize(
@@ -194,24 +136,6 @@ def test_an_override_by_path_changes_the_same_place_as_the_file(
     assert study == expected
 
 
-def test_override_paths_follow_the_groups_of_the_problem() -> None:
-    text = "study: x\nproblem: two-layer\nbase: {}\nseeds: 2\n"
-    assert overridden(text, "base.data.classes=3")["base"] == {"data": {"classes": 3}}
-    assert overridden(text, "base.mix.law=erm")["base"] == {"mix.law": "erm"}
-    for unknown in ("two-layers", "3", "[a]"):
-        other = text.replace("two-layer", unknown)
-        assert overridden(other, "base.mix.law=erm")["base"] == {"mix": {"law": "erm"}}
-    assert overridden(text, "problem=images", "base.mix.law=erm")["base"] == {"mix": {"law": "erm"}}
-
-
-def test_the_last_of_several_overrides_of_a_path_wins() -> None:
-    assert overridden(SMALL, "seeds=3", "seeds=5")["seeds"] == 5
-    assert overridden(SMALL, "base.mix={law: erm}", "base.mix.switch_epoch=1")["base"]["mix"] == {
-        "law": "erm",
-        "switch_epoch": 1,
-    }
-
-
 @ONE_FILE
 @given(
     path=st.lists(parts | st.sampled_from(["base", "arms", "grid", "seeds", ""])).map(".".join),
@@ -235,9 +159,3 @@ def test_an_override_replaces_every_spelling_of_its_path_in_base(
     value = "0.25" if path.endswith("alpha") else "{beta: 0.25}"
     study = read(tmp_path, text, f"base.{path}={value}", f"base.{path}={value}")
     assert study.arms["a"].mix.law == Beta(alpha=0.25)
-
-
-def test_a_path_with_the_tag_of_another_choice_is_refused(tmp_path: Path) -> None:
-    text = SMALL + "arms: {a: {mix.law: {beta: 1.0}}}\n"
-    (fault,) = faults_of(tmp_path, text, "arms.a.mix.law.truncated.alpha=0.5")
-    assert fault.endswith("mix.law must be truncated, but it is beta")

@@ -1,5 +1,3 @@
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +5,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.reading.schema import study_schema
-from sweeps.reading.tree_paths import config_paths
 from tests.sweeps.small_searches import STUDY, read
 
 
@@ -41,15 +37,6 @@ def test_the_schema_refuses_values_that_the_reader_refuses(
     assert not schema_of_studies.is_valid(broken)
 
 
-def test_the_schema_describes_each_field_including_inherited_ones() -> None:
-    schema = study_schema()
-    images = schema["$defs"]["images"]["properties"]
-    assert "epochs of warm-up" in images["lr_schedule.warm_up"]["description"]
-    assert images["mix.schedule.start"]["description"] == "Alpha of the first epoch."
-    cases = [case["then"]["properties"]["search"]["properties"] for case in schema["allOf"]]
-    assert all(case["sampler"]["description"] == "Method that proposes points." for case in cases)
-
-
 @pytest.mark.parametrize(
     ("path", "inside", "outside"),
     [
@@ -67,49 +54,3 @@ def test_the_schema_has_the_range_of_each_field(
     validator = jsonschema.Draft202012Validator(field)
     assert all(map(validator.is_valid, inside))
     assert not any(map(validator.is_valid, outside))
-
-
-@pytest.mark.parametrize(
-    ("law", "is_valid"),
-    [
-        ({"beta": {"a": 2, "b": 5}}, True),
-        ({"0.5": 0.7, "1.0": 0.3}, True),
-        ({"beta-ab": {"a": 2, "b": 5}}, True),
-        ({"beta": {"a": 2, "c": 5}}, False),
-        ({"0.5": 0.7, "often": 0.3}, False),
-        ({"0.5": 1.7, "1.0": 0.3}, False),
-        ({"discrete": {"0.5": 0.7, "1.0": 0.3}}, True),
-        ({"discrete": {"0.5": 0.7, "often": 0.3}}, False),
-    ],
-)
-def test_the_schema_accepts_the_short_forms_of_laws(law: Any, is_valid: bool) -> None:
-    field = study_schema()["$defs"]["images"]["properties"]["mix.law"]
-    assert jsonschema.Draft202012Validator(field).is_valid(law) is is_valid
-
-
-def _descriptions(schema: Any) -> Iterator[str]:
-    """Yield every description in a schema, those of nested schemas included."""
-    inside = schema.values() if isinstance(schema, dict) else schema
-    if isinstance(schema, dict) and isinstance(text := schema.get("description"), str):
-        yield text
-    for part in inside if isinstance(schema, dict | list) else ():
-        yield from _descriptions(part)
-
-
-def test_descriptions_are_texts_without_the_examples_of_docstrings() -> None:
-    texts = set(_descriptions(study_schema()))
-    assert "Random weight: lam ~ Beta(alpha, alpha)" in "\n".join(texts)
-    assert len(texts) > 300
-    for text in texts:
-        assert text == text.strip() != ""
-        assert not re.search(r"^Examples?:$|>>>|In a study file", text, re.MULTILINE), text
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_the_schema_names_no_field_that_is_reserved(name: str) -> None:
-    paths = config_paths(problem_named(name))
-    fields = study_schema()["$defs"][name]["properties"]
-    assert not fields.keys() & paths.reserved.keys()
-    for path in paths.reserved:
-        whole, _, field = path.rpartition(".")
-        assert f"'{field}': {{" not in str(fields.get(whole))

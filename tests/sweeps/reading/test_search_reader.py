@@ -70,12 +70,3 @@ def test_null_disables_a_part_of_a_search(tmp_path: Path) -> None:
     assert search.budget == Budget(hours=2)
     off = [f"search.{part}=null" for part in ("prune", "budget", "confirm")]
     assert read(tmp_path, on, *off).search == read(tmp_path).search
-
-
-def test_both_parameters_of_an_asymmetric_law_can_be_searched(tmp_path: Path) -> None:
-    old = "{beta: {log_uniform: [0.1, 32.0]}}"
-    new = "{beta: {a: {log_uniform: [0.1, 32.0]}, b: 2.0}}"
-    search = read(tmp_path, STUDY.replace(old, new)).search
-    assert search is not None
-    assert [p.path for p in search.space.parameters][:2] == ["mix.law.a", "mix.law.b"]
-    assert type(search.base.mix.law).__name__ == "BetaAb"

@@ -35,14 +35,6 @@ def test_each_sensitivity_value_is_trained_only_for_arms_of_claims(tmp_path: Pat
     ]
 
 
-def test_a_sensitivity_variant_equal_to_an_existing_arm_is_not_added(tmp_path: Path) -> None:
-    arms = ARMS.replace("erm:", "erm-cosine: {mix.law: erm, lr_schedule: cosine}\n  erm:")
-    study = read(tmp_path, f"{arms}{CLAIM}sensitivity: {{lr_schedule: [cosine]}}\n")
-    (variant,) = study.variants
-    assert variant.arms["erm"] == "erm-cosine"
-    assert study.beside == ("uniform lr_schedule=cosine",)
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -36,12 +36,3 @@ def test_no_refusal_of_a_wrong_value_is_longer_than_five_lines(problem: str) -> 
                 assert lines[0].startswith("study: ")
                 assert len(fault) <= len(whole) or "`mixsweep plan --all`" in fault
     assert count > 10
-
-
-def test_a_wrong_name_comes_before_the_list_of_known_names() -> None:
-    (brief, whole) = next(
-        each for each in faults_of("images", "mix.operation", "cutmx") if "cutmx" in each[0]
-    )
-    assert "got text 'cutmx' (did you mean cutmix?); expected " in brief
-    assert "{gridmix: CELLS}" not in brief
-    assert "{gridmix: CELLS}" in whole

@@ -125,20 +125,6 @@ def test_a_value_has_the_line_of_its_key_and_an_item_has_its_line() -> None:
     assert lines == {"a": 2, "a.b": 3, "a.b[0]": 5, "a.b[1]": 6}
 
 
-def test_a_fault_is_reported_at_the_line_of_the_nearest_written_path() -> None:
-    document = read_yaml(b"a:\n  b:\n    - 1\n    - c: 2\n", place_at)
-    for at in (("a", "b", 1, "c"), ("a", "b", 1, "d"), ("a", "b", 2, "c"), ("a", "x"), ("x",), ()):
-        document.report(at, "wrong")
-    assert [fault.place.line for fault in document.faults] == [4, 4, 2, 1, 1, 1]
-    assert str(document.faults[1]) == "f:4: a.b[1].d: wrong"
-
-
-def test_reading_continues_after_a_refused_value() -> None:
-    document = read_yaml(b"a: 0777\nb: &x 1\nc: 3\na: 4\n", place_at)
-    assert document.value == {"a": REFUSED, "b": REFUSED, "c": 3}
-    assert [fault.place.line for fault in document.faults] == [1, 2, 4]
-
-
 def test_nesting_deeper_than_32_is_refused() -> None:
     assert read("[" * 32 + "]" * 32) != []
     document = read_yaml(b"[" * 33 + b"]" * 33, place_at)

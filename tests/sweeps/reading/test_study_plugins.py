@@ -59,13 +59,6 @@ def test_a_plugin_outside_of_the_folder_of_the_study_is_refused(
         load_study(str(study))
 
 
-@pytest.mark.parametrize("written", ["tiny.py", "{a: tiny.py}", "[7]"])
-def test_plugins_must_be_a_list_of_files(study: Path, written: str) -> None:
-    study.write_text(NAMED.replace("[parts/tiny.py]", written))
-    with pytest.raises(StudyError, match=r"dots\.yaml:1: plugins"):
-        load_study(str(study))
-
-
 def test_a_mapping_and_the_record_of_a_launch_run_no_code_and_name_the_file(study: Path) -> None:
     launch, document = _launch(study), yaml.safe_load(NAMED)
     file = study.parent / "parts" / "tiny.py"

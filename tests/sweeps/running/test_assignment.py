@@ -55,10 +55,3 @@ def test_another_process_opens_an_assignment_without_the_plugin_file(
         [sys.executable, "-c", OPEN], input=content, capture_output=True, check=True, timeout=60
     )
     assert found.stdout.decode().strip() == run_key(assignment.config)
-
-
-def test_a_plugin_is_sent_only_with_assignments_that_need_the_plugin(plugin: Write) -> None:
-    use(plugin(TINY))
-    both = [_assignment(**values) for values in ({"model.name": "tiny"}, {})]
-    sent = [pickle.loads(pickle.dumps(assignment)).packed[0] for assignment in both]
-    assert [[source.name for source in plugins] for plugins in sent] == [["tiny.py"], []]

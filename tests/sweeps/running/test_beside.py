@@ -12,14 +12,12 @@ from typing import Any, NoReturn
 import pytest
 
 from mixup_core.keys import stage_keys
-from mixup_core.problem import DivergedError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
 from mixup_core.store.folder import Folder
 from sweeps.running import storing as storing_module
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt
-from sweeps.running.beside import Beside
 from sweeps.running.storing import Storing
 from tests import toy
 
@@ -149,21 +147,6 @@ def test_a_write_error_in_the_thread_fails_the_run_with_the_usual_message(
     assert bool(beside["trace"]) == bool(waiting["trace"])
 
 
-def test_a_write_error_in_the_thread_is_raised_even_if_the_run_diverges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Diverging(toy.Walk):
-        def __iter__(self) -> Iterator[Any]:
-            yield next(super().__iter__())
-            raise DivergedError("its place is not finite", epoch=1)
-
-    monkeypatch.setattr(toy, "Walk", Diverging)
-    assert _attempt(Store(str(tmp_path)))["failure"]["kind"] == "diverged"
-    _fail_in_thread(monkeypatch, StoreFullError("disk full: x cannot be written"))
-    failure = _attempt(Store(str(tmp_path / "full")))["failure"]
-    assert (failure["kind"], "disk full" in failure["message"]) == ("failed", True)
-
-
 def test_an_interrupt_does_not_wait_for_a_hanging_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> None:
@@ -240,25 +223,3 @@ def _interpose(phase: str, is_time: Callable[[], bool], *, after: bool) -> None:
         return done
 
     setattr(owner, phase, step)
-
-
-def test_the_result_or_error_of_a_task_is_returned_once() -> None:
-    beside = Beside[int]()
-    assert beside.take(timeout=None) is None
-    beside.start(lambda: 3)
-    assert beside.take(timeout=None) == 3
-    assert beside.take(timeout=None) is None
-    beside.start(lambda: 1 // 0)
-    with pytest.raises(ZeroDivisionError):
-        beside.take(timeout=None)
-    assert not beside.is_busy
-
-
-def test_a_timeout_error_of_the_task_is_raised_as_its_error() -> None:
-    def late() -> NoReturn:
-        raise TimeoutError("no answer of the bucket")
-
-    beside = Beside[int]()
-    beside.start(late)
-    with pytest.raises(TimeoutError, match="no answer"):
-        beside.take(timeout=60.0)

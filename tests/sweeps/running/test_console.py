@@ -7,7 +7,7 @@ import pytest
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
-from sweeps.running.console import Board, Console, spell_duration, still
+from sweeps.running.console import Board, Console, still
 from sweeps.study.study import Study
 
 
@@ -47,23 +47,6 @@ def test_the_headline_shows_run_counts_and_images_per_second() -> None:
     assert board.headline().startswith("pair  1/4 runs  0 running  1 failed")
 
 
-@pytest.mark.parametrize("width", [30, 45, 60, 80])
-def test_a_narrow_headline_keeps_name_runs_and_remaining_time(width: int) -> None:
-    clock = _Clock()
-    board = _board(clock)
-    board.study = replace(board.study, name="a-study-of-a-long-name")
-    run = board.study.runs()[0]
-    board.start(run)
-    clock.now = 10.0
-    board.advance(run, 5, trained=True, seconds=[2.0] * 5)
-    line = board.headline(width)
-    assert len(line) <= width
-    assert line.startswith("a-study-")
-    assert "0/4 runs" in line
-    assert line.endswith("  ETA 70 s")
-    assert ("images/s" in line) == (width == 80)
-
-
 def test_arms_that_do_not_fit_the_screen_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     size = os.terminal_size((80, 6))
     monkeypatch.setattr("sweeps.running.console.shutil.get_terminal_size", lambda *_, **__: size)
@@ -76,38 +59,6 @@ def test_arms_that_do_not_fit_the_screen_are_counted(monkeypatch: pytest.MonkeyP
     lines = stream.getvalue().splitlines()
     assert [line.split()[0] for line in lines] == ["pair", "arm", "arm0", "arm1", "..."]
     assert lines[-1] == "... 18 more"
-
-
-def test_arms_in_training_are_shown_even_if_other_arms_do_not_fit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    size = os.terminal_size((80, 8))
-    monkeypatch.setattr("sweeps.running.console.shutil.get_terminal_size", lambda *_, **__: size)
-    board = _board()
-    base = board.study.arms["erm"]
-    arms = {f"学習arm{number}": replace(base, batch_size=8 + number) for number in range(20)}
-    board.study = replace(board.study, arms=arms, baseline="学習arm0")
-    run = next(run for run in board.study.runs() if run.arm == "学習arm17")
-    board.epochs_to_train = {}
-    board.expect(run, epochs=10, work_per_epoch=100)
-    board.start(run)
-    stream = _Terminal()
-    Console(board, stream).close()
-    lines = stream.getvalue().splitlines()
-    shown = [line.split()[0].removeprefix("学習") for line in lines[2:]]
-    assert shown == ["arm0", "arm1", "arm2", "arm17", "..."]
-    assert "seed 0 0/10" in lines[-2]
-
-
-def test_epochs_found_in_the_store_do_not_count_for_the_speed() -> None:
-    clock = _Clock()
-    board = _board(clock)
-    run = board.study.runs()[0]
-    board.start(run)
-    clock.now = 1.0
-    board.advance(run, 8, trained=False)
-    assert board.work_per_second() == 0
-    assert board.seconds_left() is None
 
 
 def test_the_table_shows_each_arm_with_its_running_seeds() -> None:
@@ -153,13 +104,6 @@ def test_a_terminal_gets_one_table_redrawn_in_place() -> None:
     assert drawn.count("pair  0/4 runs") == 2
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0 s"), (89, "89 s"), (150, "2 min"), (3660, "1 h 01 min")]
-)
-def test_durations_are_written_in_readable_units(seconds: float, text: str) -> None:
-    assert spell_duration(seconds) == text
-
-
 def test_a_slow_step_is_reported_repeatedly_while_running() -> None:
     stream = io.StringIO()
     with still("starting Ray", stream, after=0.0, every=0.01):
@@ -168,52 +112,3 @@ def test_a_slow_step_is_reported_repeatedly_while_running() -> None:
     lines = stream.getvalue().splitlines()
     assert lines[0] == "starting Ray"
     assert lines[2] == "starting Ray, 0 s"
-
-
-def test_a_step_that_is_quick_or_fails_is_not_reported() -> None:
-    stream = io.StringIO()
-    with pytest.raises(OSError, match="no"), still("starting Ray", stream, after=60):
-        raise OSError("no")
-    assert stream.getvalue() == ""
-
-
-def test_a_note_is_one_line_with_escaped_control_characters() -> None:
-    out = io.StringIO()
-    Console(_board(), out).note("a\x1b[2J\nb")
-    assert out.getvalue() == "a\\x1b[2J\\nb\n"
-
-
-def test_a_long_epoch_shows_its_completed_percentage() -> None:
-    board = _board(_Clock())
-    run = board.study.runs()[0]
-    board.start(run)
-    board.advance(run, 1, trained=False, within=0.4)
-    assert any(
-        line.endswith(f"seed {run.seed} 1/{run.config.epochs} +40 %") for line in board.table()
-    )
-    board.advance(run, 2, trained=True)
-    assert not any("%" in line for line in board.table())
-
-
-def test_a_run_that_waits_to_start_again_loses_its_completed_percentage() -> None:
-    board = _board()
-    run = board.study.runs()[0]
-    board.start(run)
-    board.advance(run, 1, trained=True, within=0.4)
-    board.wait(run)
-    board.start(run)
-    assert not any("%" in line for line in board.table())
-
-
-@pytest.mark.parametrize(("resumed", "left"), [(0, 10), (2, 8), (5, 5)])
-def test_a_run_that_resumes_from_fewer_epochs_has_more_epochs_left(resumed: int, left: int) -> None:
-    board = _board()
-    run = board.study.runs()[0]
-    board.start(run)
-    board.advance(run, 5, trained=True)
-    board.wait(run)
-    board.start(run)
-    if resumed:
-        board.advance(run, resumed, trained=False)
-    board.advance(run, resumed + 1, trained=True)
-    assert board.epochs_to_train[run.key] == left - 1

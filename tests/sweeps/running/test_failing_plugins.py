@@ -43,17 +43,9 @@ def _failure(plugin: Path, store: Path, **given: Any) -> dict[str, Any]:
             "plugin tiny.py: fails in line 18 (network): ValueError: boom; correct",
         ),
         (
-            (RAISES.replace("ValueError('boom')", "SystemExit(3)"), DOTS),
-            "plugin tiny.py: fails in line 18 (network): SystemExit: 3; correct",
-        ),
-        (
             (TINY.replace("size =", "np.random.rand(); size ="), DOTS),
             "plugin tiny.py: a run that uses this plugin drew from the global random generator of "
             "numpy.random",
-        ),
-        (
-            (TINY.replace("nn.Linear(self.width", "nn.Linear(3 + self.width"), DOTS),
-            "plugin tiny.py: a run that uses it fails in linear.py line ",
         ),
         (
             (DRAW.format("nn.Dropout(0.5)"), DOTS),
@@ -99,7 +91,6 @@ class Scaled(Operation):
         weight = lam * self.scale
         return own + beside, weight
 """
-LARGE = SCALED.replace("weight = lam * self.scale", "weight = lam + 0.5 * (len(own) > 40)")
 WIDE = """
 @value
 class Wide(Law):
@@ -153,11 +144,6 @@ MIXED = {"mix.law": {"beta": 1.0}, "mix.operation": "scaled"}
             SCALED, MIXED | {"mix.operation": {"scaled": 3.0}},
             "plugin tiny.py: the operation scaled (scale=3.0) returned the label weight ",
         ),
-        (LARGE, MIXED, "plugin tiny.py: the operation scaled (scale=1.0) returned the label weig"),
-        (
-            SCALED.replace("weight = lam *", "weight = lam - 2 *"), MIXED,
-            "plugin tiny.py: the operation scaled (scale=1.0) returned the label weight -",
-        ),
         (
             SCALED.replace("weight = lam *", "weight = lam / 0 *"), MIXED,
             "plugin tiny.py: the operation scaled (scale=1.0) returned the label weight inf in epo",
@@ -171,36 +157,16 @@ MIXED = {"mix.law": {"beta": 1.0}, "mix.operation": "scaled"}
             "plugin tiny.py: the operation scaled (scale=1.0) returned images of shape (50, 1, 4, ",
         ),
         (
-            SCALED.replace("own + beside", "own.double()"), MIXED,
-            "plugin tiny.py: the operation scaled (scale=1.0) returned images of shape (50, 1, 8, ",
-        ),
-        (
             SCALED.replace("weight = lam", "weight = lam[:7]"), MIXED,
             "plugin tiny.py: the operation scaled (scale=1.0) returned label weights of shape (7,)",
-        ),
-        (
-            SCALED + "    def draw(self, lam, size, rng): return np.zeros((1, 0))\n", MIXED,
-            "plugin tiny.py: the operation scaled (scale=1.0) returned 1 rows from `draw` for 4 we",
         ),
         (
             WIDE.format("rng.random(shape) * 3 - 1"), {"mix.law": "wide"},
             "plugin tiny.py: the law wide returned weights outside [0, 1] from `draw`, such as ",
         ),
         (
-            WIDE.format("rng.random(3)"), {"mix.law": "wide"},
-            "plugin tiny.py: the law wide returned the shape (3,) from `draw`, expected (4,)",
-        ),
-        (
-            WIDE.format("np.full(shape, np.nan)"), {"mix.law": "wide"},
-            "plugin tiny.py: the law wide returned weights outside [0, 1] from `draw`, such as nan",
-        ),
-        (
             SHIFT.format("images[:, :, :1]"), {"data.augment": "shift"},
             "plugin tiny.py: the augmentation shift returned images of shape (50, 1, 1, 8), expect",
-        ),
-        (
-            SHIFT.format("images / 0"), {"data.augment": "shift"},
-            "plugin tiny.py: the augmentation shift returned images that are not finite, in epoch ",
         ),
         (
             EVALUATED, {},
@@ -212,16 +178,8 @@ MIXED = {"mix.law": {"beta": 1.0}, "mix.operation": "scaled"}
             "plugin tiny.py: the probe writing (every=None) changed the network (1.weight)",
         ),
         (
-            WRITING.format("subject.evaluated['test', ''].zero_()"), {"probes": ["writing"]},
-            "plugin tiny.py: the probe writing (every=None) changed the test logits",
-        ),
-        (
             WRITING.format("subject.images.labels.zero_()"), {"probes": ["writing"]},
             "plugin tiny.py: the probe writing (every=None) changed the training labels",
-        ),
-        (
-            WRITING.format("subject.images.pixels.values.zero_()"), {"probes": ["writing"]},
-            "plugin tiny.py: the probe writing (every=None) changed the training images",
         ),
         (LABELS, {}, "DataError: dots train: labels must be in 0..3, got 4 at index 3"),
     ],

@@ -4,16 +4,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mixup_core.keys import stage_key
-from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import Stop, ask_to_stop
@@ -123,58 +120,6 @@ def test_a_first_run_stops_when_its_epochs_show_that_the_deadline_will_pass(
     assert (first.outcome, second.outcome) == ("complete", "complete")
 
 
-def test_a_first_run_stops_when_its_steps_show_that_the_deadline_will_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Gradual(toy.Walk):
-        def gradually(self) -> Iterator[EpochRecord | float]:
-            for record in self:
-                yield 0.25
-                yield record
-
-    monkeypatch.setattr(toy, "Walk", Gradual)
-    monkeypatch.setattr("sweeps.running.attempt.LONG_EPOCH", 0.0)
-    study = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0, 1))
-    store = Store(str(tmp_path))
-    started = _starts(monkeypatch)
-    _, results = _train(study, store, Deadline(at=1e-9, clock=lambda: 0.0))
-    assert [result.outcome for result in results] == ["missing", "missing"]
-    assert [seed for seed, *_ in started] == [0]
-    _, results = _train(study, store, Deadline(at=1e9, clock=lambda: 0.0))
-    assert [result.outcome for result in results] == ["complete", "complete"]
-
-
-@pytest.mark.parametrize(("at", "is_in_time"), [(147.0, False), (148.0, True)])
-def test_the_remaining_time_of_a_run_is_estimated_from_part_of_an_epoch(
-    at: float, is_in_time: bool
-) -> None:
-    (run, *_) = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0,)).runs()
-    deadline = Deadline(at=at, clock=lambda: 100.0)
-    # A quarter of the second epoch took 2.5 s: an epoch takes 10 s, and 4.75 of 6 are left.
-    with nullcontext() if is_in_time else pytest.raises(inline._OutOfTime):
-        deadline.check_within(run, 2.5, 0.25, 1)
-
-
-def test_the_speed_of_stored_epochs_counts_only_on_the_same_kind_of_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = Store(str(tmp_path))
-    study = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0,))
-    _train(study, store)
-    more = replace(study, seeds=(0, 1))
-    started = _starts(monkeypatch)
-    for device, begun in (("another", [1]), (None, [])):
-        if device is not None:
-            monkeypatch.setattr(inline, "device_name", lambda _, device=device: device)
-        else:
-            monkeypatch.undo()
-            started = _starts(monkeypatch)
-            store.delete(stage_key(more.runs()[1].config, 6))
-        learned = Deadline(at=1e-9, clock=lambda: 0.0)
-        _train(more, store, learned)
-        assert [seed for seed, *_ in started] == begun
-
-
 @pytest.mark.parametrize("how", ["finish", "now"])
 def test_a_launch_with_a_stop_request_starts_no_more_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Stop
@@ -277,13 +222,6 @@ def test_options_that_need_several_processes_are_refused(
     assert len(said.stderr.splitlines()) <= 3
 
 
-def test_until_without_the_inline_engine_is_refused(
-    command_line: Callable[..., CommandLine],
-) -> None:
-    said = command_line()("run", "digits", "--until", "9", code=2)
-    assert said.stderr == "--until needs --engine inline\n"
-
-
 _PAUSED = """
 import sys
 from mixup_core.problem import PROBLEMS
@@ -322,20 +260,3 @@ def test_a_debugger_stops_inside_a_run_and_can_continue_or_quit(
     assert done.returncode == code, done.stderr
     assert "(Pdb)" in done.stdout
     assert shown in done.stdout
-
-
-def test_an_error_that_quotes_an_address_is_kept_and_shown_without_its_secrets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refused(*_: object) -> None:
-        raise RuntimeError("no answer of https://bob:swordfish@host/x?token=swordfish")
-
-    monkeypatch.setattr("sweeps.running.attempt.train", refused)
-    _, (result,) = _train(
-        replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0,)), Store(str(tmp_path))
-    )
-    assert result.failure is not None
-    assert "https://***@host/x" in result.failure.message
-    shown = capsys.readouterr()
-    for text in (result.failure.message, shown.out, shown.err):
-        assert "swordfish" not in text

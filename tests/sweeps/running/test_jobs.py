@@ -1,11 +1,7 @@
 """Jobs: accepted clusters, the content of a job, and following it to its end."""
 
 import gc
-import json
-import logging
 import os
-import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,51 +90,6 @@ def test_an_invalid_dashboard_address_is_refused(address: str) -> None:
     assert set(SET).isdisjoint(os.environ)
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "https://127.0.0.1:1", "http://a..b"])
-def test_if_no_server_answers_the_message_gives_the_reason(address: str) -> None:
-    with pytest.raises(ClusterError) as caught:
-        Cluster.connect(address)
-    assert str(caught.value).startswith(f"{address}: no Ray cluster answers (")
-    assert "Max retries" not in str(caught.value)
-
-
-def test_a_server_without_http_is_refused_as_a_cluster() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def greet() -> None:
-            with listening.accept()[0] as connection:
-                connection.sendall(b"220 mail\r\n")
-                connection.recv(10_000)
-
-        thread = threading.Thread(target=greet)
-        thread.start()
-        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        with pytest.raises(ClusterError, match=r": no Ray cluster answers \(220 mail"):
-            Cluster.connect(address)
-        thread.join()
-
-
-@pytest.mark.parametrize(
-    ("status", "seen"),
-    [
-        (401, "refuses the request (HTTP status 401); put its login into RAY_JOB_HEADERS"),
-        (403, "refuses the request (HTTP status 403); put its login into RAY_JOB_HEADERS"),
-        (404, "answers with HTTP status 404 and text/plain; charset=utf-8, not as a Ray"),
-        (500, "answers with HTTP status 500 and text/plain; charset=utf-8, not as a Ray"),
-    ],
-)
-def test_a_refusal_names_the_unexpected_answer_of_a_server(
-    server: RayServer, status: int, seen: str
-) -> None:
-    server.status, server.said = status, "not here"
-    with pytest.raises(ClusterError) as caught:
-        Cluster.connect(server.address)
-    told = str(caught.value)
-    assert told.startswith(f"{server.address}: Python/")  # the name of the server
-    assert seen in told
-    assert "`ray job submit`" in told
-
-
 @pytest.mark.parametrize(
     ("headers", "who"),
     [
@@ -167,43 +118,6 @@ def test_a_cluster_that_requires_no_token_is_refused_unless_the_user_accepts_it(
     assert warned == f"{server.address}: no token is required, so {who} can run code there\n"
 
 
-@pytest.mark.parametrize("name", ["Authorization", "authorization", "X-Ray-Authorization"])
-def test_a_token_in_the_headers_of_jobs_is_enough(
-    server: RayServer, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setenv("RAY_AUTH_TOKEN", "another")
-    monkeypatch.setenv("RAY_JOB_HEADERS", json.dumps({name: f"Bearer {server.token}"}))
-    if name == "X-Ray-Authorization":  # Ray reads the token's own header first
-        monkeypatch.delenv("RAY_AUTH_TOKEN")
-    assert Cluster.connect(server.address).job_of({}) is None
-
-
-@pytest.mark.parametrize("headers", ["swordfish", "[1]", '{"Cookie": 5}', '{"Cookie": "a\\nb"}'])
-def test_invalid_headers_are_refused_without_their_content(
-    server: RayServer, monkeypatch: pytest.MonkeyPatch, headers: str
-) -> None:
-    monkeypatch.setenv("RAY_JOB_HEADERS", headers)
-    with pytest.raises(ClusterError, match=r"^RAY_JOB_HEADERS ") as caught:
-        Cluster.connect(server.address)
-    assert headers not in str(caught.value)
-
-
-def test_a_connection_uses_the_given_address_despite_environment_variables(
-    server: RayServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-    server.jobs = [{**RUNNING, "submission_id": "a", "metadata": {}}]
-    cluster = Cluster.connect(server.address)
-    assert cluster.address == server.address
-    assert cluster.job_of({}) == "a"
-    assert {name: os.environ.get(name) for name in SET} == {
-        "RAY_ADDRESS": None,
-        "RAY_API_SERVER_ADDRESS": server.address,
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }
-
-
 @pytest.mark.parametrize("named", [None, "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"])
 @pytest.mark.parametrize("folder", [".config/mixsweep/ray_token", ".ray/auth_token"])
 def test_the_token_of_a_file_is_used_if_no_variable_names_another(
@@ -225,20 +139,6 @@ def test_the_token_of_a_file_is_used_if_no_variable_names_another(
     assert server.headers["Authorization"] == f"Bearer {server.token}"
 
 
-def test_usage_statistics_of_ray_stay_enabled_if_the_user_enables_them(
-    server: RayServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "1")
-    Cluster.connect(server.address)
-    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "1"
-
-
-def test_loggers_of_ray_uploads_show_errors_only(server: RayServer) -> None:
-    Cluster.connect(server.address)
-    for module in ("dashboard.modules.dashboard_sdk", "_private.runtime_env.packaging"):
-        assert logging.getLogger(f"ray.{module}").getEffectiveLevel() == logging.ERROR
-
-
 @pytest.mark.parametrize(("token", "found"), [
     ("", "requires a token"), ("wrong", "refuses this token"),
 ])  # fmt: skip
@@ -256,17 +156,6 @@ def test_a_missing_or_wrong_token_is_reported_in_one_line(
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(ClusterError, match=r"requires a token; .* so no token is sent\.$"):
         Cluster.connect(server.address)
-
-
-def test_a_cluster_of_an_old_version_is_refused_in_one_line(server: RayServer) -> None:
-    server.version = "1.2.0"
-    with pytest.raises(ClusterError) as caught:
-        Cluster.connect(server.address)
-    told = str(caught.value)
-    assert told.startswith(
-        f"{server.address}: Ray's job client failed: Ray version 1.2.0 is running on the cluster."
-    )
-    assert "\n" not in told
 
 
 MINE = {"study": "digits", "store": "/runs/store"}
@@ -296,17 +185,6 @@ def test_the_job_of_a_study_is_the_unfinished_one_with_its_metadata(
     assert cluster_of(server).job_of(MINE) == expected
 
 
-def test_a_failure_to_list_jobs_is_reported_in_one_line(server: RayServer) -> None:
-    cluster = cluster_of(server)
-    server.status, server.said = 500, "Traceback\n  of theirs"
-    with pytest.raises(ClusterError) as caught:
-        cluster.job_of(MINE)
-    told = str(caught.value)
-    assert told == (
-        f"{server.address}: Ray's job client failed: Request failed with status code 500: Traceback"
-    )
-
-
 def test_a_job_is_started_with_its_folder_command_environment_and_metadata(
     server: RayServer, tmp_path: Path
 ) -> None:
@@ -321,30 +199,6 @@ def test_a_job_is_started_with_its_folder_command_environment_and_metadata(
     (package,) = server.uploaded
     assert b"mine.yaml" in package
     assert environment["working_dir"] == str(tmp_path)
-
-
-@pytest.mark.parametrize("status", [400, 500])
-def test_a_job_that_the_cluster_refuses_is_reported_in_one_line(
-    server: RayServer, status: int
-) -> None:
-    cluster = cluster_of(server)
-    server.status, server.said = status, "job j was there\nbefore"
-    with pytest.raises(ClusterError) as caught:
-        cluster.start("j", "true", {}, {})
-    told = str(caught.value)
-    assert told == (
-        f"{server.address}: Ray's job client failed: Request failed with status code {status}: "
-        "job j was there"
-    )
-
-
-def test_a_folder_that_cannot_be_uploaded_is_reported_in_one_line(
-    server: RayServer, tmp_path: Path
-) -> None:
-    with pytest.raises(ClusterError, match=f"{server.address}: .*none") as caught:
-        cluster_of(server).start("j", "true", {"working_dir": str(tmp_path / "none")}, {})
-    assert "\n" not in str(caught.value)
-    assert server.submitted == []
 
 
 @pytest.mark.parametrize(
@@ -409,24 +263,6 @@ def test_a_job_is_followed_to_its_end_and_its_output_is_printed_once(
     assert server.num_asked == 4
 
 
-@pytest.mark.parametrize("status", [404, 500])
-def test_a_lost_log_does_not_lose_the_exit_code(
-    server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str], status: int
-) -> None:
-    server.states, server.logs = [RUNNING, ended(driver_exit_code=3)], [status]
-    assert cluster_of(server).follow("j") == 3
-    assert capsys.readouterr() == ("", "")
-
-
-def test_without_websockets_the_whole_log_is_read_instead(
-    server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server.states = [RUNNING, RUNNING, ended(driver_exit_code=3)]
-    server.logs = [400, 400, ("one\n", "two\n")]
-    assert cluster_of(server).follow("j") == 3
-    assert capsys.readouterr().out == "one\ntwo\n"
-
-
 def test_following_a_job_survives_short_silences_of_the_cluster(
     server: RayServer, clock: Clock
 ) -> None:
@@ -436,20 +272,6 @@ def test_following_a_job_survives_short_silences_of_the_cluster(
     started = clock.now
     assert cluster_of(server).follow("j") == 0
     assert clock.now - started > 20
-
-
-def test_an_unreachable_cluster_is_reported_after_a_timeout_as_job_may_still_run(
-    server: RayServer, clock: Clock
-) -> None:
-    cluster = cluster_of(server)
-    server.states, started = [RUNNING, 503], clock.now
-    with pytest.raises(ClusterError) as caught:
-        cluster.follow("j")
-    assert str(caught.value) == (
-        f"{server.address}: Ray's job client failed: Request failed with status code 503: .; "
-        "perhaps the job is still running"
-    )
-    assert 10 < clock.now - started < 15
 
 
 def test_a_cluster_whose_server_has_ended_is_reported(clock: Clock) -> None:

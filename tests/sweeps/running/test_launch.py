@@ -1,6 +1,5 @@
 """Launch: its output and files if there is nothing to train, or if its cluster does not start."""
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from mixup_core.temporary import clear
 from sweeps.leasing.lease import Lease
 from sweeps.running import launch
 from sweeps.running.head import HeadLostError
@@ -73,30 +71,3 @@ def test_a_cluster_that_does_not_start_is_reported_and_leaves_no_folder(
         train(study, store, home)
     (folder,) = seen
     assert not folder.exists()
-
-
-def test_a_scratch_folder_that_ray_still_writes_to_is_removed_by_the_next_launch(
-    study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left: list[str] = []
-    usual = shutil.rmtree
-
-    def and_written_again(path: Path, **options: Any) -> None:
-        usual(path, **options)
-        path.mkdir(exist_ok=True)  # by a process of Ray that has not ended yet
-
-    @contextmanager
-    def lost(placement: Placement, runs: int, folder: Path) -> Iterator[None]:
-        (folder / "ray").mkdir()
-        with monkeypatch.context() as patched:
-            patched.setattr(shutil, "rmtree", and_written_again)
-            clear(folder)
-        left.extend(path.name for path in folder.iterdir())  # the process may end now
-        raise HeadLostError("Ray is gone")
-        yield
-
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(launch, "cluster", lost)
-    with pytest.raises(HeadLostError, match="gone"):
-        train(study, Store(str(tmp_path / "store")), home)
-    assert sorted(left) == ["lock", "ray"]

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from sweeps.reading.study_file import load_study
-from sweeps.running.placement import Growth, Node, Placement, PlacementError, require_gpus
+from sweeps.running.placement import Node, Placement, PlacementError, require_gpus
 from sweeps.study.budget import Budget
 from sweeps.study.study import Study
 
@@ -54,34 +54,6 @@ def test_the_gpu_share_is_no_smaller_than_needed_for_all_runs(
     assert (placed.gpus_per_run, placed.count) == (share, count)
 
 
-@pytest.mark.parametrize("growth", ["none", "by hand", "autoscaler"])
-def test_promised_gpus_that_ray_does_not_find_are_refused_unless_the_user_asks_for_cpus(
-    growth: Growth, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sweeps.running.placement.sign_of_gpus", lambda: "SLURM_GPUS_ON_NODE=2")
-    nodes = [Node(cpus=3, gpus=0)]
-    with pytest.raises(PlacementError, match="SLURM_GPUS_ON_NODE=2 promises a GPU, and Ray found"):
-        Placement().on(nodes, runs=9, growth=growth)
-    assert Placement(gpus_per_run=0).on(nodes, runs=9, growth=growth).count == 3
-
-
-@pytest.mark.parametrize(
-    ("nodes", "share", "count"),
-    [
-        ([TWO_GPUS, Node(cpus=4, gpus=2)], 1 / 4, 12),
-        ([TWO_GPUS, Node(cpus=1, gpus=4)], 1 / 4, 9),
-        ([Node(cpus=4, gpus=2), Node(cpus=4, gpus=2)], 1 / 2, 8),
-        ([Node(cpus=5, gpus=2)], 1 / 3, 5),
-        ([Node(cpus=1, gpus=2)], 1, 1),
-    ],
-)
-def test_a_node_with_few_cpus_per_gpu_does_not_lower_the_runs_on_others(
-    nodes: list[Node], share: float, count: int
-) -> None:
-    placed = Placement(gpus_per_run=0.25).on(nodes, runs=100, growth="none")
-    assert (placed.gpus_per_run, placed.count) == (share, count)
-
-
 MIXED = [
     HEAD,
     Node(cpus=8, gpus=4, kinds=frozenset({"CPU", "accelerator_type:A100", "zone=a"})),
@@ -117,13 +89,6 @@ def test_a_kind_of_node_that_is_absent_is_refused_unless_it_may_join(kind: str) 
     assert replace(waiting, slots=2).on(MIXED, runs=9, growth="by hand").count == 2
 
 
-def test_slots_on_nodes_of_different_sizes_follow_their_cpus_and_gpus() -> None:
-    nodes = [Node(cpus=1, gpus=4), Node(cpus=16, gpus=1), Node(cpus=64, gpus=0)]
-    assert Placement().on(nodes, runs=100, growth="none").count == 2
-    wide = Placement(gpus_per_run=0, cpus_per_run=4)
-    assert wide.on(nodes, runs=100, growth="none").count == 4 + 16
-
-
 def test_a_run_larger_than_any_node_is_refused_instead_of_waiting() -> None:
     nodes = [Node(cpus=8, gpus=0)]
     with pytest.raises(PlacementError, match="a run takes 1 GPUs and 1 CPUs, the largest node has"):
@@ -147,12 +112,6 @@ def test_a_cluster_scaled_to_zero_waits_for_gpus_only_if_the_user_asks_for_them(
     assert (some.count, some.limit) == (4, 4)
     auto = Placement().auto().on([head], runs=8, growth="autoscaler")
     assert (auto.gpus_per_run, auto.on_gpu) == (1 / 8, True)
-
-
-def test_an_autoscaler_gets_more_requests_than_slots_but_not_one_for_every_run() -> None:
-    few = Placement().on([HEAD, Node(cpus=4, gpus=1)], runs=8, growth="autoscaler")
-    many = Placement().on([HEAD, Node(cpus=4, gpus=1)], runs=10_000, growth="autoscaler")
-    assert [(slots.count, slots.limit) for slots in (few, many)] == [(8, None), (64, None)]
 
 
 def test_cpu_runs_use_existing_nodes_of_an_autoscaled_cluster_without_new_nodes() -> None:
@@ -179,17 +138,6 @@ def test_gpus_that_a_static_cluster_will_never_have_are_refused_with_the_reason(
             Placement(gpus_per_run=share).on([Node(cpus=4, gpus=0)], runs=8, growth="by hand")
     joining = Placement(gpus_per_run=1, slots=8).on([HEAD], runs=45, growth="by hand")
     assert (joining.count, joining.limit, joining.gpus_per_run) == (8, 8, 1)
-
-
-def test_slots_are_unlimited_on_a_growing_cluster_and_fixed_on_a_static_one() -> None:
-    assert Placement().on([TWO_GPUS], runs=45, growth="by hand").limit is None
-    assert Placement().on([TWO_GPUS], runs=45, growth="none").limit == 2
-    assert Placement(slots=1).on([TWO_GPUS], runs=45, growth="by hand").limit == 1
-
-
-def test_a_rehearsal_reserves_gpus_and_computes_on_cpus() -> None:
-    placed = Placement(device="cpu").on([TWO_GPUS], runs=45, growth="none")
-    assert (placed.gpus_per_run, placed.on_gpu) == (1, False)
 
 
 def test_auto_doubles_the_gpu_share_up_to_one_and_is_refused_without_gpus() -> None:
@@ -236,15 +184,6 @@ def test_slots_are_limited_by_the_memory_of_each_node() -> None:
     slots = measured.on(nodes, runs=45, growth="none")
     assert (slots.count, slots.memory_per_run) == (2 + 2, 4 * 10**9)
     assert Placement().on(nodes, runs=45, growth="none").memory_per_run == 0
-
-
-def test_a_run_that_no_node_has_memory_for_is_refused_unless_slots_are_given() -> None:
-    nodes = [Node(cpus=8, gpus=0, memory=3e9)]
-    measured = Placement(memory_per_run=4 * 10**9)
-    with pytest.raises(PlacementError, match=r"takes 4\.0 GB, measured .*has 3\.0 GB free; reduce"):
-        measured.on(nodes, runs=1, growth="none")
-    slots = replace(measured, slots=1).on(nodes, runs=1, growth="none")
-    assert (slots.count, slots.memory_per_run) == (1, 0)
 
 
 def test_the_cpus_of_an_own_cluster_are_limited_by_memory(

@@ -8,14 +8,13 @@ import sys
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from time import sleep
 
 import pytest
 
 from sweeps.running import ray_cluster
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
-from sweeps.running.ray_cluster import _environment, close_aside, cluster, wait_for_ending
+from sweeps.running.ray_cluster import _environment, close_aside, cluster
 
 
 def test_a_failed_start_of_ray_is_retried_once_and_names_its_logged_cause(
@@ -116,18 +115,3 @@ def test_an_own_cluster_listens_on_the_loopback_and_leaves_no_process() -> None:
         [sys.executable, "-c", _OWN_CLUSTER], env=given, check=True, capture_output=True, text=True
     )
     assert said.stdout.splitlines() == ["1 [2.0]", "['127.0.0.1']", "[]"]
-
-
-def test_a_second_ray_start_waits_until_the_first_has_closed() -> None:
-    seen: list[str] = []
-
-    def close() -> None:
-        sleep(0.2)
-        seen.append("closed")
-
-    with ExitStack() as things:
-        things.callback(close)
-        close_aside(things.pop_all())
-    wait_for_ending()
-    assert seen == ["closed"]
-    assert gc.isenabled()

@@ -52,12 +52,6 @@ def test_a_fault_is_classified_from_the_error_text_of_an_engine(
     assert cause in fault.cause
 
 
-def test_a_device_fault_names_the_device() -> None:
-    fault = _device(1)
-    assert (fault.kind, fault.device) == ("device", "node/1")
-    assert (fault.name, fault.cause) == ("GPU 1 of node a", ILLEGAL)
-
-
 def test_a_run_that_breaks_its_process_fails_without_blaming_a_device() -> None:
     retries, broken = (
         Retries(limit=2),
@@ -67,11 +61,6 @@ def test_a_run_that_breaks_its_process_fails_without_blaming_a_device() -> None:
         decision = retries.judge(run, broken, beside=1, devices=2)
         assert (decision.again, decision.message) == (False, "device-side assert triggered")
     assert not retries.sick
-
-
-def test_a_process_killed_by_the_system_for_memory_is_a_memory_fault() -> None:
-    text = "The actor died unexpectedly."
-    assert MachineFault.of(text, was_killed_for_memory=True).kind == "memory"
 
 
 def test_a_device_that_fails_two_runs_in_a_row_is_excluded_and_reported() -> None:
@@ -89,14 +78,6 @@ def test_a_device_that_fails_two_runs_in_a_row_is_excluded_and_reported() -> Non
     assert retries.avoided(RUNS[2]) == {"node/1"}
 
 
-def test_a_device_that_finishes_a_run_between_failures_is_not_excluded() -> None:
-    retries = Retries(limit=2)
-    retries.judge(RUNS[0], _device(1), beside=1, devices=2)
-    retries.finish("node/1")
-    retries.judge(RUNS[1], _device(1), beside=1, devices=2)
-    assert retries.sick == {}
-
-
 def test_a_run_that_fails_on_two_devices_fails_without_blaming_a_device() -> None:
     retries = Retries(limit=2)
     assert retries.judge(RUNS[0], _device(0), beside=1, devices=2).again
@@ -108,21 +89,6 @@ def test_a_run_that_fails_on_two_devices_fails_without_blaming_a_device() -> Non
     for number in (0, 1):
         assert retries.judge(RUNS[1 + number], _device(number), beside=1, devices=2).again
     assert retries.sick == {}
-
-
-def test_a_run_on_the_only_device_gets_one_more_try() -> None:
-    retries = Retries(limit=1)
-    assert retries.judge(RUNS[0], _device(0), beside=0, devices=1).again
-    assert not retries.judge(RUNS[0], _device(0), beside=0, devices=1).again
-
-
-def test_a_run_is_not_retried_if_all_other_devices_are_excluded() -> None:
-    retries = Retries(limit=2)
-    for run in RUNS[:2]:
-        assert retries.judge(run, _device(1), beside=1, devices=2).again
-    decision = retries.judge(RUNS[2], _device(0), beside=1, devices=2)
-    assert not decision.again
-    assert decision.message.startswith("failed, and no other device is left to try; GPU 0 ")
 
 
 def test_preemptions_never_count_as_failures() -> None:
@@ -142,12 +108,6 @@ def test_runs_that_lack_memory_together_are_retried_with_fewer_in_parallel() -> 
     assert decision.message.startswith("lacks memory even if it trains alone: Ray killed")
     assert "reduce batch_size" in decision.message
     assert retries.limit == 1
-
-
-def test_a_failed_allocation_is_retried_once_in_a_new_process() -> None:
-    retries, short = Retries(limit=1), MachineFault.of("MemoryError\nstd::bad_alloc")
-    assert retries.judge(RUNS[0], short, beside=0, devices=1).again
-    assert not retries.judge(RUNS[0], short, beside=0, devices=1).again
 
 
 def test_a_run_that_lacks_gpu_memory_twice_fails_with_advice_on_its_share() -> None:

@@ -2,7 +2,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
-import pytest
 from ray.tune.search import Searcher
 
 from mixup_core.images.config import TrainConfig
@@ -66,14 +65,6 @@ def test_abandoned_runs_except_the_failed_one_are_suggested_again() -> None:
     assert searcher.suggest("d") is None
 
 
-def test_the_searcher_finishes_when_every_run_has_ended() -> None:
-    searcher = _searcher(0)
-    _suggested(searcher, "a")
-    assert searcher.suggest("b") is None
-    searcher.on_trial_complete("a", {})
-    assert searcher.suggest("b") == Searcher.FINISHED
-
-
 def test_a_stopped_searcher_suggests_no_run_and_finishes_with_its_trials() -> None:
     searcher = _searcher(5, 10)
     stopped: list[bool] = []
@@ -132,22 +123,10 @@ def test_waiting_trials_start_in_the_order_of_their_addition() -> None:
     assert scheduler.choose_trial_to_run(controller) is None
 
 
-def test_a_report_of_an_unknown_trial_is_ignored() -> None:
-    searcher = _searcher(0)
-    searcher.on_trial_result("ghost", _stored(1))
-    searcher.on_trial_complete("ghost", None, error=True)
-    assert _suggested(searcher, "a")["arm"] == "0"
-
-
 def test_tune_can_snapshot_a_searcher_with_an_attribute_that_cannot_be_pickled() -> None:
     searcher = _searcher(0)
     searcher.lock = __import__("threading").Lock()
     assert len(cloudpickle.dumps(searcher)) < 10_000
-
-
-def test_a_searcher_cannot_be_restored_from_a_snapshot() -> None:
-    with pytest.raises(RuntimeError, match="launching it again"):
-        _searcher(0).restore("somewhere")
 
 
 def test_a_pupil_waits_for_its_teacher_to_end_or_fail(

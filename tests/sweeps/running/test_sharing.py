@@ -71,24 +71,3 @@ def test_a_job_that_takes_no_free_slot_lowers_the_limit_for_a_minute_only(cluste
     assert cluster.look(8) == 4
     cluster.put("f-two", state="PENDING")
     assert cluster.look() == 1
-
-
-def test_nodes_that_join_raise_the_limit(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing.ray, "cluster_resources", lambda: {"CPU": 99.0, "GPU": 9.0})
-    assert cluster.look() == 18
-
-
-def test_a_launch_without_a_slot_prints_one_line_with_the_number_of_slots_in_use(
-    cluster: Cluster,
-) -> None:
-    cluster.put("a-own", state="PENDING")
-    cluster.put("e-two", "f-two", gpus=1.0)
-    cluster.look()
-    assert not cluster.lines, "Ray may be placing its runs"
-    cluster.look(3)
-    assert cluster.lines == ["waiting: 4 of 4 slots are held by other jobs"]
-    cluster.put("a-own")
-    cluster.look(3)
-    cluster.put("a-own", state="PENDING")
-    cluster.look(3)
-    assert len(cluster.lines) == 2

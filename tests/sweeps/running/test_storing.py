@@ -1,14 +1,10 @@
 """Storing: when stages are stored and which of them are kept, without Ray."""
 
-import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
-import torch
 
 from mixup_core.config.building import with_values
 from mixup_core.images.choices.models import Mlp
@@ -18,11 +14,7 @@ from mixup_core.images.training import start
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.folder import Folder
 from mixup_core.store.manifests import Stage
-from sweeps.machine.processor import processor
-from sweeps.reading.study_file import load_study
-from sweeps.running import trained_on
 from sweeps.running.assignment import Assignment
 from sweeps.running.storing import Storing
 from sweeps.state.results import read_results
@@ -104,12 +96,6 @@ def test_a_longer_run_keeps_the_result_of_a_shorter_one(tmp_path: Path) -> None:
     assert _outcome(store, longer) == "complete"
 
 
-def test_a_finished_run_keeps_its_records_and_no_state(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    _train(store, BASE)
-    assert dict(store.keys()) == {stage_keys(BASE)[-1]: False}
-
-
 @pytest.mark.parametrize(("seconds", "stores"), [(0.2, False), (0.3, True)])
 def test_a_run_of_less_than_a_second_stores_no_intermediate_stage(
     seconds: float, stores: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -120,12 +106,6 @@ def test_a_run_of_less_than_a_second_stores_no_intermediate_stage(
     assert bool(store.keys()) is stores
     _train(store, BASE, seconds=seconds)
     assert dict(store.keys()) == {stage_keys(BASE)[-1]: False}
-
-
-def test_a_run_of_less_than_a_second_stores_stages_that_other_runs_need(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    _train(store, BASE, keep=frozenset({2}), seconds=0.01)
-    assert dict(store.keys()) == {stage_keys(BASE)[1]: True, stage_keys(BASE)[-1]: False}
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
@@ -162,49 +142,6 @@ def test_attempts_count_every_try_of_this_run_that_stored_a_stage(
     assert read_results([Run(arm="longer", config=longer)], store)[0].attempts == 1
 
 
-def test_a_stage_records_the_gpu_share_of_its_run(tmp_path: Path) -> None:
-    for gpus, kept in ((0.0, None), (0.5, "0.5")):
-        store = Store(str(tmp_path / str(gpus)))
-        assignment = Assignment(config=BASE, store=store.url, gpus=gpus)
-        storing = Storing(assignment, "cpu")
-        process = storing.resume(lambda: start(BASE, None, "cpu"))
-        next(iter(process))
-        storing.add(process, 1.0)
-        (key,) = store.keys()
-        assert _stage(store, key).environment.get("gpus_per_run") == kept
-
-
-def test_a_run_reads_only_its_own_stages_without_listing_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def list_everything(store: Store) -> NoReturn:
-        raise AssertionError
-
-    assignment = Assignment(config=BASE, store=str(tmp_path))
-    _train(Store(str(tmp_path)), BASE, until=2)
-    monkeypatch.setattr(Store, "keys", list_everything)
-    storing = Storing(assignment, "cpu")
-    state = storing.resume(lambda: start(BASE, None, "cpu"))
-    assert len(state.records) == 2
-    for _ in state:
-        storing.add(state, 1.0)
-    monkeypatch.undo()
-    assert _outcome(Store(str(tmp_path)), BASE) == "complete"
-
-
-def test_a_run_without_an_earlier_attempt_lists_no_folder_of_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listed: list[str] = []
-    names = Folder.names
-    monkeypatch.setattr(Folder, "names", lambda self, of: listed.append(of) or names(self, of))
-    _train(Store(str(tmp_path)), BASE)
-    assert {*listed} <= {"states", "stages"}, "the planning of `_train` lists these"
-    _train(Store(str(tmp_path / "b")), BASE, until=2)
-    _train(Store(str(tmp_path / "b")), BASE)
-    assert {*listed} > {"states", "stages"}, "files of the first attempt are looked for"
-
-
 def test_stages_stored_by_another_run_are_not_deleted(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     mixed = with_values(BASE, {"mix.law": {"beta": 1.0}})
@@ -238,17 +175,6 @@ def test_a_finished_run_leaves_predictions_that_give_its_last_error(tmp_path: Pa
         for weights, logits in split.logits.items():
             error = float((logits.argmax(1) != split.labels).mean())
             assert error == pytest.approx(result.records[-1].metrics[f"{name}/error{weights}"])
-
-
-def test_a_run_without_its_predictions_counts_as_finished(
-    tmp_path: Path,
-) -> None:
-    store = Store(str(tmp_path))
-    _train(store, BASE)
-    assert store.predictions.remove(stage_keys(BASE)) > 0
-    _train(store, BASE)
-    assert _outcome(store, BASE) == "complete"
-    assert store.predictions.keys() == set()
 
 
 def test_a_stage_stored_by_a_run_is_kept_if_other_runs_need_the_stage(tmp_path: Path) -> None:
@@ -289,22 +215,6 @@ def _stage(store: Store, key: str) -> Stage:
     return stage
 
 
-@pytest.mark.parametrize("limit", [None, "AVX2"])
-def test_a_stage_records_the_cpu_instructions_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None
-) -> None:
-    """Other vector instructions give other bits, so a result names its own."""
-    for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
-        monkeypatch.delenv(name, raising=False)
-    if limit is not None:
-        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
-    store = Store(str(tmp_path))
-    _train(store, BASE)
-    environment = _stage(store, stage_keys(BASE)[-1]).environment
-    assert environment["instructions"] == torch.backends.cpu.get_cpu_capability()
-    assert environment.get("onednn_at_most") == limit
-
-
 def test_resuming_a_run_in_another_environment_is_logged_and_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -322,81 +232,3 @@ def test_resuming_a_run_in_another_environment_is_logged_and_recorded(
     found = _stage(store, stage_keys(BASE)[-1]).environment
     assert found["began_in"] == "epochs to 2: settings='MKL_CBWR=COMPATIBLE'"
     assert "settings" not in found
-
-
-def test_resuming_a_run_on_another_kind_of_device_is_logged_and_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = Store(str(tmp_path))
-    with monkeypatch.context() as patch:
-        patch.setattr(trained_on, "device_name", lambda _: "NVIDIA H100")
-        _train(store, BASE, until=2)
-    _train(store, BASE)
-    assert (
-        "resumed after epoch 2 in another environment (before: device='NVIDIA H100'" in caplog.text
-    )
-    found = _stage(store, stage_keys(BASE)[-1]).environment
-    assert found["began_in"] == "epochs to 2: device='NVIDIA H100'"
-    assert found["device"] == processor()
-
-
-@pytest.mark.parametrize(
-    ("values", "allowed"),
-    [
-        ({}, "nothing"),
-        ({"precision": "tf32"}, "tf32"),
-        ({"precision": "tf32", "deterministic": True}, "tf32 deterministic"),
-    ],
-)
-def test_the_record_of_a_gpu_names_its_libraries_and_numeric_settings(
-    values: dict[str, Any], allowed: str
-) -> None:
-    config = with_values(load_study("digits").runs()[0].config, values)
-    found = trained_on._gpu_libraries(config)
-    assert found.keys() == {"cuda", "cudnn", "gpu_driver", "gpu_allowed"}
-    assert found["gpu_allowed"] == allowed
-
-
-def test_resuming_a_run_in_the_same_environment_logs_no_message(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = Store(str(tmp_path))
-    _train(store, BASE, until=2)
-    _train(store, BASE)
-    assert caplog.messages == []
-    assert "began_in" not in _stage(store, stage_keys(BASE)[-1]).environment
-
-
-def test_every_stage_is_written_inside_an_open_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    is_open: list[bool] = []
-    outside: list[str] = []
-    write = Store.write
-
-    @contextlib.contextmanager
-    def opened(file: str | None) -> Iterator[None]:
-        assert file == "lock"
-        is_open.append(True)
-        yield
-        is_open.pop()
-
-    def written(store: Store, key: str, **content: Any) -> Stage:
-        if not is_open:
-            outside.append(key)
-        return write(store, key, **content)
-
-    monkeypatch.setattr("sweeps.running.storing.open_write", opened)
-    monkeypatch.setattr(Store, "write", written)
-    assignment = Assignment(
-        config=BASE,
-        keep=frozenset({2}),
-        keep_final_state=True,
-        store=str(tmp_path / "store"),
-        writing="lock",
-    )
-    storing = Storing(assignment, "cpu")
-    process = storing.resume(lambda: start(BASE, None, "cpu"))
-    for _ in process:
-        storing.add(process, 1.0)
-    assert (len(process.records), outside) == (4, [])

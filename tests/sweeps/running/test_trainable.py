@@ -1,7 +1,6 @@
 """Trainable: what a trial reports to the driver, and what it refuses, without Ray."""
 
 import math
-import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -101,18 +100,6 @@ def test_a_long_epoch_reports_its_progress_during_training(
     assert (last["within"], last["epochs"]) == (0.0, BASE.epochs)
 
 
-def test_an_error_with_an_unclear_message_is_sent_with_its_traceback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reports: list[Report]
-) -> None:
-    monkeypatch.setattr(attempts, "train", _error)
-    store = Store(str(tmp_path))
-    with Lease.acquire(store, "study", "mixsweep run study") as lease:
-        last = train_run(_parameters(store, lease))
-    assert last["failure"]["trace"].endswith("ZeroDivisionError: by 0\n")
-    assert "_error" in last["failure"]["trace"]
-    assert reports == []
-
-
 def _divergence(assignment: Assignment, driver: Driver, place: object) -> Report:
     driver.report(epochs=1, rows=())
     raise DivergedError("its loss", epoch=2)
@@ -165,17 +152,6 @@ def _parameters(store: Store, lease: Lease) -> dict[str, Any]:
         "sick": frozenset(),
         "is_last": False,
     }
-
-
-@pytest.mark.usefixtures("reports")
-def test_a_store_without_the_lease_of_the_driver_is_refused(tmp_path: Path) -> None:
-    there, here = (Store(str(tmp_path / name)) for name in ("there", "here"))
-    with Lease.acquire(there, "study", "mixsweep run study") as lease:
-        for found in ("None", f"pid {os.getpid()} on"):
-            failure = train_run(_parameters(here, lease))["failure"]
-            assert failure["kind"] == "unshared"
-            assert f"lease there, got {found}" in failure["message"]
-            Lease.acquire(here, "study", "another day").release()
 
 
 @pytest.mark.usefixtures("reports")

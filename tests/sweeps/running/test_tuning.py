@@ -1,15 +1,10 @@
 """Tuning: the settings that Ray Tune gets for a study."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 from ray import cloudpickle, tune
 
 from sweeps.running.placement import Slots
 from sweeps.running.tuning import _resources, _trainable
-from tests.faults.exposure import ray_variables
 
 
 def test_ray_lists_actors_under_the_name_of_their_study() -> None:
@@ -37,21 +32,3 @@ def test_runs_reserve_a_kind_of_node_by_its_resource_or_its_label(
     assert asked == tune.PlacementGroupFactory(
         [bundle], **({} if label is None else {"bundle_label_selector": label})
     )
-
-
-@pytest.mark.parametrize("address", ["", "127.0.0.1:1"])
-def test_a_launch_imports_tune_with_its_own_variables_only(address: str) -> None:
-    program = (
-        "import os\n"
-        "import sweeps.running.launch, sweeps.running.tuning\n"
-        "print(*sorted(name for name in os.environ if name.startswith('TUNE_')))\n"
-        "print(os.environ['TUNE_DISABLE_SIGINT_HANDLER'])"
-    )
-    hostile = dict.fromkeys(ray_variables("TUNE_"), "junk") | {"RAY_ADDRESS": address}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=os.environ | hostile, stdout=-1, check=True, text=True
-    )
-    assert done.stdout.splitlines() == [
-        "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS TUNE_DISABLE_SIGINT_HANDLER TUNE_GLOBAL_CHECKPOINT_S",
-        "1",
-    ]

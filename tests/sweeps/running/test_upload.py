@@ -34,28 +34,6 @@ def test_only_named_files_are_uploaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_equal_files_give_equal_archives(tmp_path: Path) -> None:
-    file = put(tmp_path / "mine.yaml", "study: mine")
-    for name in ("a.zip", "b.zip"):
-        Upload.of([file], folder=tmp_path).write(tmp_path / name)
-        file.touch()
-    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
-
-
-@pytest.mark.usefixtures("installed")
-def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    files = [put(tmp_path / "desk" / "plugin.py"), put(tmp_path / "else" / "plugin.py")]
-    with pytest.raises(UploadError, match=r"both would be plugin\.py in the job"):
-        Upload.of(files, folder=tmp_path / "desk")
-
-
-@pytest.mark.usefixtures("installed")
-def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UploadError, match="the name is not UTF-8"):
-        Upload.of([tmp_path / "n\udcff.yaml"], folder=tmp_path)
-
-
-@pytest.mark.usefixtures("installed")
 def test_an_upload_larger_than_ray_accepts_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

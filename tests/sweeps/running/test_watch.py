@@ -1,6 +1,5 @@
 """Watch: what a launch records about its runs, from the callbacks of Tune."""
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +12,6 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from mixup_core.store.manifests import EpochFacts
-from sweeps.leasing.lease import Lease
-from sweeps.leasing.stops import ask_to_stop
 from sweeps.reading.study_file import load_study
 from sweeps.running.monitor import Monitor
 from sweeps.running.watch import Watch
@@ -117,94 +114,6 @@ def test_a_store_error_at_the_end_of_a_run_does_not_stop_other_runs(
     watch.on_trial_start(1, [], trial())
     watch.on_trial_complete(1, [], trial())
     assert tracked.ended == []
-
-
-def test_a_node_with_another_store_ends_the_launch_at_the_next_step(
-    watch: Watch, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(monitor, "lease", SimpleNamespace(require_held=lambda: None))
-    watch.on_trial_start(1, [], trial())
-    watch.on_trial_result(1, [], trial(), report("unshared", "`every node must see the store`"))
-    with pytest.raises(StoreError, match="every node must see the store"):
-        watch.on_step_end(1, [])
-    assert monitor.store.failures.read_all() == {}
-
-
-def test_a_run_retried_by_a_new_launch_is_no_longer_recorded_as_failed(
-    watch: Watch, monitor: Monitor, tracked: Tracked
-) -> None:
-    watch.on_trial_result(1, [], trial(), report("failed", "RuntimeError: no"))
-    source = FixedSource(STUDY, plan_study(STUDY, monitor.store))
-    again = Monitor(source=source, store=monitor.store, tracker=tracked, lease=None)  # type: ignore[arg-type]
-    again.join(source.more(()))
-    assert again.failures == {}
-    assert again.store.failures.read_all() == {}
-
-
-def test_a_stop_request_is_passed_to_the_run_source(tmp_path: Path, tracked: Tracked) -> None:
-    store = Store(str(tmp_path))
-    source = FixedSource(STUDY, plan_study(STUDY, store))
-    with Lease.acquire(store, STUDY.name, "mixsweep run") as lease:
-        monitor = Monitor(source=source, store=store, tracker=tracked, lease=lease)  # type: ignore[arg-type]
-        monitor.join(source.more(()))
-        monitor.step()
-        assert not source.is_stopped
-        ask_to_stop(store, STUDY.name, lease.holder, "finish")
-        monitor._progress_at = -math.inf
-        monitor.step()
-        assert source.is_stopped
-
-
-@pytest.mark.parametrize(
-    ("text", "tries", "lacks"),
-    [
-        (
-            "ray.exceptions.RayTaskError\n  line\ntorch.OutOfMemoryError: CUDA out of memory.",
-            2,
-            True,
-        ),
-        ("Memory usage 3741671424B exceeded threshold of 505530208B (2.0% of 25B limit)", 1, True),
-        ("The actor died unexpectedly before finishing this task.", 4, False),
-        ("", 4, False),
-    ],
-)
-def test_a_run_that_ended_for_lack_of_memory_is_detected_from_its_error(
-    watch: Watch, monitor: Monitor, tmp_path: Path, text: str, tries: int, lacks: bool
-) -> None:
-    file = tmp_path / "error.txt"
-    file.write_text(text)
-    for number in range(1, tries + 1):
-        ended = SimpleNamespace(
-            config={"run_key": RUN.key}, trial_id=str(number), error_file=str(file)
-        )
-        watch.on_trial_start(1, [], ended)
-        watch.judge(ended)
-        assert watch.is_tried_again(str(number)) is (number < tries)
-        watch.on_trial_error(1, [], ended)
-    assert monitor.source.lacked_memory is lacks
-    assert monitor.failures[RUN.key].attempts == tries
-    assert "\n" not in monitor.failures[RUN.key].message
-
-
-def test_only_a_run_killed_for_memory_while_running_alone_fails(
-    watch: Watch, monitor: Monitor
-) -> None:
-    text = (
-        "Memory usage 9519116288B exceeded threshold of 9503967232B (37.6% of 25276510208B limit)"
-    )
-    other = STUDY.runs()[1]
-    for run in (RUN, other):
-        monitor.start(run)
-    assert watch.judge_killed([RUN, other], text) is None
-    assert (monitor.num_running, monitor.failures) == (0, {})
-    monitor.start(other)
-    assert watch.judge_killed([other], text) is other
-    assert monitor.failures.keys() == {other.key}
-    assert (
-        "the node used 9.5 GB of memory and may use 9.5 GB; reduce batch"
-        in monitor.failures[other.key].message
-    )
-    assert watch.judge_killed([], text) is None
 
 
 def test_an_interrupt_that_a_library_swallows_ends_the_step(watch: Watch) -> None:

@@ -157,14 +157,3 @@ def test_a_run_that_diverges_after_a_look_leaves_the_verdicts_of_that_look_uncha
     assert far.spelled == "holds at look 1 of 6"
     assert (near.verdict, near.n) == ("unfinished", 5)
     assert "diverged" in {result.outcome for result in results}
-
-
-def test_the_outlook_is_an_upper_bound_of_the_remaining_seeds(study: Study, store: Store) -> None:
-    source = source_of(study, store)
-    assert source.outlook(1) == Outlook(num_runs=12 + 4 * 17, at_once=4)
-    for planned in source.more(()):
-        write(store, planned.run)
-        source.end(planned.run, failed=False)
-    second = source.more(())
-    assert len(second) == 4
-    assert source.outlook(1) == Outlook(num_runs=2 * 15, at_once=2)

@@ -61,18 +61,6 @@ def test_an_invalid_or_damaged_journal_is_reported_in_one_line(tmp_path: Path, d
         assert len(said.splitlines()) == 1
 
 
-@pytest.mark.parametrize("line", ['{"op_code": 1}\n[1, 2]', '{"op_code": [1]}'])
-def test_invalid_journal_lines_are_refused_in_one_line(tmp_path: Path, line: str) -> None:
-    study, journal = read(tmp_path), tmp_path / "journal.log"
-    asked(study, str(journal), 2, reopened=False)
-    for before in (b"", journal.read_bytes()):
-        journal.write_bytes(before + f"{line}\n".encode())
-        for opened in (Proposals, read_history):
-            with pytest.raises(SearchError, match="not an Optuna journal, or is damaged") as caught:
-                opened(study, str(journal))
-            assert len(str(caught.value).splitlines()) == 1
-
-
 def test_reading_a_journal_waits_for_an_incomplete_last_line(tmp_path: Path) -> None:
     study, journal = read(tmp_path), tmp_path / "journal.log"
     asked(study, str(journal), 2, reopened=False)

@@ -72,8 +72,3 @@ def test_a_search_without_an_owner_belongs_to_the_store_with_its_results(
     assert len(Proposals(study, driver.url, with_results).points()) == 6
     former = optuna.load_study(study_name=name_of(study), storage=driver.url)
     assert former.user_attrs[OWNER] == with_results.identity
-
-
-def test_a_search_in_the_storage_of_the_home_keeps_its_name(study: Study, url: str) -> None:
-    Proposals(study, url)
-    assert optuna.get_all_study_names(url) == [name_of(study)]

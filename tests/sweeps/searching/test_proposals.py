@@ -1,7 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import optuna
 import pytest
 
 import sweeps.searching.proposals
@@ -48,26 +47,6 @@ def test_conditional_parameters_exist_only_under_their_parents(tmp_path: Path) -
     for point in points:
         assert ("mix.law.alpha" in point.values) == (point.values["mix.law"] == "beta")
         assert ("optimizer.momentum" in point.values) == (point.values["optimizer.name"] == "sgd")
-
-
-def test_the_storage_can_be_read_by_optuna_directly(tmp_path: Path) -> None:
-    study = read(tmp_path)
-    url = f"sqlite:///{tmp_path / 'o.db'}"
-    asked(study, url, 4, reopened=False)
-    (name,) = optuna.get_all_study_names(url)
-    seen = optuna.load_study(study_name=name, storage=url)
-    assert [trial.state.name for trial in seen.trials] == ["COMPLETE"] * 3 + ["RUNNING"]
-    assert seen.metric_names == ["val/error"]
-    assert set(seen.trials[0].params) == {"mix.law.alpha", "mix.switch_epoch"}
-
-
-def test_a_different_space_or_different_seeds_start_a_different_search(tmp_path: Path) -> None:
-    url = str(tmp_path / "j.log")
-    asked(read(tmp_path), url, 3, reopened=False)
-    for override in ("seeds=4", "search.space.mix.switch_epoch={int: [0, 20]}", "base.epochs=21"):
-        assert Proposals(read(tmp_path, STUDY, override), url).points() == ()
-    for override in ("search.points=9", "search.budget={hours: 1}"):
-        assert len(Proposals(read(tmp_path, STUDY, override), url).points()) == 3
 
 
 def test_a_sampler_without_its_package_is_refused_by_name(

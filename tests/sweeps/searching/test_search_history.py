@@ -6,7 +6,6 @@ import pytest
 
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import importances_of, read_history
-from sweeps.study.search import SearchHistory
 from tests.sweeps.small_searches import asked, read
 
 
@@ -21,13 +20,6 @@ def test_importances_are_computed_from_means_and_sum_to_one(tmp_path: Path) -> N
     importances = importances_of(study.search, points)
     assert set(importances) == {"mix.law.alpha", "mix.switch_epoch"}
     assert sum(importances.values()) == pytest.approx(1)
-
-
-def test_reading_a_history_creates_no_file(tmp_path: Path) -> None:
-    study = read(tmp_path)
-    for url in (f"sqlite:///{tmp_path / 'o.db'}", str(tmp_path / "j.log")):
-        assert read_history(study, url) == SearchHistory()
-    assert {path.name for path in tmp_path.iterdir()} == {"s.yaml"}
 
 
 def test_a_trial_enqueued_by_another_program_is_not_a_point(tmp_path: Path) -> None:

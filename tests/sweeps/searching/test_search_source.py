@@ -1,15 +1,12 @@
-import errno
 import random
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from optuna.storages.journal import JournalFileBackend
 
 import mixup_core.images.data.datasets
 import sweeps.searching.search_source
-from mixsweep.cli.plan_summary import plan_summary
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, load
 from mixup_core.images.training import fit
@@ -17,16 +14,13 @@ from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import read_history
-from sweeps.searching.search_source import SearchSource
 from sweeps.searching.selection import grown_study
-from sweeps.searching.sources import Outlook
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, read_results
-from sweeps.state.stages import PlannedRun, plan_study
-from sweeps.study.search import Point, SearchHistory
-from sweeps.study.study import Run, Study
+from sweeps.state.stages import PlannedRun
+from sweeps.study.search import Point
+from sweeps.study.study import Run
 from tests.sweeps.small_searches import (
     GRID,
     STUDY,
@@ -61,17 +55,6 @@ def test_every_point_is_trained_once_per_seed_and_scored_by_its_mean(
         results = read_results(driver.source.study.runs_of(point.arm), driver.store)
         errors = [result.records[-1].metrics["val/error"] for result in results]
         assert point.objectives == (pytest.approx(sum(errors) / 3, rel=1e-12),)
-
-
-@pytest.mark.parametrize(
-    ("confirming", "waiting"), [([], 8 * 3), ([100, 101], 8 * 3), (list(range(100, 120)), 20 * 3)]
-)
-def test_all_runs_that_may_wait_for_slots_are_counted(
-    tmp_path: Path, confirming: list[int], waiting: int
-) -> None:
-    """Two arms and six points at three seeds, or winner and both arms in the confirmation."""
-    text = STUDY + (f"  confirm: {{seeds: {confirming}}}\n" if confirming else "")
-    assert Driver(read(tmp_path, text), tmp_path).source.num_waiting == waiting
 
 
 PRUNED = STUDY + "  prune: {after: 2}\n"
@@ -236,57 +219,6 @@ def test_runs_of_closed_points_lost_from_the_store_are_retrained(tmp_path: Path,
     assert again.source.study == first.source.study, "selected as if nothing had been lost"
 
 
-def test_a_point_that_diverged_before_pruning_keeps_its_number_of_seeds(
-    tmp_path: Path,
-) -> None:
-    study = read(tmp_path, STUDY.replace("seeds: 3", "seeds: 4") + "  prune: {after: 2}\n")
-    driver = Driver(study, tmp_path, diverging).run()
-    assert {(point.state, point.num_seeds) for point in points_of(driver)} == {("failed", 2)}
-    assert driver.source.study.seeds_of("point 0") == (0, 1)
-    assert Driver(study, tmp_path, diverging).run().trained == []
-    assert plan_study(driver.source.study, driver.store).pending == ()
-
-
-def test_a_search_with_pruning_ends_although_one_seed_always_fails(tmp_path: Path) -> None:
-    def metrics(config: TrainConfig) -> dict[str, float]:
-        if config.seed == 3 and config.mix.switch_epoch is not None:
-            raise BrokenRunError
-        return {**noisy(config), "val/error": 0.1 + 0.01 * config.seed}
-
-    text = CONFIRM.replace("seeds: 3", "seeds: 4") + "  prune: {after: 2}\n"
-    driver = Driver(read(tmp_path, text), tmp_path, metrics).run()
-    assert [point.state for point in points_of(driver)] == ["open"] * 6
-    assert len(driver.trained) == len(set(driver.trained)) == (2 + 6) * 4
-    assert driver.source.trouble is None
-
-
-def test_a_failing_search_storage_ends_the_launch_without_losing_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = read(tmp_path)
-    whole = Driver(study, tmp_path / "whole").run()
-    driver = Driver(study, tmp_path / "cut", url=str(tmp_path / "cut" / "journal.log"))
-    told = 0
-
-    def fills_up(self: JournalFileBackend, logs: object) -> None:
-        nonlocal told
-        told += 1
-        if told > 20:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        append(self, logs)
-
-    append = JournalFileBackend.append_logs
-    with monkeypatch.context() as patched:
-        patched.setattr(JournalFileBackend, "append_logs", fills_up)
-        driver.run()
-    assert "No space left on device" in str(driver.source.trouble)
-    assert len(driver.trained) < len(whole.trained)
-    again = Driver(study, tmp_path / "cut", url=driver.url).run()
-    assert again.source.trouble is None
-    assert points_of(again) == points_of(whole)
-    assert driver.trained + again.trained == whole.trained
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -370,72 +302,6 @@ def test_a_grid_trains_each_shared_epoch_once(tmp_path: Path) -> None:
     assert driver.epochs == 3 * (20 + 3 * (20 + 15 + 10 + 5))
 
 
-def test_a_later_seed_of_a_pruned_grid_keeps_states_that_forks_may_need(
-    tmp_path: Path,
-) -> None:
-    text = STUDY.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
-    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace(
-        "points: 6", "sampler: grid\n  prune: {after: 2}"
-    )
-    driver = Driver(read(tmp_path, text), tmp_path)
-    source = driver.source
-    first = source.more(())
-    trunk = next(p.run.arm for p in first if p.run.arm.startswith("point") and p.keep)
-    ended = [p for p in first if p.run.arm in {"erm", "uniform", trunk}]
-    for planned in ended:
-        driver._write(planned.run.config, planned.run.config.epochs, noisy(planned.run.config))
-        source.end(planned.run, failed=False)
-    (joined,) = source.more([planned for planned in first if planned not in ended])
-    assert (joined.run.arm, joined.run.seed, joined.keep) == (trunk, 2, {5, 10, 15})
-
-
-def test_a_plan_of_a_grid_search_counts_every_run_and_each_shared_epoch_once(
-    tmp_path: Path,
-) -> None:
-    text = CONFIRM.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
-    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace(
-        "points: 6", "sampler: grid"
-    )
-    study = read(tmp_path, text)
-    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
-    assert (planned["search"]["points"], planned["search"]["runs_to_ask"]) == (11, 33)
-    driver = Driver(study, tmp_path).run()
-    assert planned["epochs_planned"] == driver.epochs
-    assert planned["to_run"] == len(driver.trained) == (2 + 11) * 3 + 3 * 2
-
-
-def test_a_plan_of_a_search_is_an_upper_bound_of_its_cost(tmp_path: Path) -> None:
-    text = CONFIRM.replace("uniform: {mix.law: {beta: 1.0}}", "long: {mix.law: erm, epochs: 60}")
-    study = read(tmp_path, text)
-    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
-    driver = Driver(study, tmp_path).run()
-    assert planned["to_run"] == len(driver.trained)
-    assert planned["epochs_planned"] >= driver.epochs
-    assert planned["epochs_naive"] == (20 + 60 + 6 * 20) * 3 + (20 + 60 + 20) * 2
-
-
-def planned_after(driver: Driver, study: Study) -> dict[str, Any]:
-    history = read_history(study, driver.url)
-    return plan_summary(grown_study(study, history, driver.store), history, driver.store, slots=1)
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        "search.budget={gpu_hours: 1.5}",
-        "search.space={mix.law: {beta: {categorical: [2.0, 4.0]}}}",
-    ],
-)
-def test_a_plan_of_a_search_that_has_ended_has_no_runs_left(tmp_path: Path, end: str) -> None:
-    study = read(tmp_path, CONFIRM, end, "search.points=50")
-    driver = Driver(study, tmp_path, gpus_per_run=1.0).run()
-    planned = planned_after(driver, study)
-    assert planned["to_run"] == planned["epochs_planned"] == 0
-    assert planned["runs"] == planned["stored"] == len(driver.trained)
-    assert planned["search"]["points"] == len(points_of(driver)) < 50
-    assert (planned["search"]["runs_to_ask"], planned["search"]["runs_to_confirm"]) == (0, 0)
-
-
 def test_a_budget_ends_a_search_after_whole_points_with_a_reason(tmp_path: Path) -> None:
     text = STUDY + "  budget: {gpu_hours: 1.5}\n"
     study = read(tmp_path, text)
@@ -483,44 +349,6 @@ def test_a_budget_of_gpu_hours_holds_for_all_launches_together(tmp_path: Path) -
     assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained == []
 
 
-def test_a_budget_of_hours_counts_hours_of_earlier_launches(tmp_path: Path) -> None:
-    study = read(tmp_path, STUDY + "  budget: {hours: 1}\n")
-    proposals = Proposals(study, str(tmp_path / "journal.log"))
-    for spent, ended in ((0.4, "no"), (0.8, "no"), (1.2, "used up its budget of 1 hours")):
-        times = iter([0.0])
-        source = SearchSource(
-            study,
-            Store(str(tmp_path / "store")),
-            proposals,
-            lambda: next(times, 0.4 * 3600),  # noqa: B023
-        )
-        source.more(())
-        source.end(source.study.runs()[0], failed=False)
-        assert proposals.hours == pytest.approx(spent)
-        source.more(())
-        source.more(())
-        assert (proposals.history().ended or "no").startswith(ended)
-
-
-def test_future_points_of_a_search_are_counted(tmp_path: Path) -> None:
-    study = read(tmp_path, CONFIRM)
-    search = study.search
-    assert search is not None
-    proposals = Proposals(study, str(tmp_path / "journal.log"))
-    source = SearchSource(study, Store(str(tmp_path / "store")), proposals)
-    asked = len(study.seeds) * search.points
-    last, seeds = len(search.strategy.confirm_seeds) * 3, len(study.seeds)
-    assert source.outlook(1) == Outlook(num_runs=asked, at_once=seeds, num_last=last)
-    source.more(())  # the arms
-    source.more(())
-    assert source.outlook(1) == Outlook(num_runs=asked - seeds, at_once=seeds, num_last=last)
-    while source.more(()):
-        pass
-    assert source.outlook(1) == Outlook(at_once=seeds, num_last=last), "all points are asked for"
-    done = Driver(study, tmp_path).run().source
-    assert done.outlook(1) == Outlook(at_once=seeds)
-
-
 def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: Path) -> None:
     """Results come from the grid of another study, and from points of another search."""
     head, _, tail = GRID.partition("arms:")
@@ -557,21 +385,6 @@ def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: P
     assert not {arm for arm, _ in driver.trained} & {point.arm for point in known}
     again = Driver(study, tmp_path).run()
     assert (again.trained, again.source.num_known) == ([], 0)
-
-
-def test_known_points_are_limited_to_the_number_of_points_and_use_no_budget(
-    tmp_path: Path,
-) -> None:
-    Driver(read(tmp_path, STUDY), tmp_path, gpus_per_run=1.0).run()
-    text = STUDY.replace("points: 6", "points: 4\n  seed: 1\n  warm_start: true")
-    driver = Driver(read(tmp_path, text), tmp_path).run()
-    assert (driver.source.num_known, driver.trained) == (4, [])
-    budget = text.replace("points: 4", "points: 40").replace("seed: 1", "seed: 2")
-    spent = Driver(read(tmp_path, budget + "  budget: {gpu_hours: 1.3}\n"), tmp_path,
-                   gpus_per_run=1.0)  # fmt: skip
-    spent.run()
-    # The arms were trained before: 2 x 3 runs of 0.2 hours.
-    assert {arm for arm, _ in spent.trained} == {f"point {spent.source.num_known}"}
 
 
 def test_a_point_with_several_objectives_is_scored_on_all_of_them(tmp_path: Path) -> None:

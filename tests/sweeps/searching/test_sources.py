@@ -7,8 +7,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from sweeps.searching.sources import BudgetedSource, Outlook
-from sweeps.state.results import ended_on_budget, read_results
+from sweeps.searching.sources import BudgetedSource
 from sweeps.state.stages import plan_study
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
@@ -66,43 +65,9 @@ def test_a_budget_of_a_grid_gives_every_arm_equal_seeds_and_spans_launches(
     assert drained(budgeted(more, store), store) == [("erm", 2), ("uniform", 2)]
 
 
-def test_runs_that_the_budget_still_allows_are_counted(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "store"))
-    by_runs = budgeted(read(tmp_path, GRID + "budget: {runs: 3}\n"), store)
-    assert by_runs.outlook(1) == Outlook(num_runs=4, at_once=2)
-    by_runs.more(())
-    assert by_runs.outlook(1) == Outlook(num_runs=2, at_once=2)
-    by_runs.more(())
-    assert by_runs.outlook(1) == Outlook(num_runs=0, at_once=2)
-
-    now = [0.0]
-    study = read(tmp_path, GRID + "budget: {hours: 1, gpu_hours: 3}\n")
-    source = BudgetedSource(study, plan_study(study, store), store, lambda: now[0])
-    assert source.outlook(8).hours == 1  # no GPUs are known yet
-    source.gpus_per_run = 0.5
-    assert source.outlook(8).hours == pytest.approx(3 / 4)
-    now[0] = 1800.0
-    assert source.outlook(8).hours == pytest.approx(1 / 4)
-    assert source.outlook(1).hours == pytest.approx(1 / 2)
-    drained(source, store, until=2)
-    source.more(())  # reads that 0.2 hours are spent, whatever the clock says
-    assert source.outlook(1).hours == pytest.approx(0.8)
-
-
 def test_an_interrupted_seed_is_finished_even_over_budget(tmp_path: Path) -> None:
     study = read(tmp_path, GRID + "budget: {runs: 1}\n")
     store = Store(str(tmp_path / "store"))
     assert drained(budgeted(study, store), store, until=1) == [("erm", 0)]
     assert sorted(drained(budgeted(study, store), store)) == [("erm", 0), ("uniform", 0)]
     assert drained(budgeted(study, store), store) == []
-
-
-def test_a_seed_with_one_finished_and_one_missing_run_is_finished_over_budget(
-    tmp_path: Path,
-) -> None:
-    study = read(tmp_path, GRID + "budget: {runs: 1}\n")
-    store = Store(str(tmp_path / "store"))
-    assert drained(budgeted(study, store), store, until=1, is_whole=True) == [("erm", 0)]
-    assert ended_on_budget(study, read_results(study.runs(), store)) is None
-    assert drained(budgeted(study, store), store) == [("uniform", 0)]
-    assert ended_on_budget(study, read_results(study.runs(), store)) is not None

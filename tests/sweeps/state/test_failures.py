@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,13 +5,12 @@ import pytest
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import FORMAT, EpochFacts, Failure, FormatError
+from mixup_core.store.manifests import EpochFacts, Failure
 from sweeps.state.failures import diverged, failures_of
 from sweeps.state.results import read_results
 from sweeps.state.stages import plan_study
 from sweeps.study.study import Study
 from tests import toy
-from tests.mixup_core.store.stored_files import reseal
 
 
 @pytest.fixture
@@ -85,26 +83,3 @@ def test_a_finished_pupil_of_a_diverged_teacher_stays_finished(school: Study, st
     plan = plan_study(school, store)
     assert [(finished.arm, finished.seed) for finished in plan.finished] == [("child", 0)]
     assert ("grandchild", 0) in {(p.run.arm, p.run.seed) for p in plan.pending}
-
-
-def test_failures_of_a_study_without_teachers_are_read_from_the_store(
-    school: Study, store: Store
-) -> None:
-    _fail(school, store, "diverged")
-    alone = replace(school, arms={"master": school.arms["master"]}, baseline="master")
-    assert failures_of(alone.runs(), store) == store.failures.read_all()
-
-
-def test_a_failure_of_another_run_that_a_newer_version_wrote_is_not_read(
-    school: Study, store: Store
-) -> None:
-    (run, other) = school.runs_of("still")
-    for each in (run, other):
-        store.failures.write(
-            Failure(run_key=each.key, kind="failed", message="m", epoch=None, attempts=1)
-        )
-    name = f"failures/{other.key}.json"
-    store.files.write(name, reseal(store.files.read(name), {"format": FORMAT + 1}))
-    assert failures_of([run], store).keys() == {run.key}
-    with pytest.raises(FormatError, match=other.key):
-        failures_of([other], store)

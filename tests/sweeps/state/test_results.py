@@ -1,12 +1,9 @@
-import tracemalloc
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
 
-from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions, Split
@@ -35,20 +32,6 @@ def put(store: Store, run: Run, epochs: int) -> None:
     )
 
 
-def test_a_run_without_a_stored_stage_is_missing(store: Store) -> None:
-    (result,) = read_results([RUN], store)
-    assert (result.outcome, result.records, result.facts) == ("missing", (), ())
-
-
-def test_the_deepest_stage_is_the_result(store: Store) -> None:
-    put(store, RUN, 1)
-    put(store, RUN, 2)
-    (result,) = read_results([RUN], store)
-    assert (result.outcome, len(result.records), len(result.facts)) == ("partial", 2, 2)
-    put(store, RUN, 3)
-    assert read_results([RUN], store)[0].outcome == "complete"
-
-
 def test_a_stage_with_a_damaged_manifest_is_replaced_by_the_previous_stage(
     store: Store, tmp_path: Path
 ) -> None:
@@ -69,46 +52,6 @@ def test_a_failure_is_the_outcome_unless_every_epoch_is_stored(store: Store, kin
     put(store, RUN, 3)
     (result,) = read_results([RUN], store)
     assert (result.outcome, result.failure) == ("complete", failure)
-
-
-def test_a_stored_epoch_of_five_metrics_takes_fewer_than_150_bytes(store: Store) -> None:
-    # Measured: 118, of which 56 are numbers; as objects it took 506.
-    config, epochs = TrainConfig(epochs=200, batch_size=8), 200
-    runs = [Run(arm="erm", config=with_values(config, {"seed": seed})) for seed in range(20)]
-    for run in runs:
-        rng = Random(run.seed)
-        store.write(
-            stage_keys(run.config)[-1],
-            records=[
-                EpochRecord(epoch=epoch, metrics={name: rng.random() for name in "abcde"})
-                for epoch in range(epochs)
-            ],
-            facts=[
-                EpochFacts(seconds=rng.random(), stored_at_ms=10**12 + epoch)
-                for epoch in range(epochs)
-            ],
-            environment={"device": "cpu"},
-            state=None,
-        )
-    read_results(runs, store)  # what is kept of any reading
-    tracemalloc.start()
-    try:
-        results = read_results(runs, store)
-        taken, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    stored = sum(len(result.records) for result in results)
-    assert stored == len(runs) * epochs
-    assert taken < 150 * stored
-    assert peak < 400 * stored
-
-
-def test_results_have_the_order_of_the_runs(store: Store) -> None:
-    other = Run(arm="other", config=with_values(RUN.config, {"seed": 1}))
-    put(store, other, 3)
-    found = read_results([RUN, other, RUN], store)
-    assert [result.outcome for result in found] == ["missing", "complete", "missing"]
-    assert [result.run.arm for result in found] == ["erm", "other", "erm"]
 
 
 def test_only_a_complete_run_has_predictions_and_damaged_ones_are_ignored(store: Store) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
@@ -73,25 +72,9 @@ def test_the_longest_work_is_planned_first() -> None:
     assert [planned.run.seed for planned in plan_runs(twice, {}).pending] == [0, 1]
 
 
-def test_work_is_images_times_epochs() -> None:
-    few, many = (
-        Run(
-            arm=f"{num_train}",
-            config=TrainConfig(epochs=epochs, batch_size=8, data=DataConfig(num_train=num_train)),
-        )
-        for num_train, epochs in ((1000, 30), (20_000, 2))
-    )
-    assert [p.run.arm for p in plan_runs([few, many], {}).pending] == ["20000", "1000"]
-
-
 def test_runs_with_different_alpha_share_their_erm_epochs() -> None:
     plan = plan_runs(_switching(range(0, 101, 10), alphas=(0.5, 1.0, 2.0)), {})
     assert (plan.epochs_naive, plan.epochs_planned) == (3300, 1750)
-
-
-def test_runs_with_different_seeds_share_no_epoch() -> None:
-    one, five = (plan_runs(_switching([0, 50, 100], seeds=n), {}) for n in (1, 5))
-    assert five.epochs_planned == 5 * one.epochs_planned
 
 
 def test_arms_that_differ_from_the_first_epoch_share_no_epoch() -> None:

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from sweeps.study.study import Study
 from sweeps.study.until_decided import UntilDecided
 from tests.filled import train_into
 from tests.reports.synthetic import ended, finish, make_study
-from tests.sweeps.small_searches import STUDY, read
 
 
 def claim(arm: str, says: str = "a", **more: object) -> Claim:
@@ -40,10 +38,6 @@ def store(tmp_path: Path) -> Store:
 def told(study: Study, store: Store) -> list[str]:
     found = statements_of(study, store)
     return [str(found[claim]) if claim in found else "" for claim in study.claims]
-
-
-def test_a_claim_that_was_never_launched_has_no_statement(store: Store) -> None:
-    assert told(replace(make_study(), claims=(claim("uniform"),)), store) == [""]
 
 
 def test_claims_are_recorded_as_stated_before_or_after_the_first_runs(
@@ -110,16 +104,6 @@ def test_seeds_replaced_or_removed_after_a_look_are_reported_and_widen_the_inter
     assert verdict.confidence == pytest.approx(0.975)
 
 
-def test_a_launch_without_a_report_does_not_count_as_a_change_of_seeds(store: Store) -> None:
-    study = replace(make_study(seeds=(0, 1, 2)), claims=(claim("uniform"),))
-    state(study, store)
-    look(study, store, ended(study, {}))
-    state(replace(study, seeds=(0, 1, 2, 3)), store)  # for example refused, as the disk is full
-    state(study, store)
-    look(study, store, ended(study, {}))
-    assert told(study, store) == ["before the runs"]
-
-
 def test_each_set_of_seeds_that_reports_show_counts_once(store: Store) -> None:
     first = replace(make_study(seeds=(0, 1, 2)), claims=(claim("uniform"),))
     other, third = (replace(first, seeds=seeds) for seeds in ((0, 1), (0, 1, 2, 3)))
@@ -133,30 +117,6 @@ def test_each_set_of_seeds_that_reports_show_counts_once(store: Store) -> None:
     assert said == "before the runs; seeds changed 2 times after a look, at 6 finished runs"
     (said,) = told(first, store)
     assert "once" in said, "no report showed the third set"
-
-
-def test_other_seeds_of_a_searchs_confirmation_count_as_other_seeds(
-    tmp_path: Path, store: Store
-) -> None:
-    confirm = "\n  confirm: {seeds: [7, 8]}\n"
-    study = replace(read(tmp_path, STUDY.rstrip() + confirm), claims=(claim("uniform"),))
-    other = read(tmp_path, STUDY.rstrip() + confirm.replace("8", "9"))
-    other = replace(other, claims=study.claims)
-    state(study, store)
-    look(study, store, [finish(run, epochs=run.config.epochs) for run in study.runs()])
-    state(other, store)
-    assert told(study, store) == ["before the runs"]
-    (said,) = told(other, store)
-    assert said == "before the runs; seeds changed once after a look, at 6 finished runs"
-
-
-def test_a_report_without_results_does_not_count_as_a_look(store: Store) -> None:
-    study = replace(make_study(seeds=(0, 1, 2)), claims=(claim("uniform"),))
-    state(study, store)
-    look(study, store, [])
-    more = replace(study, seeds=(0, 1, 2, 3))
-    look(more, store, ended(more, {}))
-    assert told(more, store) == ["before the runs"]
 
 
 def test_planned_looks_changed_after_a_look_are_reported(store: Store) -> None:
@@ -175,15 +135,6 @@ def test_planned_looks_changed_after_a_look_are_reported(store: Store) -> None:
     assert told(study, store) == ["before the runs"]
     (said,) = told(more, store)
     assert said == "before the runs; planned looks changed once after a look"
-
-
-def test_an_unreadable_statements_file_is_started_again(store: Store) -> None:
-    study = replace(make_study(), claims=(claim("uniform"),))
-    state(study, store)
-    store.files.write(f"studies/{study.name}/statements.json", b"[{")
-    assert told(study, store) == [""]
-    state(study, store)
-    assert told(study, store) == ["before the runs"]
 
 
 def test_statements_of_claims_are_summarised_over_launches(tmp_path: Path) -> None:
@@ -254,25 +205,3 @@ def test_an_arm_or_seeds_edited_after_runs_are_reported(tmp_path: Path) -> None:
     assert told(later, store) == [
         "changed after 1 of 6 runs: other settings of uniform; 3 seeds, were 2"
     ]
-
-
-def test_a_claim_edited_before_any_run_counts_as_stated_before_the_runs(store: Store) -> None:
-    first = claim("uniform", less=None, within=("uniform", "erm"), margin=0.01)
-    study = replace(make_study(), claims=(first,))
-    state(study, store)
-    later = replace(study, claims=(replace(first, that=replace(first.that, margin=0.02)),))
-    state(later, store)
-    assert told(later, store) == ["before the runs"]
-
-
-def test_a_statement_record_of_an_earlier_version_can_be_read(store: Store) -> None:
-    study = replace(make_study(), claims=(claim("uniform"),))
-    state(study, store)
-    name = f"studies/{study.name}/statements.json"
-    ((_, content),) = store.files.read_present([name])
-    older = {
-        key: {k: v for k, v in one.items() if k not in {"says", "terms", "changed"}}
-        for key, one in json.loads(content).items()
-    }
-    store.files.write(name, json.dumps(older).encode())
-    assert told(study, store) == ["before the runs"]

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from mixup_core.rules import RuleError
-from sweeps.study.claims import Claim, Relation, StatedComparison
+from sweeps.study.claims import Relation, StatedComparison
 
 LESS = StatedComparison(metric="test/error", less=("a", "b"))
 RELATIONS: tuple[str, ...] = get_args(Relation)
@@ -18,14 +18,6 @@ def broken(**values: Any) -> RuleError:
     with pytest.raises(RuleError) as caught:
         StatedComparison(**{"metric": "test/error"} | values)
     return caught.value
-
-
-@pytest.mark.parametrize("field", ["says", "source"])
-def test_claim_texts_with_control_or_text_direction_characters_are_refused(field: str) -> None:
-    texts = {"says": "a wins", "source": "a paper"}
-    for unseen in "\0\x1b\u202e\ufeff":
-        with pytest.raises(RuleError, match=f"{field} must not contain control or text-direction"):
-            Claim(**texts | {field: f"a{unseen}b"}, that=LESS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -78,13 +70,6 @@ def test_a_relation_that_needs_a_margin_is_refused_with_advice(relation: str, ot
     assert other in str(error)
 
 
-@pytest.mark.parametrize("relation", sorted(set(RELATIONS) - NEED_MARGIN))
-def test_strict_relations_with_a_margin_are_refused(relation: str) -> None:
-    error = broken(margin=0.1, **{relation: ("a", "b")})
-    assert error.rule == f"{relation} must have no margin"
-    assert error.fields == ("margin", relation)
-
-
 def test_a_side_of_a_claim_can_be_the_difference_of_two_arms() -> None:
     interaction = StatedComparison(metric="test/error", less=(("a", "b"), ("c", "d")))
     assert interaction.arms == ("a", "b", "c", "d")
@@ -99,11 +84,6 @@ def test_a_side_of_a_claim_can_be_the_difference_of_two_arms() -> None:
 @pytest.mark.parametrize("sides", [("a", "a"), (("a", "b"), ("a", "b")), (("a", "a"), 0.5)])
 def test_sides_that_cancel_each_other_are_refused(sides: Any) -> None:
     assert broken(less=sides).rule == "the two sides must not be the same arms"
-
-
-@pytest.mark.parametrize("pair", [("a",), ("a", "b", "c"), ()])
-def test_a_difference_without_exactly_two_arms_is_refused(pair: tuple[str, ...]) -> None:
-    assert broken(less=(pair, "c")).rule == "a difference must be [ARM, ARM]"
 
 
 INTERVALS = ((-0.3, -0.2), (-0.3, -0.05), (-0.05, 0.05), (0.05, 0.3), (0.2, 0.3), (-0.3, 0.3))

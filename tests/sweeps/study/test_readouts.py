@@ -6,7 +6,6 @@ from mixup_core.config.building import parsed
 from mixup_core.config.spelling_errors import SpellingError
 from mixup_core.config.written_forms import spelled
 from mixup_core.records import EpochRecord
-from mixup_core.rules import RuleError
 from sweeps.study.readouts import (
     Averaged,
     BestValidation,
@@ -36,15 +35,6 @@ def test_a_mean_readout_uses_the_last_evaluations_and_not_the_last_epochs() -> N
     assert readout.of(records(0.9, 0.4, None, 0.2, None), "test/error") == pytest.approx(0.3)
 
 
-def test_a_mean_readout_with_too_few_evaluations_is_missing() -> None:
-    assert MeanOfLast(evaluations=3).of(records(0.4, None, 0.2), "test/error") is None
-
-
-def test_a_mean_readout_of_one_evaluation_is_refused() -> None:
-    with pytest.raises(RuleError, match="evaluations >= 2"):
-        MeanOfLast(evaluations=1)
-
-
 def test_the_averaged_readout_uses_metrics_of_averaged_weights() -> None:
     averaged = records(0.1, name="test/error_averaged")
     assert Averaged().of(averaged, "test/error") == 0.1
@@ -71,10 +61,6 @@ def test_the_peak_readout_is_the_highest_rise_followed_by_an_equal_fall(
     values: tuple[float | None, ...], height: float
 ) -> None:
     assert Peak().of(records(*values), "test/error") == pytest.approx(height)
-
-
-def test_two_evaluations_have_no_peak() -> None:
-    assert Peak().of(records(0.3, 0.2), "test/error") is None
 
 
 def test_the_rise_readout_is_allowed_for_claims_only() -> None:
@@ -108,8 +94,3 @@ def test_the_early_stopping_readout_uses_the_best_epoch_within_its_patience(
     patience: int, error: float
 ) -> None:
     assert EarlyStopping(patience=patience).of(RISING, "test/error") == error
-
-
-def test_the_best_validation_readout_is_missing_without_validation_images() -> None:
-    assert BestValidation().of(records(0.1, 0.2), "test/error") is None
-    assert BestValidation().of(RISING, "train/kept_fraction") is None

@@ -84,13 +84,6 @@ def broken(make: Callable[..., Any], **values: Any) -> RuleError:
     return caught.value
 
 
-def test_a_patience_below_two_points_is_refused() -> None:
-    assert Patience(after=2).after == 2
-    for after in (1, 0, -2):
-        error = broken(Patience, after=after)
-        assert str(error) == f"`after >= 2` must hold, got (after={after})."
-
-
 BOTH = ("val/error", "val/nll")
 
 # Name of the case: what a search is given, the rule it breaks, and the key that is blamed.

@@ -39,12 +39,6 @@ def test_no_run_of_a_bundled_study_is_a_copy_of_its_teacher() -> None:
     assert taught > 500
 
 
-def test_runs_are_ordered_by_seed_and_then_by_arm() -> None:
-    runs = study(b=BASE, a=with_values(BASE, {"mix.law": "midpoint"})).runs()
-    assert [(run.seed, run.arm) for run in runs] == [(4, "b"), (4, "a"), (1, "b"), (1, "a")]
-    assert runs[0].config == with_values(BASE, {"seed": 4})
-
-
 def test_a_run_key_depends_on_the_configuration_and_not_on_the_arm() -> None:
     first, second = (Run(arm=arm, config=BASE) for arm in ("a", "b"))
     assert first.key == second.key == run_key(BASE)
@@ -66,10 +60,6 @@ def test_a_parameter_that_only_one_arm_has_counts_as_varying() -> None:
     assert paths == (
         "mix.law", "mix.law.alpha", "mix.switch_epoch", "mix.law_after", "mix.law_after.alpha",
     )  # fmt: skip
-
-
-def test_no_field_varies_in_a_study_of_one_arm() -> None:
-    assert study(a=BASE).varying() == ()
 
 
 def test_a_remark_names_its_arms_unless_valid_for_every_arm() -> None:

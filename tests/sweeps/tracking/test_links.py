@@ -2,7 +2,6 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from mlflow import MlflowClient
 
 from sweeps.machine.home import Home
-from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
 from sweeps.tracking.connection import experiments
 from sweeps.tracking.links import study_links
@@ -45,28 +43,6 @@ def test_the_view_of_arms_is_sorted_by_the_headline_and_shows_differing_settings
     assert view_of(tags, "seeds")["searchFilter"] == "tags.level = 'seed'"
     assert tags["mlflow.experiment.primaryMetric.name"] == "test/error_mean"
     assert tags["mlflow.experiment.primaryMetric.greaterIsBetter"] == "False"
-
-
-def test_arms_are_sorted_by_the_read_out_of_their_study(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    reading = replace(study, readout=MeanOfLast(evaluations=2))
-    results = results_of(reading, 3, 3, 3, 3)
-    write(log_of(reading, home), results)
-    experiment = client.get_experiment_by_name(study.name)
-    name = "test/error mean of the last 2 evaluations"
-    arms = view_of(experiment.tags, "arms")
-    assert arms["orderByKey"] == f"metrics.`{name}`"
-    assert arms["selectedColumns"][1] == f"metrics.`{name}`"
-    runs = client.search_runs(
-        [experiment.experiment_id], "tags.level = 'config'", order_by=[f"metrics.`{name}`"]
-    )
-    assert len(runs) == 2
-    for run in runs:
-        value = run.data.metrics[name]
-        assert run.data.tags["test/error"] == f"{100 * value:.2f} %"
-        assert value != run.data.metrics["test/error_mean"]
-    assert runs[0].data.metrics[name] < runs[1].data.metrics[name]
 
 
 def test_a_study_is_linked_with_its_views(study: Study, home: Path, client: MlflowClient) -> None:

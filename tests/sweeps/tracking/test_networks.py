@@ -1,8 +1,6 @@
 """Networks: the files of a trained network, and that it gives the same outputs when loaded."""
 
-import logging
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import mlflow.pytorch
@@ -17,8 +15,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # what torch.export and MLflow warn of is their own
 ]
 
-LOGGERS = ("mlflow", "torch.export", "torch.fx")
-
 
 class Halves(nn.Module):
     """A network from three numbers to two, which differs between training and evaluation."""
@@ -32,24 +28,6 @@ class Halves(nn.Module):
         return self.dropout(self.linear(inputs)) / 2
 
 
-class Talkative(Halves):
-    """A network whose export logs a warning and an error, as MLflow and torch sometimes do."""
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        if torch.compiler.is_exporting():
-            for name in LOGGERS:
-                logging.getLogger(name).warning("a warning")
-                logging.getLogger(name).error("an error")
-        return super().forward(inputs)
-
-
-class Untraceable(nn.Module):
-    """A network whose control flow depends on the data, which no graph can represent."""
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        return inputs if inputs.sum() > 0 else -inputs
-
-
 @pytest.fixture(scope="module")
 def network() -> nn.Module:
     return Halves().eval()
@@ -61,18 +39,6 @@ def exported(network: nn.Module, tmp_path_factory: pytest.TempPathFactory) -> tu
     return folder, export_network(network, torch.ones(2, 3), folder)
 
 
-@pytest.fixture
-def levels() -> Iterator[dict[str, int]]:
-    """Loggers with different levels, none of which is that of an error."""
-    before = {name: logging.getLogger(name).level for name in LOGGERS}
-    given = dict(zip(LOGGERS, (logging.DEBUG, logging.INFO, logging.WARNING), strict=True))
-    for name, level in given.items():
-        logging.getLogger(name).setLevel(level)
-    yield given
-    for name, level in before.items():
-        logging.getLogger(name).setLevel(level)
-
-
 @pytest.mark.parametrize("batch", [1, 2, 7])
 def test_a_loaded_network_gives_the_same_outputs_for_any_batch_size(
     exported: tuple[Path, Model], network: nn.Module, batch: int
@@ -81,14 +47,6 @@ def test_a_loaded_network_gives_the_same_outputs_for_any_batch_size(
     inputs = torch.linspace(-1, 1, 3 * batch).reshape(batch, 3)
     with torch.no_grad():
         torch.testing.assert_close(loaded(inputs), network(inputs), rtol=0, atol=0)
-
-
-def test_a_logged_network_requires_its_torch_version_but_not_mixsweep(
-    exported: tuple[Path, Model],
-) -> None:
-    lines = (exported[0] / "requirements.txt").read_text().split()
-    own = [line for line in lines if not line.startswith("mlflow==")]
-    assert own == [f"torch=={torch.__version__.partition('+')[0]}"]
 
 
 def test_an_exported_network_contains_no_project_code_and_no_pickled_module(
@@ -104,35 +62,3 @@ def test_an_exported_network_contains_no_project_code_and_no_pickled_module(
     assert [path.suffix for path in files if zipfile.is_zipfile(path)] == [".pt2"]
     written = b"".join(path.read_bytes() for path in files if path.suffix != ".pt2")
     assert Path(__file__).stem.encode() not in written
-
-
-class Listener(logging.Handler):
-    """Collects log messages."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.heard: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.heard.append(record.getMessage())
-
-
-def test_an_export_logs_only_errors_and_restores_the_log_levels(
-    tmp_path: Path, levels: dict[str, int]
-) -> None:
-    listener = Listener()
-    for name in LOGGERS:
-        logging.getLogger(name).addHandler(listener)
-    export_network(Talkative().eval(), torch.ones(2, 3), tmp_path / "model")
-    for name in LOGGERS:
-        logging.getLogger(name).removeHandler(listener)
-    assert set(listener.heard) == {"an error"}
-    assert {name: logging.getLogger(name).level for name in LOGGERS} == levels
-
-
-def test_an_export_that_fails_raises_and_restores_the_log_levels(
-    tmp_path: Path, levels: dict[str, int]
-) -> None:
-    with pytest.raises(RuntimeError, match="data-dependent"):
-        export_network(Untraceable().eval(), torch.ones(2, 3), tmp_path / "model")
-    assert {name: logging.getLogger(name).level for name in LOGGERS} == levels

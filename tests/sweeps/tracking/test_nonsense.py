@@ -7,12 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from sweeps.study.study import Study
-from sweeps.tracking.connection import is_final_refusal, is_refusal
+from sweeps.tracking.connection import is_refusal
 from sweeps.tracking.experiment import Experiment
-from sweeps.tracking.study_log import StudyLog
-from sweeps.tracking.tracker import Tracker
-from tests.sweeps.tracked import results_of, summarise
 
 ANSWERS = (
     b"{}", b"[]", b"hello", b"null", b"<html></html>", b"", b"3", b'{"experiment": []}',
@@ -56,23 +52,3 @@ def test_an_invalid_answer_of_a_server_is_a_refusal(
             "sweep", ("study", "c"), {}, first_tags={}, params={}
         )
     assert is_refusal(refused.value)
-
-
-def test_a_launch_warns_once_about_a_server_that_is_not_mlflow(
-    server: Callable[[bytes], str], study: Study, caplog: pytest.LogCaptureFixture
-) -> None:
-    tracker = Tracker(StudyLog(study, server(b"{}"), summariser=lambda study, arm: summarise))
-    tracker.start(results_of(study, 1, 1, 1, 1))
-    tracker.close([])
-    (warning,) = caplog.messages
-    assert warning.startswith("nothing more is written to MLflow; the store keeps the data: ")
-    assert tracker.was_refused
-
-
-def test_an_answer_that_is_not_json_is_not_final_because_a_proxy_may_have_sent_it(
-    server: Callable[[bytes], str],
-) -> None:
-    with pytest.raises(Exception, match="not in a valid JSON format") as refused:
-        Experiment.open(server(b"hello"), "study", artifact_location=None)
-    assert is_refusal(refused.value)
-    assert not is_final_refusal(refused.value)

@@ -1,27 +1,9 @@
-from dataclasses import replace
-
 import pytest
 
 from mixup_core.store.manifests import Failure
 from sweeps.study.study import Study
 from sweeps.tracking.rows import RunProgress
-from tests.sweeps.tracked import epoch_of, result_of
-
-
-def test_new_epochs_are_added_to_known_ones_in_order(study: Study) -> None:
-    run = study.runs()[0]
-    known = RunProgress.stored(result_of(run, 1))
-    further = known.trained([epoch_of(run, 2), epoch_of(run, 0)])
-    assert further.epochs == (epoch_of(run, 0), epoch_of(run, 2))
-    assert (further.outcome, further.is_live) == ("partial", True)
-
-
-def test_a_known_epoch_is_not_changed(study: Study) -> None:
-    run = study.runs()[0]
-    known = RunProgress.stored(result_of(run, 1))
-    record, facts = epoch_of(run, 0)
-    assert known.trained([(record, replace(facts, stored_at_ms=5))]) is known
-    assert known.trained([]) is known
+from tests.sweeps.tracked import result_of
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import sqlite3
 import statistics
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,18 +123,6 @@ def test_an_arm_shows_the_mean_of_its_seeds_by_epochs_trained(
     assert arm.data.tags["test/error"] == f"{percent:.2f} %"
 
 
-def test_an_arm_that_lacks_seeds_shows_its_seed_count_and_has_no_metric(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    results = results_of(study, 3, 2, 3, 3)
-    write(log_of(study, home), results)
-    midpoint = runs_of(study, client, "config")["midpoint midpoint"].data
-    assert midpoint.metrics == {}
-    assert (midpoint.tags["n"], midpoint.tags["outcome"]) == ("1/2", "partial")
-    error = results[3].records[-1].metrics["test/error"]
-    assert midpoint.tags["test/error"] == f"{100 * error:.2f} % (1/2)"
-
-
 def test_only_a_complete_run_is_finished(study: Study, home: Path, client: MlflowClient) -> None:
     results = list(results_of(study, 3, 2, 3, 0))
     failure = Failure(
@@ -183,19 +170,6 @@ def test_a_resumed_run_is_running_and_keeps_its_rows_once(
     assert before <= ids_of(study, client)
 
 
-def test_a_run_whose_epochs_were_trained_again_is_written_anew(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    first, *others = results_of(study, 3, 3, 3, 3)
-    assert first.stage is not None
-    later = tuple(replace(f, stored_at_ms=f.stored_at_ms + 5) for f in first.facts)
-    write(log_of(study, home), [first, *others])
-    write(log_of(study, home), [replace(first, stage=replace(first.stage, facts=later)), *others])
-    run_id = runs_of(study, client, "seed")["erm erm seed=0"].info.run_id
-    rows = client.get_metric_history(run_id, "test/error")
-    assert [row.timestamp for row in rows] == [facts.stored_at_ms for facts in later]
-
-
 def test_deleting_all_and_writing_again_repairs_foreign_changes(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
@@ -210,21 +184,6 @@ def test_deleting_all_and_writing_again_repairs_foreign_changes(
     assert [run.records for run in read_runs(uri_of(home), study.name)] == [
         result.records for result in results
     ]
-
-
-@pytest.mark.parametrize("seeds", [(0, 1, 2), (0,), (1,)])
-def test_an_arm_shows_the_mean_of_the_seeds_of_the_study(
-    study: Study, home: Path, client: MlflowClient, seeds: tuple[int, ...]
-) -> None:
-    write(log_of(study, home), results_of(study, 3, 3, 3, 3))
-    changed = replace(study, seeds=seeds)
-    results = results_of(changed, *[3] * len(changed.runs()))
-    write(log_of(changed, home), results)
-    arm = runs_of(study, client, "config")["erm erm"].data
-    errors = [r.records[-1].metrics["test/error"] for r in results if r.run.arm == "erm"]
-    assert arm.metrics["test/error_mean"] == statistics.fmean(errors)
-    assert arm.tags["seeds"] == " ".join(map(str, seeds))
-    assert len(runs_of(study, client, "seed")) == 2 * len({0, 1, *seeds})
 
 
 def test_a_report_is_attached_to_the_study_with_its_common_settings(
@@ -306,41 +265,6 @@ def test_two_stores_on_one_server_change_neither_each_others_nor_foreign_runs(
     assert repr(others()) == before
 
 
-def _lose_the_name(client: MlflowClient, run_id: str) -> None:
-    client.delete_tag(run_id, "arm")
-
-
-def _lose_the_level(client: MlflowClient, run_id: str) -> None:
-    client.set_tag(run_id, "level", "\N{SNOWMAN}")
-
-
-def _create_twice(client: MlflowClient, run_id: str) -> None:
-    run = client.get_run(run_id)
-    client.create_run(run.info.experiment_id, tags=run.data.tags)
-
-
-def _delete(client: MlflowClient, run_id: str) -> None:
-    client.delete_run(run_id)
-
-
-@pytest.mark.parametrize("damage", [_lose_the_name, _lose_the_level, _create_twice, _delete])
-@pytest.mark.parametrize("level", ["seed", "config"])
-def test_a_damaged_run_is_written_again_and_never_twice(
-    study: Study, home: Path, client: MlflowClient, level: str,
-    damage: Callable[[MlflowClient, str], None],
-) -> None:  # fmt: skip
-    results = results_of(study, 3, 3, 3, 3)
-    write(log_of(study, home), results)
-    numbers = {name: run.data.metrics for name, run in runs_of(study, client, level).items()}
-    damage(
-        client, runs_of(study, client, level)["erm erm" + " seed=0" * (level == "seed")].info.run_id
-    )
-    write(log_of(study, home), results)
-    assert {n: run.data.metrics for n, run in runs_of(study, client, level).items()} == numbers
-    assert len(at_level(study, client, level)) == len(numbers)
-    content_of(study, client)
-
-
 def test_a_moved_home_is_noticed_and_written_again(
     study: Study, tmp_path: Path, home: Path
 ) -> None:
@@ -410,20 +334,6 @@ def test_an_experiment_of_another_program_is_refused(
         write(log_of(study, home), results_of(study, 1, 0, 0, 0))
     assert is_refusal(told.value)
     assert dict(client.get_experiment(found)) == before
-
-
-@pytest.mark.parametrize("is_deleted", [False, True])
-def test_an_experiment_that_is_empty_or_of_mixsweep_is_used(
-    study: Study, home: Path, client: MlflowClient, is_deleted: bool
-) -> None:
-    place = Home(folder=home).artifact_location
-    found = client.create_experiment(study.name, artifact_location=place)
-    for _ in range(2):
-        write(log_of(study, home), results_of(study, 1, 0, 0, 0))
-        assert client.get_experiment(found).tags["mlflow.note.content"] == study.description
-        assert runs_of(study, client, "seed")
-        if is_deleted:
-            client.delete_experiment(found)
 
 
 def test_tables_made_from_mlflow_and_from_the_store_have_the_same_bytes(

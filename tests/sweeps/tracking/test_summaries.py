@@ -8,10 +8,8 @@ from mixup_core.images.problem import IMAGES
 from mixup_core.problem import Presentation
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts
-from reports.numbers.runs import summariser
 from reports.numbers.summary import summarise_runs
 from sweeps.study.readouts import Averaged, Last, MeanOfLast
-from sweeps.study.study import Study
 from sweeps.tracking.rows import LoggedEpoch
 from sweeps.tracking.summaries import (
     MAIN_POINTS,
@@ -20,7 +18,6 @@ from sweeps.tracking.summaries import (
     headline_name,
     headline_row,
     main_metrics,
-    texts,
 )
 
 NOON_MS = 1_700_000_000_000
@@ -61,12 +58,6 @@ def test_a_readout_other_than_the_last_epoch_has_a_separate_metric() -> None:
     assert headline_name("test/error", Averaged()) == "test/error averaged weights last epoch"
 
 
-def test_an_epoch_that_one_run_did_not_evaluate_has_no_mean() -> None:
-    longer, shorter = run_of(0.4, 0.2), run_of(0.4)
-    rows = list(curves([longer, shorter], IMAGES, summarise_runs))
-    assert {row.step for row in rows} == {1}
-
-
 @pytest.mark.parametrize(
     ("metric", "most"), [("test/error", MAIN_POINTS), ("test/own", OTHER_POINTS)]
 )
@@ -80,17 +71,6 @@ def test_a_long_curve_keeps_its_last_epoch_and_points_evenly_spread(metric: str,
     assert max(gaps) - min(gaps) <= 1
 
 
-def test_summary_texts_have_the_unit_of_the_metric_and_the_number_of_seeds() -> None:
-    runs = [run_of(0.5, 0.19), run_of(0.5, 0.21)]
-    # t(0.975, 1) sd / sqrt(2) = 12.706 * 0.01
-    said = texts(runs, 2, IMAGES, Last(), summarise_runs)
-    assert said == {"test/error": "20.00 ± 12.71 %"}
-    said = texts(runs[:1], 5, IMAGES, Last(), summarise_runs)
-    assert said == {"test/error": "19.00 % (1/5)"}
-    said = texts([run_of(0.5, metric="train/loss")], 1, IMAGES, Last(), summarise_runs)
-    assert said == {"train/loss": "0.500 nats"}
-
-
 def test_the_main_metrics_are_the_headline_metrics_of_the_report() -> None:
     measured = {"train/loss", "train/excess_loss", "val/error", "val/nll"}
     assert main_metrics(IMAGES, measured) == ("val/error", "val/nll", "train/excess_loss")
@@ -98,19 +78,3 @@ def test_the_main_metrics_are_the_headline_metrics_of_the_report() -> None:
     assert main_metrics(IMAGES, both) == ("test/error", "test/nll", "train/excess_loss")
     plain = replace(IMAGES, headline=("x",), presentation=Presentation())
     assert main_metrics(plain, {"x", "y"}) == ("x",)
-
-
-def test_a_headline_set_by_the_study_comes_first_followed_by_the_error() -> None:
-    measured = {"test/error", "test/nll", "test/auroc"}
-    assert main_metrics(IMAGES, measured, "test/auroc") == ("test/auroc", "test/error", "test/nll")
-    runs = [run_of(0.5, 0.875, metric="test/auroc")]
-    said = texts(runs, 1, IMAGES, Last(), summarise_runs, "test/auroc")
-    assert said == {"test/auroc": "0.875"}
-
-
-def test_an_interval_at_a_bound_keeps_both_of_its_ends(study: Study) -> None:
-    runs = [run_of(0.0), run_of(0.0)]
-    summarise = summariser(study, "erm")
-    said = texts(runs, 2, IMAGES, Last(), summarise)["test/error"]
-    assert said.startswith("0.00 [0.00, ")
-    assert all(row.value >= 0 for row in curves([run_of(0.0), run_of(0.01)], IMAGES, summarise))
