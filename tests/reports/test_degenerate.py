@@ -21,7 +21,6 @@ from tests.reports.synthetic_predictions import split_of
 
 ARMS = ("erm", "midpoint", "uniform")
 METRICS = ("test/error", "test/nll", "test/calibration_error", "predicted/brier")
-IMAGES = 10_000
 
 
 def stated(says: str, **that: object) -> Claim:

@@ -38,16 +38,6 @@ def draw(study: Study, results: tuple[RunResult, ...]) -> Figure | None:
     return draw_decisions(arrange(study, results), tabulate(study, results))
 
 
-def test_class_shares_count_the_boundaries_that_assign_a_class_to_a_point() -> None:
-    straight, slanted = {-1.0: 0.5, 1.0: 0.5}, {-1.0: -1.0, 0.0: 0.0, 1.0: 1.0}
-    shares = class_shares(
-        [straight, slanted], np.array([-2.0, -0.5, 0.0, 0.75, 2.0]), np.array([-1.0, 0.5, 1.0])
-    )
-    assert shares.tolist() == [
-        [1.0, 0.5, 0.5, 0.0, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 0.5, 0.0],
-    ]  # fmt: skip
-
-
 def test_the_decision_map_is_drawn_from_stored_boundaries() -> None:
     results = tuple(map(trained, MOONS.runs()))
     figure = draw(MOONS, results)
@@ -82,10 +72,3 @@ def test_the_decision_map_agrees_with_the_predictions_of_the_network() -> None:
         for x, y in points
     ]
     assert np.mean(np.array(said) == labels) > 0.9
-
-
-def test_there_is_no_decision_map_without_a_finished_run_or_for_another_problem(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    assert draw(MOONS, ()) is None
-    assert draw(study, results) is None

@@ -1,6 +1,5 @@
 """Modified images: the figure shows the images that a run trains on."""
 
-import pytest
 import torch
 
 from mixup_core.config.building import with_values
@@ -28,8 +27,3 @@ def test_the_figure_has_a_row_for_each_arm_and_the_numbers_of_its_images() -> No
     frame = figure.frame
     assert dict(frame.groupby("arm").size()) == {"erm": 3, "midpoint": 3, "uniform": 3}
     assert set(frame[frame.arm == "midpoint"].lam) == {0.5}
-
-
-def test_a_study_of_theory_has_no_images() -> None:
-    with pytest.raises(ValueError, match="only a study of images"):
-        draw_modified_images(load_study("entropy-floor"))

@@ -26,10 +26,3 @@ def test_reliability_numbers_cover_every_image_and_give_the_calibration_error(
         assert sum(float(row["share"]) for row in own) == pytest.approx(1)
         right = sum(int(row["images"]) * float(row["accuracy"]) for row in own)
         assert 1 - right / (5 * NUM_IMAGES) == pytest.approx(predicted.arms[arm].error)
-
-
-def test_there_is_no_reliability_figure_without_predictions(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    predicted = gather_predictions(study, arrange(study, results), reader(without=9))
-    assert draw_reliability(predicted, arm_styles(study.arms)) is None

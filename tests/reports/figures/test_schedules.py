@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 from mixup_core.images.mix_config import MixConfig
-from mixup_core.laws import Beta, BetaAb, Erm, Midpoint
+from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.laws.schedules import EasyHardEasy, Phase, Phases
 from reports.figures.colours import arm_styles
 from reports.figures.schedules import draw_schedules
@@ -20,11 +20,6 @@ def with_schedules() -> Study:
     mixes = {"midpoint": MixConfig(schedule=PHASES), "uniform": MixConfig(schedule=EasyHardEasy())}
     arms = {arm: replace(study.arms[arm], mix=mix) for arm, mix in mixes.items()}
     return replace(study, arms={**study.arms, **arms})
-
-
-def test_there_is_no_schedule_figure_for_laws_that_do_not_change() -> None:
-    study = make_study()
-    assert draw_schedules(study, arm_styles(study.arms)) == ()
 
 
 def test_every_schedule_is_drawn_by_its_quantiles_and_each_boundary_is_in_the_numbers() -> None:
@@ -44,15 +39,3 @@ def test_every_schedule_is_drawn_by_its_quantiles_and_each_boundary_is_in_the_nu
     widths = [float(row["lam_q95"]) - float(row["lam_q05"]) for row in ramp]
     assert widths.index(min(widths)) == 5
     assert draw_schedules(study, arm_styles(study.arms)) == (figure,)
-
-
-def test_the_caption_names_laws_that_are_not_symmetric() -> None:
-    study = with_schedules()
-    assert (
-        "the laws that mix are symmetric about 1/2."
-        in draw_schedules(study, arm_styles(study.arms))[0].caption
-    )
-    skewed = MixConfig(law=BetaAb(a=2.0, b=0.5), switch_epoch=3)
-    arms = study.arms | {"uniform": replace(study.arms["uniform"], mix=skewed)}
-    (figure,) = draw_schedules(replace(study, arms=arms), arm_styles(study.arms))
-    assert "symmetric about 1/2, except Beta(2, 0.5)." in figure.caption

@@ -10,7 +10,6 @@ from reports.figures.canvas import Figure
 from reports.figures.colours import arm_styles
 from reports.figures.search_figures import draw_search
 from reports.tables.searched import gather
-from sweeps.study.space import Categorical, Parameter, Space
 from sweeps.study.study import Study
 from tests.reports.synthetic_search import HISTORY, result_of, search_study
 
@@ -41,27 +40,6 @@ def test_figures_of_a_search_have_numbers_and_state_the_points_tried(grown: Stud
     assert draw(grown)["search_history"].svg == figures["search_history"].svg
 
 
-def test_the_search_map_needs_two_parameters_that_vary(grown: Study) -> None:
-    points = tuple(replace(p, values={**p.values, "mix.switch_epoch": 4}) for p in HISTORY.points)
-    assert "search_map" not in draw(grown, replace(HISTORY, points=points))
-
-
-def test_a_categorical_switch_epoch_with_null_can_be_drawn(grown: Study) -> None:
-    search = grown.search
-    assert search is not None
-    switches = (None, 4, 8)
-    switch = Parameter(path="mix.switch_epoch", distribution=Categorical(choices=switches))
-    space = Space(parameters=(search.space.parameters[0], switch))
-    points = tuple(
-        replace(p, values={**p.values, "mix.switch_epoch": switches[p.number % 3]})
-        for p in HISTORY.points
-    )
-    study = replace(grown, search=replace(search, space=space))
-    figures = draw(study, replace(HISTORY, points=points))
-    rows = list(csv.DictReader(io.StringIO(figures["search_map"].numbers)))
-    assert [row["mix.switch_epoch"] for row in rows] == ["", "4", ""]
-
-
 def test_a_search_with_several_objectives_has_a_pareto_front_figure() -> None:
     points = tuple(
         replace(p, objectives=(*p.objectives, 1 - p.objectives[0])) if p.objectives else p
@@ -69,8 +47,3 @@ def test_a_search_with_several_objectives_has_a_pareto_front_figure() -> None:
     )
     study = search_study("val/error", "val/nll").grown(points)
     assert "search_front" in draw(study, replace(HISTORY, points=points))
-
-
-def test_a_search_without_stored_runs_has_no_figure(grown: Study) -> None:
-    searched = gather(grown, [], HISTORY)
-    assert draw_search(searched, arm_styles(grown.arms)) == ()

@@ -78,19 +78,3 @@ def test_arms_can_have_different_parts_of_a_series_or_none(study: Study) -> None
     rows = numbers_of(draw(study, tuple(map(own, study.runs())))["series_part"])
     parts = {arm: {row["part"] for row in rows if row["arm"] == arm} for arm in study.arms}
     assert parts == {"rate 1": set(), "rate 2": {"a", "b", "c"}, "rate 3": {"a", "b"}}
-
-
-def test_numeric_parts_of_a_series_are_positions_in_the_last_record(study: Study) -> None:
-    figures = draw(study, tuple(map(measured, study.runs())))
-    rows = numbers_of(figures["series_edge_at"])
-    assert [(row["part"], float(row["mean"])) for row in rows[:3]] == [
-        ("-1.0", -2.0), ("0.0", 1.0), ("1.0", 4.0),
-    ]  # fmt: skip
-    assert float(rows[0]["ci_low"]) == -3, "the t interval would go below the least value"
-    assert [float(rows[0][f"seed_{seed}"]) for seed in range(3)] == [-3, -2, -1]
-    assert "height" in figures["series_edge_at"].caption
-
-
-def test_there_is_no_series_figure_without_measurements(study: Study) -> None:
-    assert draw(study, ()) == {}
-    assert draw(study, tuple(map(decayed, study.runs()))) == {}

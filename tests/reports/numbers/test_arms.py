@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mixup_core.config.building import with_values
 from reports.numbers.arms import ArmRow, equals, mark_best
 from reports.numbers.families import family_of
 from reports.numbers.runs import arrange
@@ -82,15 +81,6 @@ def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:
     assert (
         "Arms differ in data.name, so they cannot be paired by seed or compared." in table.caption
     )
-
-
-def test_arms_with_different_numbers_of_held_out_images_are_not_compared(study: Study) -> None:
-    """At one seed they train on different images, so they cannot be paired."""
-    uniform = with_values(study.arms["uniform"], {"data.val_size": 1000, "batch_size": 50})
-    mixed = replace(study, arms={**study.arms, "uniform": uniform})
-    table = tabulate(mixed, ended(mixed, {}))
-    assert all(row.compared is None and not row.is_best for row in table.rows)
-    assert "Arms differ in data.val_size, so they cannot be paired by seed" in table.caption
 
 
 def test_an_arm_that_shares_one_seed_with_the_best_or_computes_the_same_has_a_dagger() -> None:

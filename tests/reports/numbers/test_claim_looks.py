@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.numbers.claim_looks import ends_if_measured, reached, verdicts_of_looks
+from reports.numbers.claim_looks import ends_if_measured, reached
 from reports.numbers.judging import judge, spell_variants
 from reports.numbers.verdict import Verdict
 from sweeps.study.claims import Claim
@@ -74,18 +74,6 @@ def test_a_look_waits_until_all_open_claims_have_its_seeds() -> None:
     first, second = judged(study, num=3)
     assert first.spelled == "holds at look 1 of 6"
     assert second.spelled == "unfinished after look 1 of 6"
-
-
-def test_every_look_shows_the_claims_open_at_that_look() -> None:
-    study = study_of(claim("less"), claim("less", "midpoint"))
-    numbers = errors()
-    looks = verdicts_of_looks(
-        study, lambda _: numbers, ends_if_measured(study, lambda _: numbers), {}
-    )
-    assert [verdict.n if verdict else None for verdict in looks[0]] == [3, 3]
-    assert looks[1][0] is None, "decided before"
-    assert looks[1][1] is not None
-    assert looks[1][1].n == 4
 
 
 def test_a_variant_without_further_seeds_is_undecided_and_not_unfinished() -> None:

@@ -37,15 +37,6 @@ def test_the_commit_of_a_source_tree_is_found_with_its_changes(
     assert code["dirty"] is True
 
 
-def test_no_commit_is_recorded_without_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(code_origin, "SOURCE", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert describe_code() is None
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert describe_code() is None
-
-
 def test_an_installed_copy_records_the_commit_of_its_build(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -124,21 +115,3 @@ def test_no_program_that_a_repository_configures_is_run(tmp_path: Path) -> None:
     assert not canary.exists()
     subprocess.run(["git", "-C", str(folder), "status"], check=False, capture_output=True)
     assert canary.exists(), "git itself runs the program"
-
-
-@pytest.mark.parametrize("described", [None, "", "{}", "[]", '{"metadata": null}'])
-def test_a_process_outside_a_cluster_job_has_no_job(
-    described: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", described or "")
-    if described is None:
-        monkeypatch.delenv("RAY_JOB_CONFIG_JSON_ENV_VAR")
-    assert code_origin.cluster_job() is None
-
-
-def test_a_job_names_another_version_of_its_sender(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in code_origin.sender_variables().items():
-        monkeypatch.setenv(name, value)
-        assert code_origin.spell_other_sender() is None
-        monkeypatch.setenv(name, "0.0.1")
-    assert "mixsweep 0.0.1 submitted this job" in (code_origin.spell_other_sender() or "")

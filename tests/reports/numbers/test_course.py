@@ -68,16 +68,6 @@ def test_the_interval_of_a_look_is_the_t_interval_at_its_level(noise: np.ndarray
     assert (low, high) == pytest.approx((mean - half, mean + half))
 
 
-def test_a_look_waits_until_its_runs_have_ended(noise: np.ndarray) -> None:
-    assert one(noise, stored=2) == Answer(ending="open")
-    answer = one(noise, stored=7)
-    assert (answer.ending, answer.look, answer.seeds) == ("open", 2, 5)
-
-
-def test_seeds_stored_beyond_a_look_do_not_change_its_answer(noise: np.ndarray) -> None:
-    assert one(noise + 4, stored=20) == one(noise + 4, stored=5)
-
-
 def test_a_lost_run_ends_only_its_own_question(noise: np.ndarray) -> None:
     lost, other = take_looks(UNTIL, [asked(noise, lost_at=4), asked(noise + 4)])[-1]
     assert (lost.ending, lost.comparison) == ("lost", None)
@@ -105,12 +95,6 @@ def test_two_questions_share_the_level_until_one_is_decided(
     assert first.ending == "decided"
     assert first.confidence == pytest.approx(1 - half)
     assert second.confidence == pytest.approx(1 - whole)
-
-
-def test_a_second_plan_uses_half_of_the_significance_level(noise: np.ndarray) -> None:
-    (paid,) = take_looks(UNTIL, [asked(noise, stored=3)], plans=2)[-1]
-    half = nominal_levels(UNTIL.sizes, UNTIL.spending, 0.025)[0]
-    assert paid.confidence == pytest.approx(1 - half)
 
 
 @pytest.mark.parametrize(("effects", "margin"), [((0.0, 0.0), None), ((0.0, 1.0), 0.75)])

@@ -87,13 +87,6 @@ def test_one_temperature_is_fitted_to_each_ensemble(chances: dict[int, Array]) -
     assert found["scaled_nll"].mean < found["nll"].mean
 
 
-def test_two_networks_have_no_interval_over_networks(chances: dict[int, Array]) -> None:
-    two = dict([*chances.items()][:2])
-    found = ensemble_sizes(two, LABELS)[2].measures["error"]
-    assert (found.low, found.high, found.by_seed) == (None, None, {})
-    assert [*ensemble_sizes(dict([*two.items()][:1]), LABELS)] == [1]
-
-
 @pytest.mark.parametrize("size", [2, 5, 10, 20])
 def test_each_network_is_in_equally_many_chosen_subsets(size: int) -> None:
     chosen = chosen_subsets(40, size, 160)

@@ -3,7 +3,6 @@ import pytest
 
 from reports.numbers.comparison import compare
 from reports.numbers.course import Question, take_looks
-from reports.numbers.effects import detectable_difference
 from reports.numbers.foresight import draw_after, draw_effects, foresee
 from sweeps.study.until_decided import UntilDecided
 
@@ -67,15 +66,3 @@ def test_simulated_seeds_after_a_pilot_keep_its_values_mean_and_spread() -> None
     assert drawn[:, :, 12:].std((0, 2)) == pytest.approx(spread, rel=0.05)
     own = np.corrcoef(known)[0, 1]
     assert np.corrcoef(drawn[:, 0, 15], drawn[:, 1, 15])[0, 1] == pytest.approx(own, abs=0.06)
-
-
-def test_simulated_looks_skip_looks_already_taken() -> None:
-    drawn = draw_effects(UNTIL, [8.0], studies=20)
-    assert set(foresee(UNTIL, [is_told], drawn).seeds.ravel()) <= {3, 5}
-    assert set(foresee(UNTIL, [is_told], drawn, after=8).seeds.ravel()) == {11}
-
-
-def test_looks_detect_a_difference_almost_as_often_as_a_fixed_design_of_20() -> None:
-    effect = detectable_difference(20)
-    found = foresee(UNTIL, [is_told], draw_effects(UNTIL, [effect], studies=400))
-    assert 0.62 <= found.is_decided.mean() <= 0.8

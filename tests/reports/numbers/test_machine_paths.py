@@ -2,27 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from reports.numbers.machine_paths import command_elsewhere, path_elsewhere, text_elsewhere
+from reports.numbers.machine_paths import command_elsewhere, text_elsewhere
 
 
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
-
-
-def test_a_path_in_the_working_directory_becomes_relative() -> None:
-    assert path_elsewhere(str(Path.cwd() / "a" / "study.yaml")) == "a/study.yaml"
-    assert path_elsewhere(str(Path.cwd())) == "."
-
-
-@pytest.mark.parametrize("path", ["runs", "../runs", "~/runs", "s3://bucket/x", "erm", ""])
-def test_texts_without_absolute_paths_are_not_changed(path: str) -> None:
-    assert path_elsewhere(path) == path
-
-
-def test_an_absolute_path_elsewhere_is_reduced_to_its_last_part() -> None:
-    assert path_elsewhere("/mnt/data sets/cats/") == "cats"
 
 
 def test_paths_in_a_command_line_are_shortened_without_changing_other_words(tmp_path: Path) -> None:

@@ -55,19 +55,6 @@ def test_numbers_of_predictions_of_an_arm_follow_from_its_runs(
             assert arm.runs[seed].classes[label] == pytest.approx(share)
 
 
-def test_a_temperature_needs_validation_images(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    blind = gathered(study, results, has_val=False).arms["erm"].runs[0]
-    assert (blind.temperature, blind.scaled, blind.brier_scaled) == (None, None, None)
-    sharp, mild = (gathered(study, results).arms[arm].runs[0] for arm in ("erm", "midpoint"))
-    assert sharp.temperature is not None
-    assert mild.temperature is not None
-    assert sharp.temperature / mild.temperature == pytest.approx(4, rel=0.2)
-    assert sharp.scaled is not None
-    assert sharp.scaled.error < sharp.raw.error
-
-
 def test_predictions_of_averaged_weights_are_used_for_the_averaged_readout(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
@@ -80,11 +67,6 @@ def test_predictions_of_averaged_weights_are_used_for_the_averaged_readout(
     assert averaged.temperature is not None
     assert averaged.error == last.error
     assert averaged.temperature == pytest.approx(last.temperature / 2, rel=1e-2)
-
-
-def test_runs_without_predictions_are_counted(study: Study, results: tuple[RunResult, ...]) -> None:
-    assert gathered(study, results, without=2).counts == "predictions of 9 of 15 runs"
-    assert gathered(study, results, without=9).arms == {}
 
 
 def test_planned_looks_use_predictions_of_complete_runs_beside_a_diverged_run(

@@ -1,11 +1,9 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from mixup_core.config.building import with_values
 from mixup_core.problem import problem_named
-from reports.numbers.responses import ascending, is_geometric, plane_of, response_of
+from reports.numbers.responses import ascending, plane_of, response_of
 from sweeps.study.study import Study
 
 CONFIG = problem_named("two-layer").config()
@@ -43,15 +41,6 @@ def test_arms_of_a_grid_form_lines_along_its_varying_number() -> None:
     assert plane_of(study, tuple(study.arms)) is None
 
 
-def test_settings_derived_from_the_varying_number_do_not_split_lines() -> None:
-    values = zip((0.3, 0.2, 0.1), (5, 6, 6), strict=True)
-    study = study_of({f"init={i}": {"network.init": i, "epochs": epochs} for i, epochs in values})
-    response = response_of(study, tuple(study.arms))
-    assert response is not None
-    assert response.path == "network.init"
-    assert [list(line) for line in response.lines.values()] == [[0.1, 0.2, 0.3]]
-
-
 def test_arms_without_the_varying_number_are_drawn_as_levels() -> None:
     laws: dict[str, Any] = {"erm": "erm", **{f"b{a:g}": {"beta": a} for a in (4.0, 1.0, 32.0)}}
     study = study_of({arm: {"law": law} for arm, law in laws.items()})
@@ -59,20 +48,6 @@ def test_arms_without_the_varying_number_are_drawn_as_levels() -> None:
     assert response is not None
     assert response.levels == ("erm",)
     assert response.lines == {"law beta": {1.0: "b1", 4.0: "b4", 32.0: "b32"}}
-
-
-@pytest.mark.parametrize("sizes", [(4,), (4, 6)])
-def test_a_number_with_too_few_values_has_no_response(sizes: tuple[int, ...]) -> None:
-    study = study_of({f"arm-{size}": {"data.classes": size} for size in sizes})
-    assert response_of(study, tuple(study.arms)) is None
-
-
-def test_a_seed_does_not_count_as_a_varying_number() -> None:
-    study = study_of({f"arm-{seed}": {} for seed in range(4)})
-    study = replace(
-        study, arms={a: replace(c, seed=s) for s, (a, c) in enumerate(study.arms.items())}
-    )
-    assert response_of(study, tuple(study.arms)) is None
 
 
 def test_two_crossed_numbers_make_a_map() -> None:
@@ -110,30 +85,3 @@ def test_a_missing_switch_epoch_is_ordered_after_all_others() -> None:
     ]  # fmt: skip
     assert cells[(None, 2.0)] == "a=2.0 s=None"
     assert "erm" not in cells.values()
-
-
-def test_a_number_that_no_arm_of_a_map_sets_is_not_an_axis() -> None:
-    config = problem_named("images").config(epochs=40, batch_size=8)
-    arms = {
-        f"{law} e={epochs} s={switch}": {
-            "mix.law": law, "epochs": epochs, "mix.switch_epoch": switch
-        }
-        for law, switches in (("midpoint", (1, 2)), ("erm", (None,)))
-        for epochs in (10, 20, 30)
-        for switch in switches
-    }  # fmt: skip
-    study = study_of({})
-    study = replace(study, arms={arm: with_values(config, v) for arm, v in arms.items()})
-    plane = plane_of(study, tuple(arms))
-    assert plane is not None
-    assert {arm.split()[0] for cells in plane.maps.values() for arm in cells.values()} == {
-        "midpoint"
-    }
-
-
-@pytest.mark.parametrize(
-    ("values", "geometric"),
-    [((1, 4, 16), True), ((1, 2, 3, 4), False), ((0, 1, 10), False), ((1, 8), False)],
-)
-def test_geometric_values_are_drawn_on_a_log_axis(values: tuple[int, ...], geometric: bool) -> None:
-    assert is_geometric(values) == geometric

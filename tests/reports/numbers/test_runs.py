@@ -1,18 +1,10 @@
 from dataclasses import replace
 
-import pytest
-
 from reports.numbers.runs import arrange, copies, run_records, runs_csv
 from reports.pages.build import report_table
-from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic import ended, finish, make_study, rows_of
-
-
-def test_results_of_another_study_are_refused(results: tuple[RunResult, ...]) -> None:
-    with pytest.raises(ValueError, match=r"results must belong to runs of the study.*uniform"):
-        tabulate(make_study(arms=("erm", "midpoint")), results)
 
 
 def test_runs_csv_has_a_row_per_run_with_varying_settings_and_final_metrics() -> None:
@@ -49,12 +41,6 @@ def test_arms_with_equal_results_are_found_and_marked_in_the_caption() -> None:
     assert "teacher and student have equal results" in report_table(study, equal).caption
     assert not [*copies(study, ended(study, {("student", 3): {"error": 0.3}}))]
     assert not [*copies(make_study(), ended(make_study(), {}))]
-
-
-def test_a_student_that_equals_its_teacher_beside_the_arms_is_marked() -> None:
-    study = replace(make_study(arms=("erm", "student", "teacher")), beside=("teacher",))
-    caption = report_table(study, ended(study, {})).caption
-    assert "teacher and student have equal results" in caption
 
 
 def test_results_are_arranged_in_study_order_with_missing_runs_added(

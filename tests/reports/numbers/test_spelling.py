@@ -6,7 +6,6 @@ import pytest
 from reports.numbers.spelling import (
     escape_latex,
     escape_markdown,
-    markdown_grid,
     spell_csv,
     spell_half,
     spell_interval,
@@ -30,26 +29,12 @@ def test_a_p_value_has_two_digits_and_is_never_zero(p: float | None, text: str) 
     assert spell_p(p) == text
 
 
-def test_an_interval_is_scaled_and_a_missing_one_is_empty_text() -> None:
-    assert spell_interval(-0.01, 0.025, 100.0, 1) == " [-1.0, 2.5]"
-    assert spell_interval(None, None, 100.0, 1) == ""
-
-
 def test_no_interval_is_printed_without_a_width() -> None:
     assert spell_interval(-2e-6, 3e-6, 100.0, 2) == " [-0.0002, 0.0003]"
     assert spell_interval(0.104999, 0.105001, 100.0, 2) == " [10.4999, 10.5001]"
     assert spell_interval(0.25, 0.25, 100.0, 2) == ""
     assert spell_half(3e-6, 100.0, 2) == "0.0003"
     assert spell_half(0.0, 100.0, 2) == "—"
-
-
-def test_ends_with_many_zeros_have_an_exponent() -> None:
-    assert spell_interval(0.0, 4.4e-16, 1.0, 3) == " [0, 4e-16]"
-    assert spell_interval(-3e-9, 2e-9, 100.0, 2) == " [-3e-07, 2e-07]"
-    assert spell_interval(0.25, 0.25 + 1e-9, 1.0, 3) == " [0.250000000, 0.250000001]"
-    assert spell_interval(0.0, 0.0, 1.0, 3) == ""
-    assert spell_half(4.4e-16, 1.0, 3) == "4e-16"
-    assert spell_half(1e-6, 1.0, 3) == "0.000001"
 
 
 def test_csv_keeps_every_digit_and_no_cell_starts_a_formula() -> None:
@@ -75,11 +60,3 @@ def test_markdown_and_latex_markup_is_escaped() -> None:
     assert escape_markdown("p < 0.001") == "p < 0.001"
     assert escape_markdown("[x](y) 1 [0, 2] (n)") == "[x\\](y) 1 [0, 2] (n)"
     assert escape_latex("50%_x&y -1 a-b ±") == "50\\%\\_x\\&y $-$1 a-b $\\pm$"
-
-
-def test_the_columns_of_a_grid_are_aligned_under_a_rule() -> None:
-    assert markdown_grid([["a", "long"], ["1.00", "x"]]).splitlines() == [
-        "| a    | long |",
-        "| ---- | ---- |",
-        "| 1.00 | x    |",
-    ]

@@ -44,8 +44,3 @@ def test_the_parts_of_the_spread_agree_with_the_formula() -> None:
 def test_equal_errors_on_different_images_have_no_spread_and_no_interval() -> None:
     spread = split_spread(np.eye(3, 160, dtype=bool))
     assert (spread.total, spread.total_low, spread.total_high) == (0, None, None)
-
-
-def test_equal_networks_have_no_spread() -> None:
-    spread = split_spread(np.tile([True, False, False], (4, 1)))
-    assert (spread.total, spread.noise, spread.distribution) == (0, 0, 0)

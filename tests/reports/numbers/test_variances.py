@@ -4,19 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mixsweep.cli.claim_power import claim_powers, spell_powers
 from reports.numbers.judging import judge
-from reports.numbers.reachable import reachable
-from reports.numbers.shares import ANY
-from reports.numbers.variances import detectable_ratio, ratio_of_variances
-from reports.pages.screen import conclusion, findings
-from reports.tables.claim_tables import spell_compared, spell_numbers
-from reports.tables.table import tabulate
-from sweeps.state.statements import statement_key
-from sweeps.study.claims import Claim, StatedComparison
+from reports.numbers.variances import ratio_of_variances
+from sweeps.study.claims import StatedComparison
 from sweeps.study.study import Study
 from tests.mixsweep.cli.test_claim_power import claiming
-from tests.reports.synthetic import ended, make_study
+from tests.reports.synthetic import make_study
 
 GENERATOR = np.random.default_rng(7)
 
@@ -118,19 +111,6 @@ def test_claims_about_variances_are_judged_by_the_interval_of_the_ratio(
     assert found.low < spread**2 < found.high
 
 
-def test_texts_of_a_claim_about_variances_name_a_ratio_without_a_unit() -> None:
-    study, values = study_of(of_variance(within=("uniform", "erm"), margin=2.0), spread=0.1)
-    (verdict,) = judge(study, lambda _: values)
-    claim = verdict.claim
-    told = "variance of test error: uniform within erm up to a factor of 2"
-    assert spell_compared(study, claim) == told
-    value, _ = spell_numbers(study, verdict)
-    assert value.startswith(f"{verdict.value:.3f}"[:4])
-    table = tabulate(study, ended(study, {}))
-    sentences = conclusion(findings(study, table, (verdict,)))
-    assert any("Variance of test error" in line and "fails" in line for line in sentences)
-
-
 def test_the_variances_are_another_claim_than_the_means() -> None:
     means = StatedComparison(metric="test/error", less=("uniform", "erm"))
     study, values = study_of(LESS, means, spread=0.2)
@@ -139,14 +119,6 @@ def test_the_variances_are_another_claim_than_the_means() -> None:
     assert variance.p is not None
     assert mean.p is not None
     assert variance.value != mean.value
-
-
-def test_the_plan_names_the_ratio_that_the_seeds_detect() -> None:
-    study = claiming(make_study(seeds=tuple(range(20))), LESS)
-    (line,) = spell_powers(study, claim_powers(study, ended(study, {})))
-    assert f"n = 20 detects a ratio of variances of {detectable_ratio(20, 1):.2g}" in line
-    assert reachable(LESS, {"uniform": ANY, "erm": ANY}, 3) == {"holds", "fails"}
-    assert reachable(LESS, {"uniform": ANY, "erm": ANY}, 2) == set()
 
 
 @pytest.mark.parametrize(
@@ -160,13 +132,3 @@ def test_the_plan_names_the_ratio_that_the_seeds_detect() -> None:
 def test_comparisons_that_are_no_ratio_of_two_arms_are_refused(keys: dict) -> None:
     with pytest.raises(ValueError, match="varianc"):
         of_variance(**keys)
-
-
-def test_a_claim_keeps_its_identity_apart_from_the_kind_of_comparison() -> None:
-    study, _ = study_of(LESS)
-    claims = [
-        Claim(says="a", source="b", that=that) for that in (LESS, of_variance(less=LESS.sides))
-    ]
-    mean = Claim(says="a", source="b", that=StatedComparison(metric="test/error", less=LESS.sides))
-    keys = [statement_key(study, claim) for claim in [*claims, mean]]
-    assert keys[0] == keys[1] != keys[2]

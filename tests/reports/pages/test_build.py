@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.pages.build import Report, draft_report, report_table
+from reports.pages.build import Report, draft_report
 from reports.pages.page import Page
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
@@ -60,18 +60,6 @@ def test_only_the_page_and_the_provenance_contain_times(
     assert {name for name in first if first[name] != second[name]} == TIMED
 
 
-def test_a_second_report_replaces_the_first_and_its_figures(
-    study: Study, results: tuple[RunResult, ...], tmp_path: Path
-) -> None:
-    write(study, results, tmp_path / "small")
-    figures = tmp_path / "small" / "figures"
-    (figures / "mine.pdf").touch()
-    report = write(study, (), tmp_path / "small")
-    assert [path.name for path in figures.iterdir()] == ["mine.pdf"]
-    assert "0/5" in read(report)["table.md"].decode()
-    assert [path.name for path in tmp_path.iterdir()] == ["small"]
-
-
 def test_a_failed_report_leaves_the_old_report_unchanged(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,40 +103,6 @@ def test_predictions_add_tables_and_figures_without_changing_other_files(
     added |= {f"figures/reliability.{kind}" for kind in ("svg", "png", "csv", "txt")}
     assert more.keys() - plain.keys() == added
     assert {name for name in plain if plain[name] != more[name]} == TIMED, "with what was read"
-
-
-def test_a_report_states_the_number_of_runs_with_predictions(
-    study: Study, results: tuple[RunResult, ...], tmp_path: Path
-) -> None:
-    for without, counts in ((2, "predictions of 9 of 15 runs"), (9, "predictions of 0 of 15")):
-        report = draft_report(
-            study,
-            results,
-            data_checksums={},
-            command="mixsweep report small",
-            predictions=reader(without=without),
-        ).write(tmp_path / str(without))
-        assert counts in report.table.caption
-        assert report.table == report_table(study, results, predictions=reader(without=without))
-        assert "Error of each class" not in report.markdown
-
-
-def test_tables_missing_from_a_new_report_are_deleted(
-    study: Study, results: tuple[RunResult, ...], tmp_path: Path
-) -> None:
-    draft = draft_report(
-        study, results, data_checksums={}, command="mixsweep", predictions=reader()
-    )
-    assert draft.predicted == {run.key for run in study.runs()}
-    before = set(read(draft.write(tmp_path / "small")))
-    mine = ("mine.csv", "tables/points.md")
-    for name in mine:
-        (tmp_path / "small" / name).touch()
-    after = set(read(write(study, results, tmp_path / "small")))
-    gone = {f"tables/{name}.csv" for name in ("calibration", "ensembles", "classes")}
-    assert gone | {"figures/reliability.svg"} <= before - after
-    there = {p.relative_to(tmp_path / "small").as_posix() for p in tmp_path.rglob("*.*")}
-    assert there == after | set(mine)
 
 
 def test_files_in_a_folder_without_a_report_are_kept(

@@ -57,8 +57,3 @@ def test_only_partial_reports_of_killed_processes_are_removed(
     (tmp_path / ".study.conclusion.json").touch()
     replace_files(tmp_path / "study", {"a": "new"}, is_own=True)
     assert names(tmp_path) == {"study/a", ".study.conclusion.json"}
-
-
-def test_a_text_given_in_pieces_is_written_as_one_file(tmp_path: Path) -> None:
-    replace_files(tmp_path / "out", {"a": iter(["one ±\n", "", "two\n"])}, is_own=True)
-    assert (tmp_path / "out" / "a").read_bytes() == "one ±\ntwo\n".encode()

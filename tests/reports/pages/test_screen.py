@@ -181,23 +181,6 @@ def test_no_sentence_is_stronger_than_its_verdict(
     assert_fits(screen(study, table, verdicts))
 
 
-def test_a_study_with_many_arms_and_long_names_fits() -> None:
-    study = make_study(("erm", *(f"arm {'with a long name ' * 4}{n}" for n in range(60))))
-    results = tuple(finish(run) for run in study.runs())
-    text = screen(study, tabulate(study, results), ())
-    assert_fits(text)
-    assert "more arms in the report" in text
-    assert "of 60 arms)" in text
-
-
-def test_missing_runs_and_warnings_are_on_the_screen() -> None:
-    study = make_study(seeds=(0, 1))
-    results = tuple(finish(run) for run in study.runs())[:-1]
-    text = screen(study, tabulate(study, results), ())
-    assert "WARNING, two seeds" in text
-    assert "Not in the table: 1 runs (1 missing)." in text
-
-
 def test_the_screen_alone_equals_that_of_the_report(
     study: Study,
     results: tuple[RunResult, ...],

@@ -31,27 +31,6 @@ def test_a_site_contains_every_report_and_an_index_of_verdicts(tmp_path: Path) -
     assert {path.name for path in out.iterdir()} == {".nojekyll", "index.html", "one", "two@1a2b"}
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_site_can_be_written_again_with_the_same_files(tmp_path: Path, times: int) -> None:
-    write_report(tmp_path / "reports" / "one")
-    for _ in range(times):
-        write_site(tmp_path / "reports", tmp_path / "site")
-    files = sorted(p for p in (tmp_path / "site").rglob("*") if p.is_file())
-    assert len(files) == 6
-
-
-@pytest.mark.parametrize("place", ["index.html", "one/thesis.tex"])
-def test_files_of_another_website_are_not_replaced(tmp_path: Path, place: str) -> None:
-    write_report(tmp_path / "reports" / "one")
-    other = tmp_path / "site" / place
-    other.parent.mkdir(parents=True)
-    other.write_text("mine")
-    with pytest.raises(FileExistsError):
-        write_site(tmp_path / "reports", tmp_path / "site")
-    assert [path for path in (tmp_path / "site").rglob("*") if path.is_file()] == [other]
-    assert other.read_text() == "mine"
-
-
 @pytest.mark.parametrize(
     ("file", "content"),
     [
@@ -90,14 +69,6 @@ def test_a_listed_file_outside_of_the_report_is_refused(tmp_path: Path, name: st
     with pytest.raises(UnreadableError):
         write_site(tmp_path / "reports", tmp_path / "site")
     assert not (tmp_path / "site").exists()
-
-
-def test_a_listed_file_that_is_missing_is_refused(tmp_path: Path) -> None:
-    write_report(
-        tmp_path / "reports" / "one", files=["report.html", "tables/verdicts.csv/x", "gone"]
-    )
-    with pytest.raises(UnreadableError, match="is missing"):
-        write_site(tmp_path / "reports", tmp_path / "site")
 
 
 @pytest.mark.parametrize("name", ["figures", "tables/verdicts.csv"])

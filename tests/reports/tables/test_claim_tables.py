@@ -1,5 +1,3 @@
-import csv
-import io
 from dataclasses import replace
 from typing import Any
 
@@ -8,11 +6,11 @@ import pytest
 import scipy.stats
 
 from reports.numbers.judging import varied_verdicts, verdicts_of
-from reports.numbers.predicted import MEASURES, gather_predictions
+from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange, primary_of
 from reports.numbers.verdict import Verdict
 from reports.pages.build import draft_report
-from reports.tables.claim_tables import spell_threshold, verdict_table, verdicts_csv
+from reports.tables.claim_tables import verdict_table
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
@@ -145,42 +143,6 @@ def test_an_interaction_is_the_paired_t_test_of_the_difference_of_differences() 
     assert other[2] == "test error, %: (erm minus uniform) greater than 1.00"
 
 
-def test_a_factor_compares_with_a_multiple_of_the_second_arm() -> None:
-    half, double = (claim("less", factor=factor) for factor in (0.5, 2.0))
-    study = replace(make_study(), claims=(claim("less"), half, double))
-    results = [finish(run) for run in study.runs()]
-    table = tabulate(study, results)
-    assert table.family.size == 2
-    plain, halved, doubled = verdicts_of(study, arrange(study, results))
-    means = {row.arm: row.summaries["test/error"].mean for row in table.rows}
-    assert plain.value == pytest.approx(means["uniform"] - means["erm"])
-    assert halved.value == pytest.approx(means["uniform"] - 0.5 * means["erm"])
-    assert [found.verdict for found in (plain, halved, doubled)] == ["holds", "fails", "holds"]
-    listing = verdict_table(study, (plain, halved, doubled))
-    assert listing.cells[1][2] == "test error, %: uniform less than 0.5 x erm"
-
-
-def test_the_number_of_a_claim_is_its_threshold_and_no_printed_value() -> None:
-    (found,) = judged(make_study(), claim("less", right=0.3))
-    assert found.value == pytest.approx(0.1944 + 0.002, abs=0.002)
-    assert found.reference is None
-    assert spell_threshold(make_study(), found.claim) == "30.00"
-    printed = replace(make_study(), references={"uniform": {"test/error": 0.05}})
-    assert judged(printed, claim("less", right=0.3))[0].reference == 0.05
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < (found.value or 0) < found.high < 0.3
-
-
-def test_the_reference_of_a_claim_about_two_arms_is_the_published_difference() -> None:
-    study = replace(
-        make_study(),
-        references={"uniform": {"test/error": 0.05}, "erm": {"test/error": 0.06}},
-    )
-    assert judged(study, claim("less"))[0].reference == pytest.approx(-0.01)
-    assert judged(make_study(), claim("less"))[0].reference is None
-
-
 @pytest.mark.parametrize(
     "made", [claim("less"), claim("less", left="nobody"), claim("less", metric="test/new")]
 )
@@ -221,57 +183,6 @@ def test_two_equal_differences_of_counted_images_leave_a_claim_undecided() -> No
     assert (found.verdict, found.low, found.p) == ("undecided", None, None)
 
 
-def test_verdicts_csv_has_one_row_per_claim() -> None:
-    header = "says,verdict,value,low,high,reference,n,p,confidence,stated"
-    text = verdicts_csv(tuple(judged(make_study(), claim("less"))))
-    assert text.splitlines()[0] == header
-    (row,) = csv.DictReader(io.StringIO(text))
-    assert (row["says"], row["verdict"], row["n"]) == ("uniform less erm", "holds", "5")
-    assert float(row["value"]) < 0
-
-
-def test_the_table_of_verdicts_names_source_comparison_and_family() -> None:
-    study = replace(make_study(), claims=(claim("within", right=0.2, margin=0.03),))
-    results = [finish(run) for run in study.runs()]
-    verdicts = verdicts_of(study, arrange(study, results))
-    listing = verdict_table(study, verdicts)
-    assert listing.cells[0][:3] == (
-        "uniform within 0.2 (a paper, table 1)", "holds",
-        "test error, %: uniform within 20.00 ± 3.00",
-    )  # fmt: skip
-    assert "There is one claim, so its interval and p value are not adjusted." in listing.caption
-
-
-@pytest.mark.parametrize(("changes", "level", "factor"), [(1, "97.5 %", 2), (2, "98.3 %", 3)])
-def test_the_caption_names_the_level_and_factor_of_a_study_whose_seeds_were_changed(
-    changes: int, level: str, factor: int
-) -> None:
-    study = replace(make_study(), claims=(claim("within", right=0.2, margin=0.03),))
-    arranged = arrange(study, [finish(run) for run in study.runs()])
-    (plain,) = verdicts_of(study, arranged)
-    stated = Statement(at_ms=0, finished=0, runs=15, seeds=(0, 1, 2), extended=changes)
-    statements = {study.claims[0]: stated}
-    (verdict,) = verdicts_of(study, arranged, None, statements)
-    caption = verdict_table(study, (verdict,), None, statements).caption
-    assert verdict.confidence == pytest.approx(float(level.split()[0]) / 100, abs=5e-4)
-    assert verdict.p == pytest.approx(min(1.0, factor * plain.p))
-    assert f"the level {level}, and its p value is multiplied by {factor}, because" in caption
-    assert "not adjusted" not in caption
-
-
-def test_the_caption_names_the_levels_of_several_claims_whose_seeds_were_changed() -> None:
-    claims = (claim("within", right=0.2, margin=0.03), claim("less"))
-    study = replace(make_study(), claims=claims)
-    statements = {
-        one: Statement(at_ms=0, finished=0, runs=15, seeds=(0,), extended=1) for one in claims
-    }
-    arranged = arrange(study, [finish(run) for run in study.runs()])
-    verdicts = verdicts_of(study, arranged, None, statements)
-    caption = verdict_table(study, verdicts, None, statements).caption
-    assert {round(v.confidence or 0, 4) for v in verdicts} <= {0.975, 0.9875}
-    assert "97.5 % to 98.8 %. All p values are also multiplied by 2" in caption
-
-
 def test_a_claim_about_predictions_is_judged_by_the_stored_predictions(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
@@ -295,10 +206,6 @@ def test_a_claim_about_predictions_is_judged_by_the_stored_predictions(
     (cells,) = verdict_table(study, (verdict,)).cells
     assert cells[2] == "test calibration error, %, last epoch: uniform less than erm"
     assert verdicts_of(study, arranged)[0].verdict == "unfinished"
-
-
-def test_measures_of_predictions_are_the_metrics_that_claims_can_use(study: Study) -> None:
-    assert {f"predicted/{name}" for name in MEASURES} == set(study.problem.measuring.predicted)
 
 
 def test_a_verdict_shows_whether_sign_and_decision_hold_under_other_settings() -> None:

@@ -6,7 +6,6 @@ import pytest
 from mixup_core.config.building import with_values
 from reports.numbers.runs import arrange
 from reports.tables.crossed_table import crossed_table
-from reports.tables.variation import variation_table
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic import finish, make_study, rows_of
@@ -62,15 +61,3 @@ def test_missing_runs_are_shown_as_dashes_in_the_crossed_table() -> None:
     listing = crossed_table(study, arrange(study, results))
     assert listing is not None
     assert listing.cells[0][2:] == ("0", "—", "—", "—")
-
-
-def test_there_is_no_crossed_table_without_runs_or_a_crossed_design(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    assert crossed_table(crossed_study(), arrange(crossed_study(), [])) is None
-    assert crossed_table(study, arrange(study, results)) is None
-
-
-def test_a_crossed_design_has_no_variation_table() -> None:
-    study = crossed_study()
-    assert variation_table(study, arrange(study, results_of(study))) is None

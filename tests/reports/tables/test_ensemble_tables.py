@@ -1,6 +1,4 @@
 import io
-import re
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,8 +9,7 @@ import torch
 from scipy.special import softmax
 from torchmetrics.functional.classification import multiclass_calibration_error
 
-from reports.numbers.predicted import Predicted, gather_predictions
-from reports.numbers.runs import arrange
+from reports.numbers.predicted import Predicted
 from reports.tables.ensemble_tables import size_table, spread_table
 from reports.tables.frames import prediction_frames
 from sweeps.state.results import RunResult
@@ -61,16 +58,6 @@ def test_differences_of_single_networks_agree_with_the_calibration_table(
     assert float(row["calibration_error_p"]) == pytest.approx(min(1, 8 * test.pvalue))
 
 
-def test_no_ensemble_measure_is_scaled_without_validation_images(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    blind = gather_predictions(study, arrange(study, results), reader(has_val=False))
-    listing = size_table(blind, "erm", EQUAL)
-    assert listing is not None
-    assert not [head for head in listing.header if "scaled" in head]
-    assert "no temperature is fitted" in listing.caption
-
-
 def test_the_spread_of_each_arm_is_computed_from_its_errors(predicted: Predicted) -> None:
     listing = spread_table(predicted)
     assert listing is not None
@@ -79,29 +66,6 @@ def test_the_spread_of_each_arm_is_computed_from_its_errors(predicted: Predicted
         assert float(row["total"]) == pytest.approx(np.std(errors, ddof=1))
         assert float(row["distribution_low"] or 0) <= float(row["distribution"])
         assert row["images"] == "600"
-
-
-def test_the_spread_of_two_seeds_has_one_digit_less(predicted: Predicted) -> None:
-    arms = {
-        name: replace(arm, spread=replace(arm.spread, n=2))
-        for name, arm in predicted.arms.items()
-        if arm.spread is not None
-    }
-    found = spread_table(replace(predicted, arms=arms))
-    assert found is not None
-    for _, n, _, *numbers in found.cells:
-        assert n == "2"
-        assert not re.search(r"\.\d\d", " ".join(numbers))
-
-
-def test_there_is_no_ensemble_table_with_one_run_per_arm(predicted: Predicted) -> None:
-    def alone(arm: str) -> object:
-        of_arm = predicted.arms[arm]
-        return replace(of_arm, runs={0: of_arm.runs[0]}, spread=None)
-
-    one = replace(predicted, arms={arm: alone(arm) for arm in predicted.arms})  # type: ignore[misc]
-    assert size_table(one, "erm", EQUAL) is None
-    assert spread_table(one) is None
 
 
 def test_exported_predictions_give_the_numbers_of_the_ensemble_table(

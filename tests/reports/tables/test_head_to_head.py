@@ -1,6 +1,5 @@
 """Head to head: two arms over their common seeds, compared with SciPy; and impossible pairs."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,13 +10,10 @@ import scipy.stats
 
 from mixup_core.config.building import with_values
 from reports.tables.head_to_head import HeadToHead, StudyArm, head_to_head
-from reports.tables.listings import spell_summary
-from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
-from tests.reports.decay import decay_study, decayed
-from tests.reports.synthetic import ended, finish, make_study
+from tests.reports.synthetic import ended, make_study
 
 ERROR = "test/error"
 
@@ -35,11 +31,6 @@ def last_errors(results: Sequence[RunResult], arm: str) -> dict[int, float]:
         for result in results
         if result.run.arm == arm and result.outcome == "complete"
     }
-
-
-def many_seeds(num: int) -> tuple[Study, list[RunResult]]:
-    study = make_study(seeds=tuple(range(num)))
-    return study, ended(study, {})
 
 
 def test_two_arms_are_compared_by_the_paired_t_test_of_scipy(
@@ -115,43 +106,6 @@ def test_the_listing_spells_both_arms_and_their_difference_in_points(
         assert {len(line) for line in listing.cells} == {len(listing.header)}
 
 
-@pytest.mark.parametrize("num", [5, 6, 8])
-def test_the_sign_flip_test_is_shown_with_the_t_test_for_six_or_more_seeds(num: int) -> None:
-    study, results = many_seeds(num)
-    found = against(study, results, arms="midpoint uniform")
-    comparison, _ = found.listings()
-    assert ("sign-flip p" in comparison.header) == (num >= 6)
-    assert len(comparison.cells[0]) == len(comparison.cells[1]) == len(comparison.header)
-    if num < 6:
-        assert found.comparison.sign_flip_p is None
-        return
-    ours, theirs = (last_errors(results, arm) for arm in ("midpoint", "uniform"))
-    differences = np.array([ours[seed] - theirs[seed] for seed in range(num)])
-    signs = np.array(list(itertools.product((1, -1), repeat=num)))
-    sums = np.abs(signs @ differences)
-    expected = (sums >= abs(differences.sum()) - 1e-12).mean()
-    assert found.comparison.sign_flip_p == pytest.approx(expected)
-    place = comparison.header.index("sign-flip p")
-    assert comparison.cells[0][place] == f"{expected:#.2g}"
-    assert comparison.header[place - 1 : place + 2] == ("p", "sign-flip p", "d")
-
-
-def test_arms_of_two_studies_have_names_with_their_study(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    other = replace(make_study(arms=("uniform",), seeds=(3, 4, 5, 6)), name="later")
-    theirs = [finish(run, 0.1 + run.seed / 1000) for run in other.runs()]
-    found = head_to_head(
-        StudyArm(study=study, arm="uniform", results=results),
-        StudyArm(study=other, arm="uniform", results=tuple(theirs)),
-        ERROR,
-    )
-    assert found.names == ("small/uniform", "later/uniform")
-    assert found.comparison.n == 2
-    assert [line[0] for line in found.listings()[1].cells] == ["0", "1", "2", "3", "4", "5", "6"]
-    assert found.listings()[0].title == "small/uniform against later/uniform"
-
-
 def test_the_value_of_a_run_follows_the_readout_of_the_study(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
@@ -166,37 +120,10 @@ def test_the_value_of_a_run_follows_the_readout_of_the_study(
     assert found.values[0] != last_errors(results, "uniform")
 
 
-def test_a_metric_with_larger_is_better_is_subtracted_in_the_same_order(decay: None) -> None:
-    study = decay_study()
-    found = against_rates(study)
-    assert found.comparison.difference == pytest.approx(4.0)  # margins 8 and 4 after 4 epochs
-    assert found.listings()[0].header[3] == "minus rate 1, nats"
-
-
-def against_rates(study: Study) -> HeadToHead:
-    results = tuple(map(decayed, study.runs()))
-    first, second = (
-        StudyArm(study=study, arm=arm, results=results) for arm in ("rate 2", "rate 1")
-    )
-    return head_to_head(first, second, "margin")
-
-
 def refusal(first: StudyArm, second: StudyArm, metric: str = ERROR) -> str:
     with pytest.raises(ValueError, match=r".") as caught:
         head_to_head(first, second, metric)
     return str(caught.value)
-
-
-def test_runs_of_different_problems_are_not_compared(
-    decay: None, study: Study, results: tuple[RunResult, ...]
-) -> None:
-    other = decay_study()
-    images = StudyArm(study=study, arm="erm", results=results)
-    rates = StudyArm(study=other, arm="rate 1", results=tuple(map(decayed, other.runs())))
-    assert refusal(images, rates) == (
-        "the arms erm and rate 1 cannot be compared, because their studies have different "
-        "problems, images and decay"
-    )
 
 
 @pytest.mark.parametrize(
@@ -217,72 +144,3 @@ def test_arms_that_cannot_be_paired_by_seed_are_refused_with_the_differing_setti
         f"the arms uniform and erm cannot be paired by seed, because they differ in {unpaired}"
     )
     assert against(mixed, results, arms="midpoint erm").comparison.n == 5
-
-
-def test_different_readouts_are_refused_with_their_names(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    mean = replace(study, readout=MeanOfLast(evaluations=2))
-    first, second = (StudyArm(study=s, arm="erm", results=results) for s in (study, mean))
-    assert refusal(first, second) == (
-        "the studies of both arms must have the same read-out, got last epoch and mean of the last "
-        "2 evaluations"
-    )
-
-
-def test_a_metric_that_no_run_has_is_refused_with_the_available_metrics(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
-    assert refusal(first, second, "val/error") == (
-        "the arm uniform of the study small cannot be compared: no complete run has the metric "
-        "val/error; its runs have test/calibration_error, test/error, test/nll, "
-        "train/excess_loss, train/loss"
-    )
-
-
-def test_an_arm_without_a_finished_run_is_refused_in_either_position() -> None:
-    study = make_study()
-    partial = {("uniform", seed): {"epochs": 3} for seed in study.seeds}
-    results = tuple(ended(study, partial))
-    for arms in (("uniform", "erm"), ("erm", "uniform")):
-        first, second = (StudyArm(study=study, arm=arm, results=results) for arm in arms)
-        assert refusal(first, second) == (
-            "the arm uniform of the study small cannot be compared: no complete run has the metric "
-            "test/error"
-        )
-
-
-def test_an_arm_with_a_diverged_seed_is_not_compared() -> None:
-    """The mean of the other seeds would be too good."""
-    study = make_study()
-    diverged = {"epochs": 4, "failure": "loss is nan", "kind": "diverged"}
-    results = tuple(ended(study, {("uniform", 2): diverged}))
-    first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
-    assert first.values(ERROR) == {}
-    assert refusal(first, second) == (
-        "the arm uniform of the study small cannot be compared: it diverged at seed 2, and its "
-        "other runs alone would look too good"
-    )
-
-
-def test_arms_that_share_no_seed_are_refused() -> None:
-    study = make_study()
-    ends = {("uniform", 0): {"epochs": 3}, ("uniform", 1): {"epochs": 3}}
-    ends |= {("erm", seed): {"epochs": 3} for seed in (2, 3, 4)}
-    results = tuple(ended(study, ends))
-    first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
-    assert refusal(first, second) == (
-        "the arms uniform and erm have no seed at which the runs of both are complete"
-    )
-
-
-def test_intervals_of_arms_at_metric_bounds_equal_the_intervals_of_the_table() -> None:
-    study = make_study(("erm", "uniform"), seeds=(0, 1))
-    results = ended(study, {("erm", 0): {"error": 0.0}, ("erm", 1): {"error": 0.9}})
-    (listing, _) = against(study, results).listings()
-    cells = {cells[0]: cells[1] for cells in listing.cells}
-    table = tabulate(study, results)
-    shown = study.problem.metric(ERROR)
-    assert cells == {row.arm: spell_summary(row.summaries[ERROR], shown) for row in table.rows}
-    assert cells["erm"].endswith("100.0]")

@@ -1,6 +1,4 @@
-from reports.numbers.summary import summarise
-from reports.tables.listings import Listing, spell_summary
-from tests.reports.synthetic import make_study
+from reports.tables.listings import Listing
 
 
 def test_markup_in_a_listing_is_escaped_and_its_csv_has_every_digit() -> None:
@@ -10,14 +8,3 @@ def test_markup_in_a_listing_is_escaped_and_its_csv_has_every_digit() -> None:
     )  # fmt: skip
     assert listing.markdown() == "| a\\|b |\n| ---- |\n| \\*   |\n\nc\n"
     assert listing.csv() == "a\n0.30000000000000004\n"
-
-
-def test_a_summary_is_spelled_in_the_unit_and_the_digits_of_its_metric() -> None:
-    problem = make_study().problem
-    assert spell_summary(summarise([0.25]), problem.metric("test/error")) == "25.00 ± —"
-    assert spell_summary(summarise([0.25, 0.25]), problem.metric("test/nll")) == "0.250 ± —"
-    assert spell_summary(summarise([0.25, 0.26]), problem.metric("test/error")) == "25.5 ± 6.4"
-    assert spell_summary(summarise([0.25, 0.26, 0.27]), problem.metric("test/error")).startswith(
-        "26.00 ± "
-    )
-    assert spell_summary(None, problem.metric("test/nll")) == "—"

@@ -3,18 +3,14 @@ from dataclasses import replace
 import pytest
 import scipy.stats
 
-from reports.numbers.predicted import Predicted, gather_predictions
-from reports.numbers.runs import arrange
+from reports.numbers.predicted import Predicted
 from reports.tables.predictive import (
     calibration_table,
     class_differences,
     class_table,
     ensemble_table,
 )
-from sweeps.state.results import RunResult
-from sweeps.study.study import Study
 from tests.reports.synthetic import rows_of
-from tests.reports.synthetic_predictions import reader
 
 EQUAL = {arm: arm for arm in ("erm", "midpoint", "uniform")}
 
@@ -40,17 +36,6 @@ def test_calibration_is_compared_at_equal_seeds(predicted: Predicted) -> None:
         assert float(row[f"{name}_difference_ci_low"]) == pytest.approx(interval.low)
         assert float(row[f"{name}_difference_p_unadjusted"]) == pytest.approx(test.pvalue)
     assert "predictions of 15 of 15 runs" in listing.caption
-
-
-def test_no_calibration_is_scaled_without_validation_images(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    arranged = arrange(study, results)
-    blind = gather_predictions(study, arranged, reader(has_val=False))
-    listing = calibration_table(blind, "erm", EQUAL)
-    assert listing is not None
-    assert len(listing.header) == len(listing.cells[0]) == 6
-    assert "no temperature is fitted" in listing.caption
 
 
 def test_gains_of_ensembles_of_two_are_paired_by_seed(predicted: Predicted) -> None:
@@ -109,9 +94,3 @@ def test_differences_of_all_classes_are_adjusted_as_one_family(predicted: Predic
     assert sum(int(row["images"]) for row in rows) == 2 * 600
     bold = {(int(row["class"]), row["arm"]) for row in rows if float(row["p"]) <= 0.05}
     assert listing.bold == {(label, listing.header.index(arm)) for label, arm in bold}
-
-
-def test_classes_without_a_baseline_or_another_arm_are_not_compared(predicted: Predicted) -> None:
-    alone = replace(predicted, arms={"erm": predicted.arms["erm"]})
-    assert class_differences(alone, "erm", EQUAL, {}) is None
-    assert class_differences(alone, "midpoint", EQUAL, {}) is None

@@ -27,8 +27,3 @@ def test_the_seeds_table_has_values_and_differences_of_each_arm_by_seed() -> Non
         ("erm", 3, 0.20, None), ("erm", 5, 0.30, None), ("erm", 9, None, None),
         ("uniform", 3, 0.10, 0.10 - 0.20), ("uniform", 5, None, None), ("uniform", 9, 0.25, None),
     ]  # fmt: skip
-
-
-def test_there_is_no_seeds_table_without_a_finished_run() -> None:
-    study = make_study()
-    assert seeds_table(arrange(study, ()), tabulate(study, ())) is None

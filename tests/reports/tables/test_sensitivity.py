@@ -4,12 +4,11 @@ import pytest
 
 from mixup_core.records import EpochRecord
 from reports.numbers.runs import arrange
-from reports.tables.sensitivity import changed_by_readout, sensitivity_table
+from reports.tables.sensitivity import sensitivity_table
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
-from tests.reports.decay import decay_study, decayed
 from tests.reports.synthetic import finish, make_study
 
 
@@ -46,27 +45,6 @@ def test_the_sensitivity_table_has_every_comparison_under_every_readout() -> Non
     assert [record["is_primary"] for record in listing.records] == 2 * [True, False, False]
 
 
-def test_the_caption_names_readouts_with_another_sign_or_decision() -> None:
-    study = make_study()
-    results = measured(study, AVERAGED)
-    listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
-    assert listing is not None
-    assert "By the averaged weights, last epoch, midpoint minus erm has the opposite sign." in (
-        listing.caption
-    )
-    assert "uniform minus erm has" not in listing.caption
-    assert changed_by_readout(listing) != []
-
-
-def test_the_caption_states_that_no_sign_and_no_decision_changes() -> None:
-    study = make_study()
-    results = measured(study)
-    listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
-    assert listing is not None
-    assert listing.caption.endswith("No difference changes its sign or its significance at 5 %.")
-    assert changed_by_readout(listing) == []
-
-
 @pytest.mark.parametrize("epochs", [10, 2])
 def test_the_sensitivity_table_uses_the_readout_of_the_study_and_needs_two_readouts(
     epochs: int,
@@ -79,9 +57,3 @@ def test_the_sensitivity_table_uses_the_readout_of_the_study_and_needs_two_reado
     else:
         assert listing is not None
         assert listing.cells[0][1] == "mean of the last 4 evaluations, primary"
-
-
-def test_records_along_another_axis_than_epochs_are_not_averaged(decay: None) -> None:
-    study = decay_study()
-    results = [decayed(run) for run in study.runs()]
-    assert sensitivity_table(study, arrange(study, results), tabulate(study, results)) is None

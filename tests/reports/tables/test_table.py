@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
 
 from mixup_core.config.written_forms import flatten
 from reports.numbers.runs import runs_csv
@@ -43,67 +41,6 @@ def test_a_missing_seed_shows_as_four_of_five_and_is_listed() -> None:
     assert "- uniform seed 1: failed, 3/10 epochs: RuntimeError: no memory" in table.markdown()
 
 
-def test_one_seed_has_a_mean_and_dashes() -> None:
-    study = make_study(seeds=(7,))
-    table = tabulate(study, ended(study, {}))
-    assert table.cells[1][1:6] == ("21.90 ± —", "1/1", "-1.00", "—", "—")
-    assert not any(row.is_best for row in table.rows)
-    assert "one seed (7)" in table.caption
-
-
-def test_an_empty_study_still_has_a_table() -> None:
-    table = tabulate(make_study(), [])
-    assert [cells[2] for cells in table.cells] == ["0/5"] * 3
-    assert len(table.unfinished) == 15
-    assert "\\toprule" in table.latex()
-    assert rows_of(table.csv())[0]["n"] == "0"
-
-
-def test_the_sign_flip_p_is_printed_for_six_or_more_seeds() -> None:
-    study = make_study(seeds=tuple(range(6)))
-    table = tabulate(study, ended(study, {}))
-    assert "sign-flip p" in table.header
-    assert table.rows[1].compared is not None
-    assert table.rows[1].compared.sign_flip_p == pytest.approx(2 * 2 / 2**6)
-
-
-def test_the_order_of_results_does_not_change_the_table(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    first, second = tabulate(study, results), tabulate(study, results[::-1])
-    assert (first.markdown(), first.csv(), first.latex()) == (
-        second.markdown(),
-        second.csv(),
-        second.latex(),
-    )
-    assert runs_csv(study, results) == runs_csv(study, results[::-1])
-
-
-def test_table_csv_starts_with_its_fixed_columns_and_keeps_every_digit(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    table = tabulate(study, results)
-    text = table.csv()
-    assert text.startswith(
-        "arm,n,seeds_expected,test/error_mean,test/error_sd,test/error_ci_low,test/error_ci_high,"
-    )
-    assert float(rows_of(text)[2]["test/error_sd"]) == table.rows[2].summaries["test/error"].sd
-
-
-def test_a_cell_never_starts_a_formula() -> None:
-    study = make_study(arms=("erm", "=1+1"))
-    table = tabulate(study, ended(study, {}))
-    assert rows_of(table.csv())[1]["arm"] == "'=1+1"
-    assert rows_of(runs_csv(study, []))[-1]["arm"] == "'=1+1"
-
-
-def test_markup_in_names_is_escaped() -> None:
-    study = make_study(arms=("erm", "a|b", "50%_x&y"))
-    table = tabulate(study, ended(study, {}))
-    assert "| a\\|b " in table.markdown().replace("**", "")
-    assert "50\\%\\_x\\&y" in table.latex()
-
-
 def test_latex_is_a_whole_booktabs_table(study: Study, results: tuple[RunResult, ...]) -> None:
     text = tabulate(study, results).latex()
     rules = ["\\toprule", "\\midrule", "\\bottomrule"]
@@ -127,26 +64,6 @@ def test_differences_are_in_the_unit_of_the_metric_and_more_may_be_better(decay:
     assert table.header[6:] == ("norm",)
     assert [row.is_best for row in table.rows] == [False, True]
     assert "Bold: the highest mean" in table.caption
-
-
-def test_an_unknown_metric_is_a_plain_number_even_if_its_name_ends_in_error() -> None:
-    metric = make_study().problem.metric("test/new_error")
-    assert (metric.heading, metric.scale) == ("test/new_error", 1.0)
-
-
-@pytest.mark.parametrize("num_seeds", [5, 20])
-def test_latex_tables_fit_a_column_of_article(num_seeds: int) -> None:
-    study = make_study(seeds=tuple(range(num_seeds)))
-    text = tabulate(study, ended(study, {})).latex()
-    for body in text.split("\\toprule")[1:]:
-        lines = [
-            [width_of(cell) for cell in line.removesuffix("\\\\").split("&")]
-            for line in body.split("\\bottomrule")[0].splitlines()
-            if line.endswith("\\\\")
-        ]
-        columns = [max(column) for column in zip(*lines, strict=True)]
-        # 4 pt lie on each side of a column but the outer ones; \\columnwidth is 345 pt.
-        assert sum(columns) + 8 * (len(columns) - 1) <= 345
 
 
 LATEX = shutil.which("pdflatex")
@@ -189,15 +106,6 @@ def test_latex_tables_compile_within_a_column_of_article(
     assert "Output written on paper.pdf" in done.stdout
 
 
-def width_of(cell: str) -> float:
-    r"""Return the width in pt of a cell in \small of a 9 pt article; of its longest line."""
-    if (stack := re.search(r"\\shortstack\[l\]{(.*)}", cell)) is not None:
-        return max(map(width_of, stack[1].split("\\\\")))
-    font = FontProperties(family="cmb10" if "textbf" in cell else "cmr10", size=9)
-    shown = re.sub(r"\\textbf|\\pm|[{}$\\]", "", cell.replace("\\pm", "+")).strip()
-    return float(TextPath((0, 0), shown or ".", prop=font).get_extents().width)
-
-
 def test_a_table_by_another_readout_follows_from_runs_csv_and_names_the_readout() -> None:
     study = replace(make_study(), readout=MeanOfLast(evaluations=4))
     results = ended(study, {})
@@ -231,26 +139,6 @@ def test_equal_arms_share_a_row_and_one_test() -> None:
 def error_of(run: Run) -> float:
     law = flatten(run.config)["mix.law"]
     return {"erm": 0.22, "midpoint": 0.21, "beta": 0.2}[law] + 0.001 * run.seed**2 * len(law)
-
-
-def test_a_warning_is_shown_for_two_seeds_but_not_for_three() -> None:
-    for num_seeds, is_warned in ((2, True), (3, False)):
-        study = make_study(seeds=tuple(range(num_seeds)))
-        caption = tabulate(study, ended(study, {})).caption
-        assert ("WARNING, two seeds" in caption) == is_warned
-
-
-def test_the_power_of_many_arms_is_one_sentence() -> None:
-    study = make_study(arms=("erm", *(f"beta-{index}" for index in range(12))))
-    caption = tabulate(
-        study, [finish(run, 0.2 + 0.01 * hash_of(run)) for run in study.runs()]
-    ).caption
-    assert caption.count("smallest detectable difference") == 1
-    assert len(re.findall(r"\(beta-\d+\)", caption)) == 2
-
-
-def hash_of(run: Run) -> float:
-    return int(run.key[:4], 16) / 16**4
 
 
 def test_an_oracle_is_marked_everywhere_and_is_never_the_best_arm() -> None:

@@ -33,11 +33,6 @@ def varied_results(study: Study) -> list[RunResult]:
     return results
 
 
-def test_there_is_no_variation_table_without_finished_runs() -> None:
-    study = varied_study()
-    assert variation_table(study, arrange(study, [])) is None
-
-
 def test_spread_and_share_in_the_variation_table_follow_from_the_runs() -> None:
     study = varied_study()
     results = varied_results(study)
@@ -61,18 +56,3 @@ def test_spread_and_share_in_the_variation_table_follow_from_the_runs() -> None:
     mean = np.mean(errors["erm all"])
     noise = 100 * np.sqrt(mean * (1 - mean) / 10_000)
     assert f"test sets (standard deviation {noise:.2f} points)" in listing.caption
-
-
-def test_there_is_no_variation_table_for_a_study_that_varies_everything(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    assert variation_table(study, arrange(study, results)) is None
-
-
-def test_missing_runs_are_shown_as_dashes_without_removing_other_lines() -> None:
-    study = varied_study()
-    results = [r for r in varied_results(study) if r.run.arm != "erm all"]
-    listing = variation_table(study, arrange(study, results))
-    assert listing is not None
-    assert [cells[2] for cells in listing.cells] == ["0", "6", "6", "6", "6", "6"]
-    assert listing.cells[1][4] == "—"
