@@ -13,11 +13,8 @@ from click.testing import CliRunner
 
 import mixsweep
 from mixsweep.cli.main import commands
-from mixsweep.request import RefusedError
 from mixup_core.plugins import loading
-from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import StudyError
-from sweeps.state.ledger import enter
 from tests.filled import train_into
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "results.ipynb"
@@ -45,26 +42,6 @@ def test_frames_and_figures_equal_the_files_of_the_report(home: Path, tmp_path: 
         pd.testing.assert_frame_equal(
             figure.frame, pd.read_csv(tmp_path / "figures" / f"{name}.csv")
         )
-
-
-def test_the_last_row_of_epochs_has_the_final_error_of_each_run(home: Path) -> None:
-    results = mixsweep.load("digits", home=home)
-    assert len(results.epochs) == 5 * 3
-    last = results.epochs.query("epoch == 3").set_index("run_key")["test/error"]
-    runs = results.runs.set_index("run_key")["test/error"].dropna()
-    np.testing.assert_array_equal(last.loc[runs.index], runs)
-
-
-def test_a_home_without_results_of_the_study_is_refused(home: Path, tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match="none/store: this store does not exist"):
-        mixsweep.load("digits", home=tmp_path / "none")
-    assert not (tmp_path / "none").exists()
-    with pytest.raises(RefusedError, match="nothing of the study digits is stored there"):
-        mixsweep.load("digits", "base.epochs=7", "base.eval_every=7", home=home)
-    enter(mixsweep.read_study("digits"), Store(str(home / "store")), "mixsweep run digits")
-    told = "the store has 5 finished runs of 'mixsweep run digits' with base.epochs=3, .*for 7, 7"
-    with pytest.raises(RefusedError, match=told):
-        mixsweep.load("digits", "base.epochs=7", "base.eval_every=7", home=home)
 
 
 STUDY = {
@@ -144,12 +121,6 @@ def _unload() -> None:
     for place, plugin in list(loading._loaded.items()):
         loading._take_out(plugin)
         del loading._loaded[place]
-
-
-def test_a_device_other_than_cpu_or_cuda_is_refused() -> None:
-    run = mixsweep.read_study("digits").runs()[0]
-    with pytest.raises(ValueError, match="device must be cpu, cuda or cuda:NUMBER"):
-        mixsweep.train(run, device="tpu")
 
 
 _FEATURES = """

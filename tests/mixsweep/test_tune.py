@@ -66,15 +66,6 @@ def test_test_metrics_are_reported_only_on_request(session: Session) -> None:
     assert "test/error" in session.reports[-1]
 
 
-def test_the_law_and_the_seed_of_a_trial_change_its_values(session: Session) -> None:
-    train = trainable("digits", "uniform", *OVERRIDES, "base.epochs=1", checkpoint_every=0)
-    for point in (POINT, POINT | {"seed": 5}, POINT | {"mix.law.alpha": 2.0}, POINT):
-        train(point)
-    first, *others, last = (report["val/nll"] for report in session.reports)
-    assert first == last
-    assert len({first, *others}) == 3
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

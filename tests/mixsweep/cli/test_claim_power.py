@@ -1,7 +1,5 @@
 from dataclasses import replace
 
-import pytest
-
 from mixsweep.cli.claim_power import claim_powers, spell_powers
 from reports.numbers.comparison import compare
 from reports.numbers.effects import detectable_difference
@@ -41,17 +39,6 @@ def test_only_differences_above_the_stated_minimum_can_be_significant() -> None:
         p = compare(ours, theirs, images, images).p
         assert p is not None
         assert (p <= 0.05) == is_told
-
-
-def test_the_power_line_states_that_one_seed_cannot_decide_a_claim() -> None:
-    study = claiming(make_study(seeds=(0,)), LESS)
-    (line,) = spell_powers(study, claim_powers(study))
-    assert line == "0: n = 1 cannot decide a claim; use at least two seeds, better five"
-
-
-@pytest.mark.parametrize("study", [make_study()])
-def test_a_study_without_claims_has_no_power_line(study: Study) -> None:
-    assert claim_powers(study) == []
 
 
 def test_stored_seeds_give_the_detectable_difference_and_the_seeds_for_a_margin() -> None:

@@ -1,6 +1,5 @@
 """data check: every image is decoded, and all faults are reported together."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from PIL import Image
 
 from mixsweep.cli.main import commands
 from mixsweep.request import BAD_INPUT, DONE
-from mixup_core.images.data.file_faults import EMPTY_CLASS
 
 
 @pytest.fixture
@@ -72,41 +70,6 @@ def test_a_test_image_that_is_a_recompressed_training_image_is_reported(folder: 
     )
 
 
-def test_folders_with_unequal_classes_or_one_class_are_refused(
-    folder: Path,
-) -> None:
-    (folder / "validation").mkdir()
-    assert "folders not used: validation/" in check(folder).output
-    (folder / "test" / "cat").rename(folder / "test" / "zebra")
-    found = check(folder)
-    assert found.return_value == BAD_INPUT
-    assert "only in train/: cat; only in test/: zebra" in found.output
-    for place in ("train/cat", "test/zebra"):
-        shutil.rmtree(folder / place)
-    found = check(folder)
-    assert found.return_value == BAD_INPUT
-    assert "two classes or more" in found.output
-
-
-def test_a_folder_without_test_images_gets_advice_on_holding_out_a_fraction(folder: Path) -> None:
-    shutil.rmtree(folder / "test")
-    said = check(folder)
-    assert said.return_value == DONE
-    assert said.stdout.splitlines()[-1] == (
-        "no test images; data.test_fraction: 0.2 holds out a fifth of each class"
-    )
-
-
-def test_skipping_is_advised_only_for_faults_that_skipping_removes(folder: Path) -> None:
-    (folder / "train" / "owl").mkdir()
-    assert "leave the class out with data.skip" in check(folder).stderr
-    assert check(folder, "--skip", "train/owl").return_value == DONE
-    (folder / "train" / "labels.csv").write_text("x")
-    assert "2 faults; data.skip of a study file" in check(folder).stderr
-    (folder / "train" / "owl").rmdir()
-    assert check(folder, "--skip", "train/labels.csv").return_value == DONE
-
-
 def test_identical_images_and_names_that_differ_in_case_only_are_listed_in_pairs(
     folder: Path,
 ) -> None:
@@ -127,45 +90,3 @@ def test_identical_images_and_names_that_differ_in_case_only_are_listed_in_pairs
         "1 names differ only in capitals or in how an accent is written; "
         "the first: cat/1.PNG and cat/1.png",
     ]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (
-            b"version https://git-lfs.github.com/spec/v1\noid sha256:%d",
-            "it begins with 'version https://git-lfs",
-        ),
-        (b"<html>%d</html>", "it begins with '<html>"),
-        (b"no image %d", "it begins with 'no image 0"),
-        (None, "'/gone/%d.png' that leads to no file"),
-    ],
-)
-def test_many_files_with_the_same_fault_take_one_line_unless_all_are_requested(
-    content: bytes | None, said: str, folder: Path
-) -> None:
-    for number in range(30):
-        file = folder / "train" / "cat" / f"bad {number:02}.png"
-        if content is None:
-            file.symlink_to(f"/gone/{number}.png")
-        else:
-            file.write_bytes(content % number)
-    first, how, last = check(folder).stderr.splitlines()
-    names = ", ".join(f"train/cat/bad {number:02}.png" for number in range(3))
-    assert first.startswith(f"{folder}: 30 files, {names} and 27 more: ")
-    assert said.replace("%d", "0") in first
-    assert how == f"`mixsweep data check {folder} --all` lists every file"
-    assert last.startswith("30 faults")
-    lines = check(folder, "--all").stderr.splitlines()
-    assert [line.partition(": ")[0] for line in lines[:-1]] == [
-        f"{folder}/train/cat/bad {number:02}.png" for number in range(30)
-    ]
-
-
-@pytest.mark.parametrize("places", [["train/owl"], ["test/owl"], ["train/owl", "test/owl"]])
-def test_an_empty_class_is_one_fault_for_each_empty_folder(places: list[str], folder: Path) -> None:
-    for place in places:
-        (folder / place).mkdir()
-    *lines, last = check(folder).stderr.splitlines()
-    assert lines == [f"{folder / place}: {EMPTY_CLASS}" for place in places]
-    assert last == ("1 fault" if len(places) == 1 else "2 faults")

@@ -28,13 +28,6 @@ def test_a_failing_on_finish_command_is_reported_with_its_exit_code(
     assert (said.out, said.err) == ("", "out\n--on-finish: the shell command exited with 7\n")
 
 
-def test_an_ending_without_a_command_keeps_the_exit_code_and_prints_no_text(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    assert Ending(study="digits").close(0) == 0
-    assert capfd.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("before", ["hear()", "hear(leave)"])
 def test_an_interrupt_ends_the_on_finish_command_and_its_child_processes(

@@ -1,25 +1,16 @@
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 from click.testing import CliRunner, Result
 
 import mixsweep
-from mixsweep.cli import epochs_file
 from mixsweep.cli.main import commands
-from mixsweep.request import RefusedError
-from mixup_core.keys import stage_keys
 from mixup_core.predictions import AVERAGED, Predictions, Split
-from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts
-from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_results
 from tests.mixsweep.cli.trained import error_of, train
-from tests.sweeps.machine.left import left_by_a_dead_process
 
 
 def _export(home: Path, *arguments: str) -> Result:
@@ -42,44 +33,6 @@ def test_every_epoch_of_every_run_is_a_row_in_both_formats(tmp_path: Path) -> No
     assert not frame.duplicated(["run_key", "epoch"]).any()
     csv = pd.read_csv(tmp_path / "epochs.csv")
     pd.testing.assert_frame_equal(csv, frame, check_dtype=False)
-
-
-def test_partial_files_of_a_killed_export_are_deleted(tmp_path: Path) -> None:
-    train(tmp_path)
-    left = left_by_a_dead_process(tmp_path, prefix=".epochs.csv.")
-    assert left.exists()
-    assert _export(tmp_path, "--epochs", str(tmp_path / "epochs.csv")).return_value == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"store", "exports", "epochs.csv"}
-
-
-def test_an_empty_export_and_an_unknown_format_are_reported(tmp_path: Path) -> None:
-    said = _export(tmp_path, "--epochs", str(tmp_path / "exports" / "epochs.csv"))
-    assert said.return_value == 1
-    assert "no epoch is stored yet" in said.stderr
-    assert list((tmp_path / "exports").iterdir()) == []
-    refused = _export(tmp_path, "--epochs", "epochs.xlsx")
-    assert isinstance(refused.exception, RefusedError)
-    with pytest.raises(RefusedError, match=r"--epochs must end in \.parquet or \.csv"):
-        raise refused.exception
-
-
-def test_no_text_of_an_export_starts_a_formula(tmp_path: Path) -> None:
-    signs = ("=1+1", "+1+1", "-1+1", "@SUM(1)", " =1+1")
-    study, store = load_study("digits"), Store(str(tmp_path / "store"))
-    store.write(
-        stage_keys(study.runs()[0].config)[-1],
-        records=[EpochRecord(epoch=e, metrics=dict.fromkeys(signs, -0.5)) for e in range(5)],
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=1)] * 5,
-        environment={},
-        state=None,
-    )
-    assert _export(tmp_path, "--epochs", str(tmp_path / "e.csv")).return_value == 0
-    header, *rows = csv.reader((tmp_path / "e.csv").read_text().splitlines())
-    assert {f"'{sign}" for sign in signs} <= {*header}
-    assert not [name for name in header if name.lstrip()[:1] in set("=+-@")]
-    assert all(row[header.index("'=1+1")] == "-0.5" for row in rows), "numbers stay numbers"
-    texts = epochs_file._with_texts(pd.DataFrame({"arm": signs}))
-    assert list(texts["arm"]) == [f"'{sign}" for sign in signs]
 
 
 def _predict(home: Path, but: str) -> dict[tuple[str, int], Predictions]:
@@ -133,12 +86,3 @@ def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read, np.stack(list(frame["logits"])))
     pd.testing.assert_frame_equal(csv.drop(columns="logits"), frame.drop(columns="logits"))
     assert {path.name for path in tmp_path.iterdir()} == {"store", "exports", "predictions.csv"}
-
-
-def test_an_export_without_stored_predictions_reports_their_absence(tmp_path: Path) -> None:
-    train(tmp_path)
-    assert mixsweep.load("digits", home=tmp_path).predictions.empty
-    said = _export(tmp_path, "--predictions", str(tmp_path / "exports" / "logits.csv"))
-    assert said.return_value == 1
-    assert "no prediction is stored yet" in said.stderr
-    assert list((tmp_path / "exports").iterdir()) == []

@@ -17,7 +17,7 @@ from mixsweep.request import DONE, RefusedError
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure, seal
+from mixup_core.store.manifests import EpochFacts, seal
 from sweeps.reading.study_file import StudyError, load_study, study_of_launch
 from sweeps.state.archives import StudyArchiveError, add_content, content_of, unpack
 from sweeps.state.ledger import Launch
@@ -82,19 +82,6 @@ def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path / "runs" / "store"))
 
 
-def test_stages_of_another_study_are_refused(
-    harmless: Path, tmp_path: Path, store: Store, type_in: Callable[..., Result]
-) -> None:
-    files = launch_file(harmless, ends=[], runs=[])
-    for run in load_study("digits").runs():
-        files |= stage_file(run)
-    said = type_in("add", str(zipped(tmp_path / "a.zip", files)))
-    assert isinstance(said.exception, RefusedError), said.stdout
-    assert "belongs to no run of its study" in str(said.exception)
-    assert not store.keys()
-    assert not (tmp_path / "runs").exists()
-
-
 def test_first_epochs_of_a_run_are_added_and_count_as_unfinished(
     harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
@@ -102,19 +89,6 @@ def test_first_epochs_of_a_run_are_added_and_count_as_unfinished(
     assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
     assert "2 of 3 epochs are stored" in type_in("status", "harmless", "erm").stdout
     assert "2 runs, 0 stored, 2 to run" in type_in("plan", "harmless").stdout
-
-
-def test_failures_are_not_brought(
-    harmless: Path, tmp_path: Path, store: Store, type_in: Callable[..., Result]
-) -> None:
-    files = launch_file(harmless)
-    for run in (*load_study("digits").runs(), *load_study(str(harmless)).runs()):
-        failure = Failure(run_key=run.key, kind="diverged", message="forged", epoch=0, attempts=9)
-        files[f"store/failures/{run.key}.json"] = seal(asdict(failure))
-    files |= stage_file(load_study(str(harmless)).runs()[0])
-    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
-    assert not store.failures.read_all()
-    assert "diverged" not in type_in("plan", "digits").stdout
 
 
 def test_added_runs_are_known_as_added_everywhere(
@@ -143,25 +117,6 @@ def test_added_runs_are_known_as_added_everywhere(
     (added,) = (each["added"] for each in runs if "added" in each)
     assert added["archive"] == digest
     assert store.read(stage_keys(run.config)[-1]) is not None
-
-
-LIES: dict[str, tuple[dict[str, Any], str]] = {
-    "other settings": ({"settings": "0" * 32}, "has the settings 0000"),
-    "another name": ({"study": "digits"}, "has the name digits"),
-    "no study": ({"source": "study: harmless\n"}, "a.zip:1: missing key 'base'"),
-}
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_a_launch_that_contradicts_its_study_is_refused(
-    lie: str, harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
-) -> None:
-    changes, message = LIES[lie]
-    files = launch_file(harmless, **changes) | stage_file(load_study(str(harmless)).runs()[0])
-    said = type_in("add", str(zipped(tmp_path / "a.zip", files)))
-    assert isinstance(said.exception, RefusedError | StudyError), said.stdout
-    assert message in str(said.exception)
-    assert not (tmp_path / "runs").exists()
 
 
 DAMAGES: dict[str, dict[str, Any]] = {
@@ -196,30 +151,6 @@ def test_an_archive_with_a_bad_record_is_refused_with_its_name(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_stage_with_odd_texts_is_added_and_shown_escaped(
-    harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
-) -> None:
-    run, _ = load_study(str(harmless)).runs()
-    odd = {"host": "\x1b[2J", "tried": "\x1b[2J 1e9"}
-    files = launch_file(harmless, command="\x1b[2J --plugin '\x1b[2J'") | stage_file(
-        run, environment=odd
-    )
-    shown = [type_in("add", str(zipped(tmp_path / "a.zip", files)))]
-    shown += [type_in(verb, "harmless") for verb in ("status", "plan", "report")]
-    shown += [type_in("status"), type_in("status", "harmless", "erm")]
-    assert [each.exception for each in shown] == [None] * 6
-    assert not any("\x1b" in each.stdout + each.stderr for each in shown)
-
-
-def test_pages_in_an_archive_are_not_written(
-    harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
-) -> None:
-    files = launch_file(harmless) | stage_file(load_study(str(harmless)).runs()[0])
-    files |= dict.fromkeys(("report/evil.html", "report/index.php", "report/report.html"), b"x")
-    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
-    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"store"}
-
-
 def test_an_archive_replaces_neither_launches_nor_facts_nor_statements_of_the_home(
     tmp_path: Path, store: Store, type_in: Callable[..., Result]
 ) -> None:
@@ -230,34 +161,6 @@ def test_an_archive_replaces_neither_launches_nor_facts_nor_statements_of_the_ho
     files = {"launch.json": json.dumps(launch).encode()}
     assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
     assert store.files.read(name) == before
-
-
-def test_the_newest_launch_of_a_study_is_never_one_from_an_archive(
-    harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
-) -> None:
-    train(tmp_path / "runs", str(harmless))
-    other = tmp_path / "other.yaml"
-    other.write_text(HARMLESS.replace("[7]", "[9]"))
-    files = launch_file(other, at_ms=2**47) | stage_file(load_study(str(other)).runs()[0])
-    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
-    assert "2 runs, 2 stored" in type_in("plan", "harmless").stdout
-
-
-def test_predictions_for_a_run_trained_here_are_not_added(
-    tmp_path: Path, store: Store, type_in: Callable[..., Result]
-) -> None:
-    study = train(tmp_path / "runs", "digits")
-    key = stage_keys(study.runs()[0].config)[-1]
-    stage = store.read(key)
-    assert stage is not None
-    other = Store(str(tmp_path / "a" / "store"))
-    other.write(key, records=stage.records, facts=stage.facts, environment={}, state=None)
-    other.predictions.write(key, stage.records[-1], b"invented")
-    top = tmp_path / "a"
-    files = {p.relative_to(top).as_posix(): p.read_bytes() for p in top.rglob("*") if p.is_file()}
-    files["launch.json"] = json.dumps(asdict(Launch.of(study, "run"))).encode()
-    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
-    assert not store.predictions.keys()
 
 
 def _of_others() -> dict[str, Files]:

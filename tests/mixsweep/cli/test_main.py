@@ -1,11 +1,8 @@
 """Command line: errors give one message and exit code 2; nothing is created or imported."""
 
-import os
-import signal
 import subprocess
 import sys
 import textwrap
-from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -13,10 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from mixsweep.cli.main import BAD_INPUT, commands, main, spell_usage
-from mixsweep.cli.moved import MOVED, SECTIONS
-from mixsweep.request import RefusedError
-from reports.numbers import code_origin
-from sweeps.machine.arguments import program
 from sweeps.machine.terminal_text import wrapped
 
 BAD = {
@@ -95,55 +88,6 @@ def test_a_launch_waits_for_its_threads_unless_interrupted(is_cut: bool, said: s
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, said, "")
 
 
-def test_an_interrupt_during_the_on_finish_command_gives_no_traceback(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [
-            sys.executable, "-m", "mixsweep", "run", "digits", "--home", str(tmp_path / "runs"),
-            "--address", "127.0.0.1:1", "--on-finish", "echo at the end; sleep 300",
-        ],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    while process.stderr.readline() != "at the end\n":
-        assert process.poll() is None
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    assert (process.returncode, "Traceback" in said) == (130, False)
-
-
-@pytest.mark.parametrize(("before", "after"), [(0o000, 0o022), (0o002, 0o022), (0o077, 0o077)])
-def test_other_users_cannot_write_files_of_a_command(
-    before: int, after: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["mixsweep", "schema"])
-    own = os.umask(before)
-    try:
-        with pytest.raises(SystemExit):
-            main()
-    finally:
-        found = os.umask(own)
-    assert found == after
-
-
-def test_every_command_prints_its_usage_for_help() -> None:
-    for command in _commands(commands):
-        ran = CliRunner().invoke(command, ["--help"])
-        assert (ran.exit_code, ran.output.startswith("Usage:")) == (0, True), command.name
-
-
-def test_the_version_is_shown_with_the_commit(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["mixsweep", "--version"])
-    code = {"commit": "0123456789", "branch": "main", "dirty": True}
-    for known, told in ((code, ", commit 0123456 with changes"), (None, "")):
-        monkeypatch.setattr(code_origin, "describe_code", lambda known=known: known)
-        with pytest.raises(SystemExit) as left:
-            main()
-        assert left.value.code == 0
-        assert capsys.readouterr().out == f"mixsweep {version('mixsweep')}{told}\n"
-
-
 def _commands(group: click.Group) -> list[click.Command]:
     found: list[click.Command] = []
     for command in group.commands.values():
@@ -191,25 +135,6 @@ def test_the_command_spares_the_processes_that_ran_before_it() -> None:
         ["sh", "-c", shell, sys.executable, program], check=True, capture_output=True, text=True
     )
     assert ended.stderr == "True\n"
-
-
-@pytest.mark.parametrize("name", MOVED)
-def test_a_moved_command_names_its_successor_in_one_line(name: str) -> None:
-    for words in ([], ["digits", "--home", "x", "--unknown"], ["--help"]):
-        said = CliRunner().invoke(commands, [name, *words], standalone_mode=False)
-        assert isinstance(said.exception, RefusedError)
-        assert str(said.exception).splitlines() == [f"now: {program()} {MOVED[name]}"]
-    assert name not in commands.list_commands(click.Context(commands))
-    verb, *_ = MOVED[name].replace(",", "").split()
-    assert verb in commands.commands
-
-
-def test_help_lists_every_command_once_below_a_heading() -> None:
-    listed = [name for names in SECTIONS.values() for name in names]
-    assert sorted(listed) == sorted(commands.commands)
-    said = CliRunner().invoke(commands, ["--help"]).stdout
-    assert all(f"{heading}:\n" in said for heading in SECTIONS)
-    assert "..." not in said.partition("Options:")[2]
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,3 @@ def test_init_does_not_replace_an_existing_file(command_line: Line, tmp_path: Pa
     assert "plugin.py: exists already" in mixsweep("new", str(tmp_path), code=2).stderr
     assert [file.name for file in tmp_path.iterdir() if file.suffix] == ["plugin.py"]
     assert (tmp_path / "plugin.py").read_text() == "mine"
-
-
-def test_a_link_that_leads_nowhere_is_not_written_through(
-    command_line: Line, tmp_path: Path
-) -> None:
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there" / "study.yaml").symlink_to(tmp_path / "elsewhere")
-    command_line()("new", str(tmp_path / "there"), code=2)
-    assert not (tmp_path / "elsewhere").exists()

@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.options import RARE
 
 
 def paths_of(command: click.Command) -> Iterator[tuple[str, click.Path]]:
@@ -75,13 +74,3 @@ def test_an_address_with_a_login_is_accepted_from_a_variable(
     said = CliRunner().invoke(commands, ["status", "digits"])
     assert "cAnArY" not in said.output
     assert "the address" not in said.output
-
-
-def test_rare_options_come_last_in_the_help_of_every_command() -> None:
-    for words in (["run"], ["submit"], ["report"], ["plan"], ["store", "list"]):
-        common, rare = (
-            CliRunner().invoke(commands, [*words, "--help"]).stdout.split("Rarely needed:\n")
-        )
-        assert "--home" in common
-        assert "--store" in rare
-        assert not [option for option in RARE if f"  {option} " in common]

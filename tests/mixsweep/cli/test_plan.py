@@ -1,7 +1,6 @@
 """Commands that only read: their output, and that they leave no files."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.plan_summary import plan_summary, spell_plan
 from mixsweep.cli.status_summary import spell_status, status_summary
 from mixsweep.request import DONE
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
-from sweeps.reading.schema import study_schema
-from sweeps.reading.study_file import load_study
-from sweeps.study.search import SearchHistory
-from tests.mixsweep.cli.trained import store_stage, train
+from tests.mixsweep.cli.trained import train
 from tests.sweeps.small_searches import asked, read
 
 Look = Callable[..., Result]
@@ -70,27 +65,6 @@ def test_plan_and_status_change_no_file(tmp_path: Path, look: Look) -> None:
         assert look(verb, "digits").return_value == DONE
         assert look(verb, "digits", "--set", "base.epochs=5", "--json").return_value == DONE
     assert files() == before
-
-
-def test_a_plan_uses_the_study_with_its_overrides(tmp_path: Path, look: Look) -> None:
-    train(tmp_path / "runs", but=("erm", 1))
-    arguments = ("plan", "digits", "--set", "seeds=3", "--slots", "2")
-    study, store = load_study("digits", ["seeds=3"]), Store(str(tmp_path / "runs" / "store"))
-    expected = plan_summary(study, SearchHistory(), store, slots=2)
-    found = told(look(*arguments, "--json"))
-    memory = found.pop("run_memory")
-    assert found == expected
-    assert (expected["stored"], expected["to_run"]) == (5, 4)
-    assert look(*arguments).stdout == f"{spell_plan(expected | {'run_memory': memory})}\n"
-    assert memory["says"] in spell_plan(expected | {"run_memory": memory})
-
-
-def test_a_plan_assumes_one_slot_per_cpu_by_default(look: Look) -> None:
-    assert told(look("plan", "digits", "--json"))["slots"] == os.cpu_count()
-    assert told(look("plan", "digits", "--slots", "3", "--json"))["slots"] == 3
-    refused = CliRunner().invoke(commands, ["plan", "digits", "--slots", "0"])
-    assert refused.exit_code == 2
-    assert "--slots" in refused.stderr
 
 
 def test_a_plan_computes_cost_from_the_given_gpu_share_and_price(
@@ -145,42 +119,3 @@ def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path, look:
     assert rest.startswith("digits: not running; some runs failed\n")
     assert rest.splitlines()[1].split() == ["arm", "done", "running", "waiting", "failed"]
     assert rest.splitlines()[2].split() == ["erm", "1/2", "0", "0", "1"]
-
-
-@pytest.mark.parametrize("verb", ["plan", "status"])
-def test_plan_and_status_report_results_stored_under_other_settings(
-    tmp_path: Path, look: Look, verb: str
-) -> None:
-    study = train(tmp_path / "runs")
-    said = look(verb, "digits", "--set", "base.epochs=7", "--json")
-    assert said.stderr == "6 finished runs stored here with base.epochs=3; you asked for 7\n"
-    assert json.loads(said.stdout)["study"] == study.name
-    assert look(verb, "digits").stderr == ""
-
-
-@pytest.mark.parametrize("verb", ["plan", "status"])
-def test_other_settings_are_not_reported_once_a_requested_run_is_finished(
-    tmp_path: Path, look: Look, verb: str
-) -> None:
-    train(tmp_path / "runs")
-    study = load_study("digits", ["base.epochs=7"])
-    store = Store(str(tmp_path / "runs" / "store"))
-    store_stage(store, study.runs()[0], 6, None)
-    arguments = (verb, "digits", "--set", "base.epochs=7")
-    assert "stored here with" in look(*arguments).stderr
-    store_stage(store, study.runs()[0], 7, None)
-    assert look(*arguments).stderr == ""
-
-
-def test_the_doctor_checks_the_home_given_as_an_option(tmp_path: Path, look: Look) -> None:
-    def home(*arguments: str) -> str:
-        lines = look("plan", *arguments).stdout.splitlines()
-        (line,) = (line for line in lines if line.startswith("home "))
-        return line
-
-    assert home().startswith(f"home         {tmp_path / 'runs'}, ")
-    assert home("--home", str(tmp_path)).startswith(f"home         {tmp_path}, ")
-
-
-def test_the_schema_is_printed_as_json(look: Look) -> None:
-    assert told(look("schema")) == study_schema()

@@ -7,7 +7,7 @@ from mixup_core.store.checkpoints import Store
 from reports.numbers.claim_looks import reached_study
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
-from tests.sweeps.searching.test_looks_source import TEXT, drain, source_of, write
+from tests.sweeps.searching.test_looks_source import TEXT, source_of, write
 from tests.sweeps.small_searches import read
 
 
@@ -57,10 +57,3 @@ def test_a_plan_after_a_look_estimates_runs_and_cost_from_the_stored_spread(
     assert found["expected"]["seconds"] == pytest.approx(found["expected"]["to_run"])
     assert found["expected"]["cost"] == pytest.approx(2 * found["expected"]["to_run"])
     assert "if new seeds vary like the stored ones" in text_of(study, store, 3_600.0)
-
-
-def test_the_plan_of_a_decided_study_has_no_run_left(study: Study, store: Store) -> None:
-    drain(source_of(study, store), store)
-    found = plan_summary(reached_study(study, store), SearchHistory(), store, slots=2)["looks"]
-    assert (found["open"], found["most"]["to_run"], found["expected"]["to_run"]) == (0, 0, 0)
-    assert "at most" not in text_of(study, store).partition("claim ")[0]

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from mixsweep.cli.main import commands
-from mixsweep.request import RefusedError
 from tests.reports.small_report import write_report
 
 
@@ -15,10 +14,3 @@ def test_the_site_of_a_home_is_written(tmp_path: Path, capsys: pytest.CaptureFix
     commands.main(arguments, standalone_mode=False)
     assert capsys.readouterr().out.startswith("1 report  ")
     assert (tmp_path / "site" / "one" / "report.html").is_file()
-
-
-def test_a_home_without_a_report_is_refused(tmp_path: Path) -> None:
-    arguments = ["publish", "--home", str(tmp_path / "home"), "--out", str(tmp_path / "site")]
-    with pytest.raises(RefusedError, match="contains no report"):
-        commands.main(arguments, standalone_mode=False)
-    assert not (tmp_path / "site").exists()

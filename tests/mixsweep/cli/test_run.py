@@ -1,11 +1,8 @@
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 
 from mixsweep.launching.memory import with_room
 from mixsweep.launching.preconditions import require_room
@@ -15,7 +12,7 @@ from mixup_core.store.errors import StoreFullError
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.running.placement import Placement
-from sweeps.searching.sources import FixedSource, RunSource
+from sweeps.searching.sources import FixedSource
 from sweeps.state.stages import plan_study
 from tests.mixsweep.cli.trained import train
 
@@ -47,28 +44,6 @@ def test_runs_that_lack_memory_are_retried_with_twice_the_gpu_share(
     assert tried == shares
 
 
-def test_a_stopped_launch_is_not_retried_with_a_larger_gpu_share(tmp_path: Path) -> None:
-    source = FixedSource(STUDY, plan_study(STUDY, Store(str(tmp_path))))
-    tried = 0
-    for given, _ in with_room(source, lambda: source, Placement().auto()):
-        tried += 1
-        given.gpus_per_run, given.lacked_memory, given.is_stopped = 0.125, True, True
-    assert tried == 1
-
-
-def test_an_interrupt_in_the_second_attempt_leaves_the_source_of_that_attempt(
-    tmp_path: Path,
-) -> None:
-    first, second = (FixedSource(STUDY, plan_study(STUDY, Store(str(tmp_path)))) for _ in range(2))
-    source: RunSource = first
-    with suppress(KeyboardInterrupt):
-        for source, _ in with_room(first, lambda: second, Placement().auto()):
-            source.gpus_per_run, source.lacked_memory = 0.125, True
-            if source is second:
-                raise KeyboardInterrupt
-    assert source is second
-
-
 def test_a_full_disk_is_reported_before_training_with_a_command_that_frees_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,25 +69,3 @@ def test_a_full_disk_is_reported_before_training_with_a_command_that_frees_space
         StoreFullError, match=r"store has 1.1 MB free, and this launch needs \d\.\d MB"
     ):
         require_room(request, plan_study(large, request.store))
-
-
-TINY = """\
-study: tiny
-description: One law.
-problem: entropy-floor
-base: {classes: 3}
-arms: {erm: {law: erm}}
-seeds: 2
-"""
-
-
-def test_a_launch_that_trains_nothing_keeps_the_links_to_mlflow(
-    tmp_path: Path, type_in: Callable[..., Result]
-) -> None:
-    file = tmp_path / "tiny.yaml"
-    file.write_text(TINY)
-    reports = tmp_path / "runs" / "reports"
-    for _ in range(2):
-        assert type_in("run", str(file), "--engine", "inline").return_value == 0
-        (reports / ".tiny.conclusion.json").unlink()  # so that the report is written again
-    assert "<h2>In MLflow</h2>" in (reports / "tiny" / "report.html").read_text()

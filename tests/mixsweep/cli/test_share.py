@@ -20,7 +20,6 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.state.archives import StudyArchiveError, unpack
-from sweeps.state.ledger import enter
 from sweeps.state.statements import Statement, spell_statements, stated_in
 from tests.mixsweep.cli.photos import forget
 from tests.mixsweep.cli.trained import train
@@ -148,17 +147,6 @@ def test_a_changed_archive_is_refused_and_no_file_is_written(
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize("length", [0, 100, -30])
-def test_a_truncated_archive_is_refused(
-    length: int, shared: Path, tmp_path: Path, type_in: Callable[..., Result]
-) -> None:
-    shared.write_bytes(shared.read_bytes()[:length])
-    said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
-    assert isinstance(said.exception, RefusedError)
-    assert "not an archive of a study" in str(said.exception)
-    assert not (tmp_path / "other").exists()
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -213,23 +201,6 @@ def test_an_unfinished_study_is_shared_with_its_finished_runs(
     assert added.stdout.startswith("digits: 5 runs added")
 
 
-def test_an_archive_names_its_plugin_but_no_suggested_command_contains_that_name(
-    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
-) -> None:
-    store = Store(str(launched / "store"))
-    study = load_study("signs", (), store.url)
-    enter(study, store, "mixsweep run signs.yaml --plugin 'mine;reboot.py'")
-    said = type_in("share", "signs", "--out", str(tmp_path / "signs.zip"))
-    option = "--plugin 'mine;reboot.py'"
-    needs = f"plugin    launched with {option}; needed to train, rarely to read results\n"
-    assert said.stderr == needs
-    other = tmp_path / "an other"
-    said = type_in("add", str(tmp_path / "signs.zip"), "--home", str(other))
-    first, second = said.stderr.splitlines(keepends=True)
-    assert first == needs
-    assert second.endswith(f"report signs --home '{other}'\n")
-
-
 def test_a_shared_study_file_has_no_secrets_of_addresses(
     tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
@@ -244,40 +215,3 @@ def test_a_shared_study_file_has_no_secrets_of_addresses(
         "description: Images of https://***@host/x.zip\n" in unpack(archive, unpacked).launch.source
     )
     assert "secret" not in (unpacked / "launch.json").read_text()
-
-
-OLD_COMMAND = "mixsweep run signs --optuna postgresql://bob:secret@host/db"
-
-
-def test_the_recorded_command_of_an_earlier_version_is_shared_without_its_password(
-    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
-) -> None:
-    (note,) = (launched / "store" / "studies" / "signs").glob("*.json")
-    note.write_text(json.dumps(json.loads(note.read_text()) | {"command": OLD_COMMAND}))
-    archive, unpacked = tmp_path / "signs.zip", tmp_path / "unpacked"
-    assert type_in("share", "signs", "--out", str(archive)).return_value == DONE
-    unpacked.mkdir()
-    assert unpack(archive, unpacked).launch.command == OLD_COMMAND.replace("bob:secret", "***")
-
-
-@pytest.mark.parametrize("ends", ["\n", "'\n", ", ", "\n\n"])
-def test_a_report_with_addresses_is_published(
-    launched: Path, tmp_path: Path, type_in: Callable[..., Result], ends: str
-) -> None:
-    file = launched / "reports" / "signs" / "provenance.json"
-    assert type_in("report", "signs").return_value == DONE
-    text = f"source: https://arxiv.org/abs/2210.13512{ends}claims: s3://bucket/results{ends}"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"study_file": text}))
-    assert type_in("publish", "--out", str(tmp_path / "site")).return_value == DONE
-
-
-def test_a_study_with_a_secret_in_a_setting_is_not_shared(
-    launched: Path, type_in: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arms = {"erm": {"data.source": "https://me:secret@host/x.zip"}}
-    monkeypatch.setattr("sweeps.state.ledger.settings_of", lambda _: arms)
-    said = type_in("share", "signs", "--out", str(launched / "signs.zip"))
-    assert isinstance(said.exception, RefusedError)
-    assert "data.source of the arm erm" in str(said.exception)
-    assert "secret@" not in str(said.exception)
-    assert not (launched / "signs.zip").exists()

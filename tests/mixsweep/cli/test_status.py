@@ -8,16 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
-from mixsweep.request import DONE, RefusedError, Request
+from mixsweep.request import DONE, RefusedError
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
 from sweeps.reading.study_file import load_study
-from sweeps.reading.tree_reader import named
 from sweeps.state.ledger import enter
 from sweeps.state.results import TRIED
-from sweeps.study.search import Point, SearchHistory
 from sweeps.study.study import Run
 
 
@@ -93,72 +91,6 @@ def test_why_lists_stages_with_the_study_that_trained_them(home: Path) -> None:
     ]
 
 
-def test_why_lists_epochs_with_lost_states_as_trained_again(home: Path) -> None:
-    run = load_study("digits", ["seeds=1"]).runs()[0]
-    put(home, run, 1, run.key)
-    put(home, run, 2, run.key)
-    words = ["status", "digits", run.arm, "0", "--set", "seeds=1"]
-    assert said(*words)[-1] == "  next      `mixsweep run` trains epoch 3"
-    states = sorted((home / "store" / "states").rglob("*.bin"))
-    key = stage_keys(run.config)[1]
-    next(file for file in states if file.name.startswith(key)).unlink()
-    assert said(*words)[-2:] == [
-        "  next      `mixsweep run` trains epochs 2-3",
-        "  again     epoch 2, because the store has no state after epoch 2",
-    ]
-    next(file for file in states if not file.name.startswith(key)).unlink()
-    assert said(*words)[-2:] == [
-        "  next      `mixsweep run` trains epochs 1-3",
-        "  again     epochs 1-2, because the store has no state after epoch 2",
-    ]
-
-
-SEARCH = """
-study: searched
-base: {data: {name: digits, val_size: 200}, model: {name: mlp}, epochs: 1, batch_size: 64}
-arms: {erm: {}}
-search:
-  space: {optimizer.lr: {log_uniform: [0.001, 0.1]}}
-  points: 2
-  objective: val/error
-  prune: {after: 2}
-seeds: 3
-"""
-
-
-def test_why_explains_the_missing_seeds_of_a_pruned_point(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = home / "searched.yaml"
-    file.write_text(SEARCH)
-    pruned = Point(number=0, values={"optimizer.lr": 0.01}, state="pruned", num_seeds=2)
-    whole = Point(number=1, values={"optimizer.lr": 0.02}, state="open")
-    history = SearchHistory(points=(pruned, whole))
-    monkeypatch.setattr(Request, "history", property(lambda request: history))
-    why = "point 0: pruned by the search after 2 of 3 seeds, because it was clearly worse than"
-    lines = said("status", str(file), "point 0")
-    assert [line.startswith(why) for line in lines if "pruned" in line] == [True]
-    assert not any("pruned" in line for line in said("status", str(file), "point 1"))
-    assert not any("pruned" in line for line in said("status", str(file), "point 0", "1"))
-    with pytest.raises(RefusedError, match=f"it has seeds 0-1; {why}"):
-        said("status", str(file), "point 0", "2")
-    with pytest.raises(RefusedError, match=r"no seed 7; it has seeds 0-1$"):
-        said("status", str(file), "point 0", "7")
-
-
-def test_why_lists_other_studies_that_share_a_run(home: Path) -> None:
-    run = load_study("digits", ["seeds=1"]).runs()[0]
-    stage = put(home, run, 3, run.key)
-    for name in ("other", "third"):
-        same = load_study("digits", [f"study={name}", "seeds=1"])
-        enter(same, Store(str(home / "store")), f"mixsweep run {name}")
-    shared = f"  epochs 1-3 stage {stage}, trained by this run, which is also "
-    (told,) = (
-        line for line in said("status", "digits", "erm", "0") if "stage" in line and ":" in line
-    )
-    assert told.startswith(f"{shared}other: erm seed 0 and third: erm seed 0, on node, stored ")
-
-
 def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,21 +115,3 @@ def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(
     with pytest.raises(RefusedError, match="before it trains"):
         said("run", "digits", "--again", "--engine", "inline")
     assert said("plan", "digits")[0] == "digits: 6 runs, 0 stored, 6 to run"
-
-
-def test_an_arm_shows_all_its_runs_and_an_unknown_arm_is_refused(home: Path) -> None:
-    del home
-    told = [line for line in said("status", "digits", "erm") if not line.startswith(" ")]
-    assert [line.partition(": ")[0] for line in told] == ["erm seed 0", "erm seed 1"]
-    assert {line.partition(": ")[2] for line in told} == {"not finished, 0 of 3 epochs are stored"}
-    for words in (["ern"], ["erm", "9"], ["erm", "--json"]):
-        with pytest.raises(RefusedError, match=r"(its arms are|it has seeds 0-1|whole studies)"):
-            said("status", "digits", *words)
-
-
-def test_an_error_about_an_unknown_arm_lists_only_the_most_similar_arms() -> None:
-    arms = [f"{law} lr={rate}" for law in ("erm", "uniform") for rate in range(40)]
-    told = named("uniform lr=7", arms)
-    assert told.endswith(" and 72 more")
-    assert "uniform lr=7," in told
-    assert named("x", arms[:8]) == ", ".join(arms[:8])

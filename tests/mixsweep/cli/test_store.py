@@ -1,7 +1,6 @@
 """store: messages, deleted files, refusals and exit codes."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,18 +8,15 @@ import yaml
 from click.testing import CliRunner, Result
 
 from mixsweep.cli.main import commands
-from mixsweep.launching.stock import take_stock
-from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request
+from mixsweep.request import DONE, SOME_FAILED, RefusedError
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.holders import StudyBusyError
 from sweeps.leasing.lease import Lease
-from sweeps.machine.home import Home
-from sweeps.reading.study_file import StudyError, load_study, study_of
+from sweeps.reading.study_file import load_study, study_of
 from sweeps.state.ledger import enter, launches
-from sweeps.study.study import Run, Study
+from sweeps.study.study import Study
 from tests.mixsweep.cli.trained import store_stage
-from tests.sweeps.small_searches import asked, read
 
 MB = bytes(1_000_000)
 
@@ -51,14 +47,6 @@ def mixsweep(tmp_path: Path) -> Callable[..., Result]:
     return run
 
 
-def _predicted(store: Store, run: Run) -> str:
-    key = store_stage(store, run, 6, None)
-    stage = store.read(key)
-    assert stage is not None
-    store.predictions.write(key, stage.records[-1], MB)
-    return key
-
-
 def _state_of(store: Store, key: str) -> Path:
     (path,) = Path(store.url).glob(f"states/*/{key}-*.bin")
     return path
@@ -72,36 +60,6 @@ def test_listing_verifying_or_pruning_an_empty_store_is_refused(
         assert isinstance(said.exception, RefusedError)
         assert str(said.exception) == f"{tmp_path}/none/store: nothing is stored there"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_address_of_an_empty_store_is_shown_without_its_password(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MIXSWEEP_STORE", "memory://me:secret@host/store")
-    said = CliRunner().invoke(commands, ["store", "verify"], standalone_mode=False)
-    assert str(said.exception) == "memory://***@host/store: nothing is stored there"
-
-
-def test_a_store_address_can_be_given_by_option_or_environment_variable(
-    tmp_path: Path, store: Store, study: Study
-) -> None:
-    store_stage(store, study.runs()[0], 1, MB)
-    home = ["--home", str(tmp_path / "none")]
-    for arguments, environment in (
-        (["--store", store.url], {}),
-        ([], {"MIXSWEEP_STORE": store.url}),
-    ):
-        said = CliRunner().invoke(commands, ["store", "verify", *home, *arguments], env=environment)
-        assert (said.exit_code, said.output) == (0, "no file is damaged\n")
-
-
-def test_an_unknown_study_is_refused_before_the_store_is_read(
-    tmp_path: Path, mixsweep: Callable[..., Result]
-) -> None:
-    for verb in ("list", "prune"):
-        said = mixsweep(verb, "digit", home=tmp_path / "none")
-        assert isinstance(said.exception, StudyError)
-        assert "did you mean digits?" in str(said.exception)
 
 
 def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
@@ -125,34 +83,6 @@ def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
         ["digits", "1/6", "2", "1", "2.0", "0.0", "0.0"],
         ["(others)", "0", "0", "0.0", "0.0", "0.0"],
     ]
-
-
-def test_predictions_are_listed_and_freed_like_states(
-    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
-) -> None:
-    key = _predicted(store, study.runs()[0])
-    other = load_study("digits", ["base.epochs=6", "base.batch_size=64"])
-    others_key = _predicted(store, other.runs()[0])
-    listed = mixsweep("list", file).output.splitlines()
-    assert [line.split()[-1] for line in listed[1:]] == ["1.0", "1.0"]
-    assert "predictions of 1 runs" in mixsweep("prune", file, "--predictions").output
-    assert store.predictions.keys() == {key, others_key}
-    assert "freed 0.0 MB" in mixsweep("prune", file, "--yes").output
-    assert store.predictions.keys() == {key, others_key}
-    assert "freed 1.0 MB" in mixsweep("prune", file, "--yes", "--predictions").output
-    assert store.predictions.keys() == {others_key}
-    assert take_stock([study], store)[0].num_finished == 1
-
-
-def test_predictions_that_must_be_kept_are_not_listed_for_removal(
-    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
-) -> None:
-    _predicted(store, study.runs()[0])
-    said = mixsweep("prune", file)
-    assert (said.return_value, said.stderr) == (DONE, "")
-    assert "predictions of" not in said.output
-    said = mixsweep("prune", file, "--predictions")
-    assert said.stderr == "nothing was deleted; add --yes to delete\n"
 
 
 def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
@@ -200,34 +130,6 @@ def test_prune_lists_files_and_deletes_them_only_with_yes(
     assert store.keys()[first] is False
 
 
-def test_prune_does_not_suggest_yes_if_no_state_can_be_freed(
-    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
-) -> None:
-    store_stage(store, study.runs()[0], 6, MB)
-    assert mixsweep("prune", file).stderr == ""
-    assert mixsweep("prune", file, "--yes").stdout.endswith("freed 0.0 MB\n")
-
-
-def test_prune_without_a_study_is_refused(mixsweep: Callable[..., Result]) -> None:
-    for arguments in ([], ["--yes"]):
-        said = mixsweep("prune", *arguments)
-        assert isinstance(said.exception, RefusedError)
-        assert str(said.exception) == (
-            "no study is named; name the studies whose states (checkpoints) may be deleted"
-        )
-
-
-def test_a_study_that_is_named_twice_is_pruned_once(
-    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
-) -> None:
-    for epochs in (1, 2, 3):
-        store_stage(store, study.runs()[0], epochs, MB)
-    said = mixsweep("prune", file, file, "--yes")
-    assert [line.split()[0] for line in said.stdout.splitlines()[1:3]] == ["digits", "(others)"]
-    assert said.stdout.endswith("freed 1.0 MB\n")
-    assert Lease.current(store, study.name) is None
-
-
 def test_no_study_is_pruned_while_one_of_them_is_running(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
@@ -258,18 +160,6 @@ def test_verify_names_damaged_files_and_exits_1(
     assert "1 damaged files are in quarantine/" in mixsweep("list").output
 
 
-def test_a_store_with_only_damaged_files_does_not_count_as_empty(
-    store: Store, study: Study, mixsweep: Callable[..., Result]
-) -> None:
-    key = store_stage(store, study.runs()[0], 1, None)
-    (manifest,) = Path(store.url).glob(f"stages/*/{key}.json")
-    manifest.write_text("{")
-    assert mixsweep("verify").return_value == SOME_FAILED
-    assert store.keys() == {}
-    assert mixsweep("list").stdout.endswith("\n1 damaged files are in quarantine/\n")
-    assert mixsweep("verify").output == "no file is damaged\n"
-
-
 def test_states_of_a_run_shared_by_two_studies_are_kept_until_no_study_needs_them(
     store: Store, study: Study, tmp_path: Path, file: str, mixsweep: Callable[..., Result]
 ) -> None:
@@ -281,66 +171,3 @@ def test_states_of_a_run_shared_by_two_studies_are_kept_until_no_study_needs_the
     assert store.keys() == dict(zip(keys, (False, True, True), strict=True))
     assert "freed 1.0 MB" in mixsweep("prune", file, "--yes").stdout
     assert store.keys() == dict(zip(keys, (False, False, True), strict=True))
-
-
-def test_an_unreadable_study_is_reported_when_its_files_are_counted_as_others(
-    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
-) -> None:
-    store_stage(store, study.runs()[0], 6, None)
-    unknown = study.source.replace("digits}", "corners}").replace("name: digits", "name: corners")
-    enter(replace(study, source=unknown), store, "mixsweep run x.yaml --plugin mine.py")
-    said = mixsweep("list")
-    assert said.return_value == DONE
-    assert said.stdout.splitlines()[1].split()[:2] == ["(others)", "1"]
-    assert said.stderr.startswith(
-        "digits is counted in (others), because this study cannot be read: digits@"
-    )
-    assert "base.data.name: got text 'corners'" in said.stderr
-    assert mixsweep("list", file).stderr == ""
-
-
-def test_runs_under_other_settings_are_reported_when_counted_as_others(
-    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
-) -> None:
-    longer = load_study(file, ["base.epochs=7"])
-    for each in (study, longer):
-        enter(each, store, "mixsweep run x.yaml")
-    store_stage(store, longer.runs()[0], 7, None)
-    assert mixsweep("list").stderr == ""
-    assert mixsweep("list", file).stderr == (
-        "digits: 1 finished run stored here with base.epochs=7; you asked for 6; "
-        "counted in (others)\n"
-    )
-
-
-def test_points_of_a_search_are_counted_for_the_search_if_its_history_is_readable(
-    store: Store, tmp_path: Path, mixsweep: Callable[..., Result]
-) -> None:
-    study, home = read(tmp_path), Home(folder=tmp_path)
-    asked(study, home.optuna_url, 3, reopened=False)
-    grown = Request(reference="s.yaml", overrides=(), study=study, home=home).grown
-    enter(grown, store, "mixsweep run s.yaml")
-    runs, arms = grown.runs(), study.runs()
-    for run in runs:
-        store_stage(store, run, run.config.epochs, None)
-    assert len(runs) > len(arms)
-
-    def counts(*words: str, at: Path = tmp_path) -> tuple[list[str], str]:
-        said = mixsweep(*words, "--store", store.url, home=at)
-        assert said.return_value == DONE
-        return [line.split()[1] for line in said.stdout.splitlines()[1:3]], said.stderr
-
-    file = str(tmp_path / "s.yaml")
-    lost = len(runs) - len(arms)
-    for words in (["list"], ["list", file], ["prune", file]):
-        assert counts(*words) == ([f"{len(runs)}/{len(runs)}", "0"], "")
-        found, said = counts(*words, at=tmp_path / "other")
-        assert found == [f"{len(arms)}/{len(arms)}", str(lost)]
-        assert said.startswith(f"{study.name}: {lost} finished runs of its search are counted in")
-        assert "set --home or MIXSWEEP_OPTUNA" in said
-    (tmp_path / "damaged").mkdir()
-    (tmp_path / "damaged" / "optuna.db").write_text("no database")
-    said = mixsweep("list", "--store", store.url, home=tmp_path / "damaged")
-    assert said.stderr.startswith(
-        f"{study.name} is counted in (others), because this study cannot be read: "
-    )

@@ -15,8 +15,7 @@ from mixsweep.request import DONE
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.state.ledger import enter, launches
-from tests.mixsweep.cli.photos import STUDY, forget
-from tests.mixsweep.cli.trained import train
+from tests.mixsweep.cli.photos import forget
 
 Type = Callable[..., Result]
 
@@ -55,76 +54,6 @@ def test_a_finished_study_is_reported_without_its_images_cache_or_overrides(
     assert list(arms["n"]) == [3, 3]
 
 
-def test_an_image_record_of_an_earlier_version_can_be_read(
-    launched: Path, tmp_path: Path, type_in: Type
-) -> None:
-    shutil.rmtree(tmp_path / "place")
-    (record,) = (launched / "store" / "data").glob("*.json")
-    facts = json.loads(record.read_text())
-    required = {"digest", "classes", "train", "test"}
-    added = {"shared", "copies", "test_copies", "transparent", "unreadable", "decoder"}
-    assert facts.keys() == required | added, "a field that is added has a default"
-    record.write_text(json.dumps({name: facts[name] for name in required}))
-    forget()
-    said = type_in("status", "signs")
-    assert said.return_value == DONE, said.exception
-
-
-def test_a_study_file_moved_away_from_its_images_gets_advice_to_use_the_study_name(
-    launched: Path, tmp_path: Path, type_in: Type
-) -> None:
-    del launched
-    shutil.rmtree(tmp_path / "place" / "photos")
-    file = (tmp_path / "place" / "signs.yaml").rename(tmp_path / "signs.yaml")
-    forget()
-    refused = type_in("report", str(file), "--set", "seeds=3")
-    assert f"{tmp_path}/photos/train: not found; this store has results" in str(refused.exception)
-    assert "give the name of the study instead of its file" in str(refused.exception)
-    assert type_in("report", "signs", "--out", str(tmp_path / "after")).return_value == DONE
-    forget()
-    refused = type_in("status", "signs", "--set", f"base.data.folder={tmp_path}/none")
-    assert "none/train: not found; an image-folder contains" in str(refused.exception)
-
-
-def test_a_plan_reports_missing_images_only_if_runs_need_them(
-    launched: Path, tmp_path: Path, type_in: Type
-) -> None:
-    del launched
-    photos, moved = tmp_path / "place" / "photos", tmp_path / "moved"
-    photos.rename(moved)
-    missing = f"{photos}: these images are not on this machine, and training needs them; "
-    for seeds, place, told in (
-        (3, None, ""),
-        (4, None, missing + "if they are in another folder, add --set base.data.folder=FOLDER"),
-        (4, moved, ""),
-    ):
-        forget()
-        words = [] if place is None else ["--set", f"base.data.folder={place}"]
-        planned = type_in("plan", "signs", "--set", f"seeds={seeds}", *words)
-        assert planned.return_value == DONE
-        assert planned.stderr.strip() == told
-        assert f"{2 * (seeds - 3)} to run" in planned.stdout
-    forget()
-    inline = ("--engine", "inline")
-    refused = type_in("run", "signs", "--set", "seeds=4", *inline)
-    assert str(refused.exception).startswith(missing)
-    finished = type_in("run", "signs", *inline)
-    assert finished.return_value == DONE, (finished.stderr, finished.exception)
-    assert "nothing to train" in finished.stderr
-
-
-def test_run_reports_a_finished_study_whose_dataset_was_deleted(
-    tmp_path: Path, type_in: Type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ("reg-mixup", "--set", "seeds=1", "--home", str(tmp_path / "other"))
-    train(tmp_path / "other", "reg-mixup", "seeds=1")
-    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "empty"))
-    said = type_in("run", *words, "--engine", "inline")
-    assert said.return_value == DONE, (said.stderr, said.exception)
-    refused = type_in("run", *words, "--set", "seeds=2", "--engine", "inline")
-    assert "get it with mixsweep data fetch fashion-mnist" in str(refused.exception)
-
-
 def test_a_stored_study_keeps_its_settings_and_run_keys_after_a_move(
     launched: Path, tmp_path: Path, type_in: Type
 ) -> None:
@@ -151,35 +80,6 @@ def test_changed_images_do_not_affect_a_stored_study_but_change_its_file(
     assert load_study(file, (), store).settings != before.settings
 
 
-def test_an_unknown_study_name_is_refused_with_the_studies_of_the_store(
-    launched: Path, type_in: Type
-) -> None:
-    store = str(launched / "store")
-    settings = launches(Store(store))[-1].settings[:8]
-    for name, told in {
-        "none": f"lists these; launched in the store {store} are signs",
-        "sign": "(did you mean signs?); `mixsweep studies` lists these; launched",
-        "signs@ffff": f"signs was launched in the store {store} with the settings {settings}",
-    }.items():
-        with pytest.raises(StudyError) as caught:
-            load_study(name, (), store)
-        assert told in str(caught.value)
-    for name in ("none", "signs@ffffffffffff", "../signs"):
-        assert isinstance(type_in("status", name).exception, StudyError)
-
-
-@pytest.mark.parametrize("reference", ["signs", "signs@e9", "signs.yaml"])
-def test_a_missing_or_empty_store_is_reported_for_an_unknown_study(
-    reference: str, tmp_path: Path, type_in: Type
-) -> None:
-    place = tmp_path / "away" / "store"
-    with pytest.raises(StudyError, match=f"; the store {place} does not exist"):
-        mixsweep.load(reference, home=tmp_path / "away")
-    place.mkdir(parents=True)
-    said = type_in("status", reference, "--home", str(place.parent))
-    assert f"; no study was launched in the store {place}" in str(said.exception)
-
-
 @pytest.mark.parametrize("command", ["report", "share", "sync", "status"])
 def test_a_command_on_a_missing_home_is_refused_and_creates_no_file(
     command: str, tmp_path: Path, type_in: Type
@@ -188,23 +88,6 @@ def test_a_command_on_a_missing_home_is_refused_and_creates_no_file(
     told = f"{tmp_path}/runs/store: this store does not exist"
     assert (said.stderr if command == "status" else str(said.exception)).startswith(told)
     assert not (tmp_path / "runs").exists()
-
-
-def test_a_folder_with_the_name_of_a_stored_study_does_not_hide_the_study(
-    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "signs").mkdir()
-    assert load_study("signs", (), str(launched / "store")).name == "signs"
-    with pytest.raises(StudyError, match="signs: is a folder; expected a study file"):
-        load_study("signs")
-
-
-def test_images_missing_from_disk_and_store_are_reported(tmp_path: Path, type_in: Type) -> None:
-    del type_in
-    (tmp_path / "signs.yaml").write_text(STUDY)
-    with pytest.raises(StudyError, match="photos/train: not found"):
-        load_study(str(tmp_path / "signs.yaml"), (), str(tmp_path / "runs" / "store"))
 
 
 def test_a_stored_study_that_needs_a_plugin_is_refused_with_the_option(tmp_path: Path) -> None:

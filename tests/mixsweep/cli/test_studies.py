@@ -8,9 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.studies import COLUMNS, catalogue, description_of
-from mixsweep.request import DONE, RefusedError
-from sweeps.reading.study_file import bundled_names
+from mixsweep.cli.studies import catalogue
 from tests.bundled import bundled
 from tests.mixsweep.cli.trained import train
 
@@ -29,18 +27,6 @@ def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> List:
     return run
 
 
-def test_every_bundled_study_is_listed_once_in_a_short_line(tmp_path: Path, studies: List) -> None:
-    said = studies()
-    assert (said.return_value, said.stderr) == (DONE, "")
-    assert list(tmp_path.iterdir()) == []
-    words = said.stdout.replace(",", " ").split()
-    assert sorted(catalogue()) == bundled_names()
-    assert all(words.count(name) >= 1 for name in bundled_names())
-    lines = said.stdout.splitlines()
-    assert max(map(len, lines)) <= COLUMNS
-    assert {each.question for each in catalogue().values()} <= set(lines)
-
-
 def test_listed_times_equal_those_of_the_published_runs() -> None:
     for name, listed in catalogue().items():
         seconds = None
@@ -49,30 +35,6 @@ def test_listed_times_equal_those_of_the_published_runs() -> None:
             if not any(each.get("gpus") for each in told["environments"]):
                 seconds = max(1, round(sum(run["seconds"] for run in told["runs"])))
         assert listed.seconds == seconds, f"put {seconds} for {name} into studies.yaml"
-
-
-def test_a_word_selects_studies_by_name_question_and_description(studies: List) -> None:
-    assert bundled("label-order").description == description_of("label-order")
-    by_name = studies("cifar100").stdout
-    assert all(name in by_name for name in ("table1-cifar100", "mixup-e-cifar100"))
-    assert "over-training-vgg16" not in by_name
-    assert "label-order" in studies("WRONG LABELS").stdout
-    assert "over-training-augmented" in studies("Liu et al. 2023").stdout
-    both = studies("wrong", "operations").stdout
-    assert "label-noise" in studies("wrong").stdout
-    assert set(both.splitlines()) <= {*studies("wrong").stdout.splitlines(), ""}
-    refused = studies("wrong", "horses").exception
-    assert isinstance(refused, RefusedError)
-    assert "has 'wrong' and 'horses'" in str(refused)
-    refused = studies("horses").exception
-    assert isinstance(refused, RefusedError)
-    assert "no bundled study has 'horses'" in str(refused)
-
-
-def test_a_name_shows_the_whole_description(studies: List) -> None:
-    said = studies("label-order").stdout
-    assert bundled("label-order").description in said.replace("\n", " ")
-    assert "time      5 min on 2 CPUs, from its published runs" in said
 
 
 def test_stored_runs_give_the_time_of_this_machine(tmp_path: Path, studies: List) -> None:

@@ -55,15 +55,6 @@ def test_a_job_uses_the_store_given_as_an_option(home: Path) -> None:
     assert submitted(home, "--store", store) == f"{store} on the cluster"
 
 
-def test_a_job_without_a_store_option_may_use_the_variable_of_the_head(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MIXSWEEP_STORE", raising=False)
-    assert submitted(home) == (
-        f"{home}/store on the cluster, unless MIXSWEEP_STORE was set when its head node was started"
-    )
-
-
 def test_the_fetching_line_brings_report_and_archive_through_the_log_of_a_job(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,17 +86,3 @@ def test_a_folder_of_photos_beside_the_study_is_refused_with_advice(
     told = f"{tmp_path}/place/photos: folders of photos are not uploaded"
     assert str(said.exception).startswith(told)
     assert "that this machine and all nodes share" in str(said.exception)
-
-
-def test_listed_files_are_the_study_and_its_plugin(
-    tmp_path: Path, type_in: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sweeps.running.upload.checkout", lambda: None)
-    assert type_in("new", str(tmp_path / "first")).return_value == DONE
-    (tmp_path / "first" / ".env").write_text("secret")
-    plugin = str(tmp_path / "first" / "plugin.py")
-    said = type_in("submit", str(tmp_path / "first" / "study.yaml"), "--plugin", plugin,
-                   "--list-files")  # fmt: skip
-    assert said.return_value == DONE, said.exception
-    assert [line.split()[1] for line in said.stdout.splitlines()] == ["plugin.py", "study.yaml"]
-    assert "OMP_NUM_THREADS: '1'" in said.stderr

@@ -1,23 +1,15 @@
 """Commands that write MLflow leave no run RUNNING, and name what they cannot open."""
 
 import os
-import shutil
 import signal
 import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from mixsweep.cli.sync import _say_left
-from mixsweep.request import Request
-from sweeps.machine.home import Home
-from sweeps.reading.study_file import load_study
-from sweeps.state.ledger import enter
 from tests.conftest import CommandLine
-from tests.damages import DAMAGES
 from tests.mixsweep.cli.trained import train
 
 STATUSES = "SELECT status, count(*) FROM runs GROUP BY status"
@@ -36,27 +28,6 @@ def test_an_interrupt_during_an_mlflow_update_leaves_no_run_marked_running(
     with closing(sqlite3.connect(mixsweep.home / "mlflow.db")) as connection:
         assert connection.execute(STATUSES).fetchall()[0][0] == "FINISHED"
         assert len(connection.execute(STATUSES).fetchall()) == 1
-
-
-def test_sync_names_the_other_studies_and_settings_of_the_store(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    request = Request.read("digits", home=Home(folder=tmp_path))
-    enter(request.study, request.store, request.command)
-    _say_left(request)
-    assert capsys.readouterr().err == ""
-    others = [f"digits --set base.epochs={epochs}" for epochs in (6, 7, 8, 9)]
-    for line in [*others, "moons --set seeds=1"]:
-        name, _, override = line.split()
-        enter(load_study(name, (override,)), request.store, f"mixsweep run {line}")
-    _say_left(request)
-    *named, more, how = capsys.readouterr().err.splitlines()
-    assert len(named) == 3
-    assert all(
-        line.split(": mixsweep run ")[1] in [*others, "moons --set seeds=1"] for line in named
-    )
-    assert more == "left      2 more; `mixsweep status` lists them"
-    assert "`mixsweep sync`" in how
 
 
 @pytest.mark.slow
@@ -107,35 +78,6 @@ def _was_interrupted(mixsweep: CommandLine, verb: str) -> bool:
         assert statuses.keys() <= {"FINISHED", "KILLED"}
         assert sum(statuses.values()) >= 1
     return True
-
-
-@pytest.mark.slow
-def test_a_database_error_that_waiting_cannot_fix_is_reported_immediately(
-    command_line: Callable[..., CommandLine],
-) -> None:
-    mixsweep = command_line()
-    train(mixsweep.home)
-    mixsweep("sync", "digits")
-    database, lock = (mixsweep.home / name for name in ("mlflow.db", "mlflow.db.lock"))
-    sound = database.read_bytes()
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    newer = f"{database} was written by another version of MLflow than the installed one "
-    assert _refused(mixsweep).startswith(newer)
-    database.write_bytes(sound)
-    DAMAGES["a folder"](lock)
-    told = f"{lock} is no file; a lock file contains no data: remove it"
-    assert _refused(mixsweep).startswith(told)
-    shutil.rmtree(lock)
-    mixsweep("sync", "digits")
-
-
-def _refused(mixsweep: CommandLine) -> str:
-    """Return the one line that all commands print which open an MLflow database."""
-    verbs = ("sync", "ui", "run")
-    (said,) = {mixsweep(verb, "digits", code=2).stderr for verb in verbs}
-    (line,) = said.splitlines()
-    return line
 
 
 def _told(connection: sqlite3.Connection, question: str) -> int:

@@ -14,11 +14,9 @@ from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
 from mixsweep.request import RefusedError
-from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.tracking.connection import connect
 from tests.cluster.head import free_ports
 from tests.conftest import CommandLine
-from tests.damages import DAMAGES
 from tests.mixsweep.cli.trained import train
 
 pytestmark = [pytest.mark.slow]
@@ -139,22 +137,6 @@ def test_requests_from_another_origin_cannot_change_data(port: int, origin: str)
     assert _status(port, "POST", CREATE, body, Origin=origin) == 403
     here = f"http://127.0.0.1:{port}"
     assert _status(port, "POST", CREATE, body, Origin=here, **kind) == 200
-
-
-@pytest.mark.parametrize("damage", ["random", "other's content", "a folder", "a FIFO"])
-def test_a_damaged_database_is_reported_with_the_command_that_restores_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
-) -> None:
-    monkeypatch.setattr("os.execve", lambda *arguments: pytest.fail("a server starts"))
-    (tmp_path / "mlflow.db").touch()
-    DAMAGES[damage](tmp_path / "mlflow.db")
-    for study in ([], ["digits"]):
-        said = CliRunner().invoke(commands, ["ui", *study, "--home", str(tmp_path)])
-        assert isinstance(said.exception, DatabaseError)
-        text = str(said.exception)
-        assert text.startswith(f"{tmp_path / 'mlflow.db'} ")
-        name = study[0] if study else "STUDY"
-        assert f"sync {name} --home {tmp_path} restores it" in text
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])

@@ -4,9 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +22,6 @@ from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_results
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES
-from tests.sweeps.machine.left import left_by_a_dead_process
 
 OVERRIDES = ("base.epochs=2", "seeds=2")
 KEPT = "reports/.digits.conclusion.json"
@@ -54,15 +51,6 @@ def concluded(command_line: Callable[..., CommandLine]) -> CommandLine:
 def run_again(mixsweep: CommandLine) -> "subprocess.CompletedProcess[str]":
     sets = [part for override in OVERRIDES for part in ("--set", override)]
     return mixsweep("run", "digits", *sets)
-
-
-def test_a_launch_with_nothing_to_train_removes_files_of_a_killed_launch(
-    concluded: CommandLine,
-) -> None:
-    with tempfile.TemporaryDirectory(dir="/tmp") as place:
-        left = left_by_a_dead_process(Path(place))
-        run_again(replace(concluded, extra={**concluded.extra, "TMPDIR": place}))
-        assert not left.exists()
 
 
 def request_in(home: Path) -> Request:
@@ -201,17 +189,3 @@ def keep_again(mixsweep: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
         table=tabulate(study, results), screen="", markdown=markdown, folder=folder, files=()
     )
     keep(request, results, report)
-
-
-def test_a_conclusion_is_not_recalled_for_another_study_code_or_home(
-    concluded: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert is_recalled(concluded, monkeypatch)
-    other = load_study("digits", (*OVERRIDES, "description=Another."))
-    request = Request(
-        reference="digits", overrides=(), study=other, home=Home(folder=concluded.home)
-    )
-    monkeypatch.setenv("MIXSWEEP_DATA", str(concluded.data))
-    assert recall(request, read_results(other.runs(), request.store)) is None
-    monkeypatch.setattr("mixsweep.launching.conclusion.describe_code", lambda: {"commit": "other"})
-    assert not is_recalled(concluded, monkeypatch)

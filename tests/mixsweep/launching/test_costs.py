@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from mixsweep.cli.plan_summary import plan_summary, spell_plan
-from mixsweep.launching.costs import bytes_of_predictions, bytes_to_keep, seconds_to_train
+from mixsweep.launching.costs import bytes_to_keep, seconds_to_train
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_key
@@ -45,11 +45,6 @@ def test_the_time_to_train_uses_the_median_epoch_of_the_arm_or_of_other_arms() -
     assert seconds_to_train(plan, results, slots=9) == pytest.approx(20), "a run is not split"
 
 
-def test_the_time_is_unknown_before_an_epoch_was_measured() -> None:
-    plan = plan_runs([_run(BASE, 0, "erm")], {})
-    assert seconds_to_train(plan, [], slots=2) is None
-
-
 def test_each_fork_keeps_one_state_and_plain_runs_keep_none() -> None:
     plain = [_run(BASE, 0, "erm")]
     assert bytes_to_keep(plan_runs(plain, {}), []) == 0
@@ -58,13 +53,6 @@ def test_each_fork_keeps_one_state_and_plain_runs_keep_none() -> None:
     assert bytes_to_keep(plan, []) is None
     measured = _result(forks[0], [1.0], StateRef(sha256="0" * 64, size=1000))
     assert bytes_to_keep(plan, [measured]) == 2000
-
-
-def test_predictions_take_four_bytes_for_each_class_of_each_image_and_network() -> None:
-    plain = with_values(BASE, {"data.name": "digits"})
-    assert bytes_of_predictions([plain]) == 360 * (4 * 10 + 1)
-    both = with_values(plain, {"data.val_size": 40, "averaging": {"ema": 0.9}})
-    assert bytes_of_predictions([plain, both]) == 360 * 41 + 400 * 81
 
 
 def test_planned_gpu_hours_and_cost_do_not_depend_on_the_number_of_slots(
