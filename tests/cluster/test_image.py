@@ -9,16 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.scratch_image import ScratchImage, missing_programs, steps
+from tests.cluster.scratch_image import ScratchImage, missing_programs
 from tests.soak.findings import publish
 
 REPOSITORY = Path(__file__).parents[2]
 TINY = "--set seeds=1 --set base.epochs=2"
-
-
-def test_dockerfile_steps_are_parsed_over_several_lines_and_without_comments() -> None:
-    text = "# a\nFROM x\n\nRUN a \\\n    && b\n# c\nENV A=1 \\\n    B=2\n"
-    assert list(steps(text)) == [("FROM", "x"), ("RUN", "a      && b"), ("ENV", "A=1      B=2")]
 
 
 @pytest.mark.long

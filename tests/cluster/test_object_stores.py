@@ -1,7 +1,5 @@
 """Commands on a store in a bucket: messages when it fails, and use from another machine."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -72,21 +70,6 @@ def test_refused_credentials_are_reported_in_one_line(
         return
     with moto(INITIAL_NO_AUTH_ACTION_COUNT="2") as clients:  # the buckets are made before
         assert said(clients) == expected
-
-
-def test_a_missing_package_is_reported_in_one_line(
-    command_line: Callable[..., CommandLine],
-) -> None:
-    without = (
-        "import sys; sys.modules['s3fs'] = None; sys.argv[0] = 'mixsweep'; "
-        "from mixsweep.cli.main import main; main()"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", without, "status", "digits", "--store", "s3://studies/a"],
-        env=command_line().environment(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == "s3://studies/a: Install s3fs to access S3\n"
 
 
 def test_a_full_bucket_is_reported_in_one_line(

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,19 +17,6 @@ from sweeps.reading.study_file import load_study
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-LANGUAGES = {
-    "{literalinclude}",
-    "console",
-    "python",
-    "yaml",
-    "text",
-    "{toctree}",
-    "{include}",
-    "{eval-rst}",
-}
-"""Languages of code blocks. `text` marks blocks that no test can run, because they need another
-machine or tool, and pictures. `test_shell_blocks.py` checks the syntax and names of such commands.
-"""
 ENDLESS = ("mixsweep ui",)
 """Commands that serve until they are interrupted; the test of README runs them."""
 SET_UP = {"make quickstart", "make test", "make .venv/.ready"}
@@ -134,14 +120,6 @@ def test_files_named_or_linked_in_a_page_exist(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
-def test_every_code_block_has_a_language_that_a_test_covers(page: Path) -> None:
-    text = page.read_text()
-    assert text.count("```") % 2 == 0
-    assert {language for language, _ in _blocks(page)} <= LANGUAGES
-    assert "TODO" not in text
-
-
-@pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
 def test_every_study_file_in_a_page_can_be_read(page: Path, tmp_path: Path) -> None:
     _make_photos(tmp_path)
     for language, text in _blocks(page):
@@ -199,21 +177,3 @@ def _make_photos(folder: Path) -> None:
             for number in range(count):
                 pixels = np.clip(rng.normal(shade, 40, (40, 48, 3)), 0, 255).astype(np.uint8)
                 Image.fromarray(pixels).save(place / f"{number}.png")
-
-
-def test_packages_that_a_page_lists_as_not_used_are_neither_required_nor_imported() -> None:
-    text = (ROOT / "docs" / "explanation" / "dependencies.md").read_text()
-    unused = set(re.findall(r"^- \*\*(\S+) is not used\.\*\*", text, re.MULTILINE))
-    assert unused >= {"rich", "setuptools-scm"}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    required = [
-        *project["build-system"]["requires"],
-        *project["project"]["dependencies"],
-        *(name for extra in project["project"]["optional-dependencies"].values() for name in extra),
-    ]
-    assert not unused & {re.split(r"[^\w-]", line)[0] for line in required}
-    imports = "|".join(name.replace("-", "_") for name in unused)
-    found = re.compile(rf"^\s*(?:import|from) (?:{imports})\b", re.MULTILINE)
-    for folder in ("mixsweep", "mixup_core", "sweeps", "reports", "cluster"):
-        for path in (ROOT / folder).rglob("*.py"):
-            assert not found.search(path.read_text()), path

@@ -73,16 +73,3 @@ def test_an_entry_names_the_sources_of_all_claims_of_its_studies() -> None:
             assert re.search(own, source), entry.heading
         if not all(bundled(name).claims for name in entry.studies):
             assert re.search(r"makes?\s+no\s+claim", entry.text), entry.heading
-
-
-def test_every_paper_is_a_link() -> None:
-    text = PAGE.read_text()
-    linked = set(re.findall(rf"^\[({PAPER.pattern})\]: https://arxiv\.org/abs/", text, re.M))
-    bracketed = re.findall(rf"\[({PAPER.pattern})\](?!:)", text)
-    assert linked == set(bracketed)
-    body = re.sub(rf"^\[{PAPER.pattern}\]:.*$", "", text, flags=re.MULTILINE)
-    assert len(PAPER.findall(body)) == len(bracketed)
-
-
-def test_the_lines_of_the_page_are_short() -> None:
-    assert max(map(len, PAGE.read_text().splitlines())) <= 120

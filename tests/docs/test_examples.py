@@ -3,10 +3,8 @@
 import csv
 import re
 import statistics
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import scipy.stats
@@ -15,7 +13,7 @@ import yaml
 from mixup_core.config.written_forms import flatten
 from mixup_core.problem import problem_named
 from reports.numbers.judging import judge
-from sweeps.reading.study_file import bundled_names, load_study, study_of
+from sweeps.reading.study_file import study_of
 from sweeps.reading.tree_paths import config_paths
 from tests.bundled import bundled
 from tests.conftest import CommandLine
@@ -37,11 +35,6 @@ def _table(page: str, head: str) -> Iterator[list[str]]:
 WORDS = list(_table("how-to/paper-words.md", "| in papers |"))
 
 
-def test_every_row_of_paper_words_is_found() -> None:
-    assert len(WORDS) >= 18
-    assert all(len(row) == 3 for row in WORDS)
-
-
 @pytest.mark.parametrize(("words", "fields", "arm"), WORDS, ids=[row[0] for row in WORDS])
 def test_a_word_of_papers_is_the_field_that_its_arm_sets(words: str, fields: str, arm: str) -> None:
     settings = yaml.safe_load(arm.strip("`"))
@@ -54,33 +47,6 @@ def test_a_word_of_papers_is_the_field_that_its_arm_sets(words: str, fields: str
                    for key in settings), path  # fmt: skip
         usual = flatten(plain).get(path)
         assert changed[path] != usual or settings == {"mix.law": "erm"}, path
-
-
-def _study_named(name: str, folder: Path) -> Any:
-    page = (DOCS / "reference" / "study-file.md").read_text()
-    (text,) = re.findall(rf"```yaml\n(study: {name}\n.*?)```", page, re.DOTALL)
-    file = folder / "study.yaml"
-    file.write_text(text)
-    return load_study(str(file))
-
-
-def test_the_example_of_a_grid_leaves_out_the_excluded_combination(tmp_path: Path) -> None:
-    study = _study_named("grid-example", tmp_path)
-    pairs = [(arm.optimizer.lr, arm.batch_size) for arm in study.arms.values()]
-    assert pairs == 2 * [(0.001, 32), (0.001, 128), (0.01, 32)]
-
-
-def test_the_example_of_zip_combines_item_by_item(tmp_path: Path) -> None:
-    study = _study_named("zip-example", tmp_path)
-    pairs = [(arm.optimizer.lr, arm.batch_size) for arm in study.arms.values()]
-    assert pairs == 2 * [(0.001, 32), (0.004, 128)]
-
-
-def test_the_example_of_references_and_a_budget_has_both(tmp_path: Path) -> None:
-    study = _study_named("budget-example", tmp_path)
-    assert study.budget.limits == {"hours": 0.5}
-    assert study.references["uniform"]["test/error"] == 0.04
-    assert set(study.references) == set(study.arms)
 
 
 def _rows(file: str) -> list[dict[str, str]]:
@@ -166,39 +132,3 @@ def test_the_printed_output_of_commands_equals_the_output_of_the_code(
         printed = mixsweep(*words).stdout
         if output:
             assert _masked(printed) == _masked(output)
-
-
-def test_the_environment_is_made_without_training() -> None:
-    page = (DOCS / "install.md").read_text()
-    assert "$ make .venv/.ready" in page
-    planned = subprocess.run(
-        ["make", "--dry-run", "--always-make", ".venv/.ready"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    assert "pip install" in planned
-    assert "mixsweep run" not in planned
-    assert "data fetch" not in planned
-
-
-def test_the_module_that_keeps_training_from_windows_is_imported() -> None:
-    assert "`fcntl`" in (DOCS / "install.md").read_text()
-    assert "\nimport fcntl\n" in (ROOT / "mixup_core" / "store" / "local_files.py").read_text()
-
-
-def test_no_text_promises_that_epochs_are_never_trained_again() -> None:
-    texts = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("[eh]*/*.md")]
-    for text in texts:
-        assert "nothing is trained twice" not in text.read_text().lower(), text.name
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
-
-
-@pytest.mark.parametrize("name", bundled_names())
-def test_a_bundled_study_names_its_schema_for_editors_in_a_comment(name: str) -> None:
-    first, second, *_ = (ROOT / "sweeps" / "studies" / f"{name}.yaml").read_text().splitlines()
-    assert first == "# yaml-language-server: $schema=study.schema.json"
-    assert f"```text\n{first}\n```" in (DOCS / "install.md").read_text()
-    assert second == f"study: {name}"
-
-
-def test_the_line_for_editors_is_not_stored() -> None:
-    assert "yaml-language-server" not in bundled("digits").source

@@ -60,15 +60,6 @@ def hostile(value: str) -> dict[str, str]:
     return dict.fromkeys(sorted(ray_variables() - {"RAY_ADDRESS"}), value)
 
 
-def nameservers() -> list[str]:
-    """Return the addresses of the name servers of this machine."""
-    try:
-        lines = Path("/etc/resolv.conf").read_text().splitlines()
-    except OSError:
-        return []
-    return [line.split()[1] for line in lines if line.startswith("nameserver ")]
-
-
 def open_folders(*roots: Path) -> set[Path]:
     """Return the folders that everybody may write to, below the given ones and Ray's own folder."""
     test = ["-type", "d", "-perm", "-0002", "-print0"]

@@ -113,35 +113,3 @@ def test_an_unexpected_error_is_reported_in_one_line_and_passed_to_the_hook(tmp_
     )
     assert "in plan_study\nZeroDivisionError: of ours" in traced.read_text()
     assert traced.stat().st_mode & 0o077 == 0
-
-
-def test_a_launch_on_ray_with_too_little_address_space_is_refused(
-    tmp_path: Path,
-) -> None:
-    shell = f"ulimit -v 4000000; exec {sys.executable} -m mixsweep run {STUDY} --slots 1"
-    done = subprocess.run(
-        ["bash", "-c", shell],
-        env={**os.environ, "MIXSWEEP_HOME": str(tmp_path / "runs")},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.splitlines()[-1] == (
-        "each process of Ray needs 8 GB of address space, but the address space of each process is "
-        "limited to 4.1 GB (ulimit -v 4000000): start from a shell or job without this limit, or "
-        "train with --engine inline, which needs less"
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["MLFLOW_HTTP_REQUEST_TIMEOUT"])
-def test_a_variable_that_mlflow_refuses_is_reported_before_training(
-    tmp_path: Path, name: str
-) -> None:
-    study, home = (str(STUDY), "--set", "base.draws=1000"), tmp_path / "runs"
-    for arguments in (("run", *study, "--engine", "inline"), ("sync", *study)):
-        done = ran("open", *arguments, home=home, **{name: "junk"})
-        assert done.returncode == 2
-        (line,) = (line for line in done.stderr.splitlines() if name in line)
-        assert line.startswith("MLflow refuses an environment variable: ")
-        assert "correct or unset this variable" in line
-    assert not list(home.glob("store/stages/*/*"))

@@ -115,19 +115,3 @@ def test_the_printed_link_shows_the_learning_curves_of_each_run(
     for run in ("erm seed=0", "midpoint seed=0", "uniform seed=0"):
         assert re.search(rf">\s*{run}\s*<", page), run
     assert re.search(CHARTS, page)
-
-
-def test_mlflow_refuses_connections_from_other_addresses(links: dict[str, str]) -> None:
-    address = links["arms"].partition("/#")[0]
-    port = int(address.rpartition(":")[2])
-    with socket.socket() as outside, pytest.raises(OSError, match="refused"):
-        outside.connect(("127.0.0.2", port))
-
-
-def test_the_report_shows_its_table_and_figures(finished: CommandLine, tmp_path: Path) -> None:
-    file = finished.home / "reports" / "digits" / "report.html"
-    page = _seen(file.as_uri(), tmp_path / "profile", 2_000)
-    assert "<h1>digits</h1>" in page
-    assert page.count("<img") + page.count("<svg") >= 2
-    for shown in ("erm", "midpoint", "uniform", "1/1"):
-        assert shown in page

@@ -24,20 +24,6 @@ NOT_TYPED = {
 }
 """Commands of README.md that this test does not run, and why."""
 
-ELSEWHERE = {
-    "ray": "needs a cluster; tests/cluster starts the parts that a machine alone can",
-    "kubectl": "needs Kubernetes; tests/cluster checks the file against its schema",
-    "sbatch": "needs Slurm", "squeue": "needs Slurm", "scancel": "needs Slurm",
-    "tail": "reads what Slurm writes", "ssh": "needs a head elsewhere",
-    "gcloud": "needs a cloud", "aws": "needs an account",
-    "pip": "installs a cloud's own package from the network",
-    "docker": "needs Docker", "systemctl": "needs the service",
-    "journalctl": "needs the service", "curl": "needs the service",
-    "make": "takes minutes; tests/hosts and the targets of Makefile run what it runs",
-    "sh": "tests/cluster starts local.sh", "env": "is what `ray job submit` runs",
-}  # fmt: skip
-"""First words of commands of cluster/README.md that no test runs, and why."""
-
 
 def _typed(text: str) -> list[str]:
     blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
@@ -65,16 +51,6 @@ def test_every_command_in_a_readme_exists_with_its_options(text: str) -> None:
         known = {option for param in command.params for option in param.opts}
         given = {word for word in words if word.startswith("--")}
         assert given <= known, line
-
-
-def test_commands_for_other_machines_are_listed_with_a_reason() -> None:
-    programs = {code.split()[0] for code in _inline(CLUSTER) if " " in code}
-    programs = {p for p in programs if re.fullmatch(r"[a-z]+", p)} & _known_programs()
-    assert programs - {"mixsweep"} <= ELSEWHERE.keys()
-
-
-def _known_programs() -> set[str]:
-    return {*ELSEWHERE, "mixsweep", "aws", "make", "pip", "helm", "srun", "scp", "rsync", "git"}
 
 
 @pytest.mark.long

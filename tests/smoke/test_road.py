@@ -2,9 +2,7 @@
 
 import csv
 import io
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -85,13 +83,6 @@ def test_mlflow_is_rebuilt_from_the_store_alone(finished: CommandLine) -> None:
     assert read_runs(_uri(finished), "digits") == before
 
 
-def test_status_counts_finished_runs_and_epochs(finished: CommandLine) -> None:
-    status = finished.json("status", "digits")
-    assert status["arms"]["erm"] == {"expected": 2, "finished": 2, "running": 0, "failed": 0}
-    assert status["driver"] is None
-    assert status["epochs"] == {"done": 18, "expected": 18}
-
-
 @pytest.mark.long
 def test_a_launch_in_another_home_with_one_slot_gives_the_same_report(
     finished: CommandLine, command_line: Callable[..., CommandLine]
@@ -105,17 +96,6 @@ def test_a_launch_in_another_home_with_one_slot_gives_the_same_report(
     other("run", "digits", *added)
     assert len(_rows(other)) == 9
     assert other.json("plan", "digits", *added)["to_run"] == 0
-
-
-def test_an_incomplete_study_is_reported_and_exits_1(
-    finished: CommandLine, command_line: Callable[..., CommandLine], tmp_path: Path
-) -> None:
-    home = tmp_path / "runs"
-    shutil.copytree(finished.home / "store", home / "store")
-    partial = command_line(home)
-    said = partial("report", "digits", "--set", "seeds=3", code=1)
-    assert "2/3" in said.stdout
-    assert "erm seed 2 missing" in said.stderr
 
 
 def _uri(mixsweep: CommandLine) -> str:

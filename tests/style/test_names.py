@@ -29,18 +29,3 @@ def test_no_two_modules_define_a_class_or_a_type_of_the_same_name() -> None:
         for name in _defined(nodes_of(file)[0]) - VARIANTS.keys():
             modules[name].add(name_of(file))
     assert {name: files for name, files in modules.items() if len(files) > 1} == {}
-
-
-def test_no_variable_is_named_problems() -> None:
-    found = {
-        name_of(file)
-        for file in CODE
-        for node in nodes_of(file)
-        if (isinstance(node, ast.arg) and node.arg == "problems")
-        or (isinstance(node, ast.Name) and node.id == "problems" and _is_assigned(node))
-    }
-    assert found == set(), "a problem is what a study trains"
-
-
-def _is_assigned(name: ast.Name) -> bool:
-    return not isinstance(name.ctx, ast.Load)

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from sweeps.study.added_arm import AddedArm, added_among, name_of_confirmation, name_of_point
+from sweeps.study.added_arm import added_among, name_of_confirmation, name_of_point
 from tests.style.sources import CODE, ROOT, nodes_of
 
 PLACE = ROOT / "sweeps" / "study" / "added_arm.py"
@@ -38,12 +38,3 @@ def test_no_code_reads_the_role_of_an_arm_from_its_name() -> None:
 def test_only_the_reader_of_stored_files_parses_names_of_added_arms() -> None:
     found = [file for file in CODE if added_among.__name__ in file.read_text()]
     assert found == [READER, PLACE]
-
-
-def test_added_arms_are_found_among_the_names_of_a_stored_file() -> None:
-    added = [name_of_point(0), name_of_point(12), name_of_confirmation("erm")]
-    added.append(name_of_confirmation(name_of_point(12)))
-    fixed = ["erm", "point", "confirm", "point law=erm", "confirm epochs=2", "pointed 1"]
-    assert added_among(fixed + added) == set(added)
-    assert AddedArm(seeds=(0,)).is_point
-    assert not AddedArm(seeds=(0,), confirms="erm").is_point

@@ -1,7 +1,6 @@
 """Archive: one folder per study, a generated index, and first verdicts that are kept."""
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -11,18 +10,6 @@ from docs.pages.published import FIRST, PUBLISHED, first_reports, latest_report,
 
 def test_the_committed_archive_index_equals_the_generated_index() -> None:
     assert (PUBLISHED / "README.md").read_text() == archive_index()
-
-
-def test_every_link_of_the_index_leads_to_a_file_or_a_folder() -> None:
-    targets = re.findall(r"\]\(([^)]+)\)", (PUBLISHED / "README.md").read_text())
-    assert [target for target in targets if not (PUBLISHED / target).exists()] == []
-
-
-def test_a_published_folder_has_the_name_of_its_study() -> None:
-    for file in PUBLISHED.glob("*/provenance.json"):
-        name = file.parent.name.removesuffix("-jpeg")
-        studies = provenance_of(file.parent).get("study", name).removesuffix("-jpeg")
-        assert studies == name
 
 
 def test_a_study_has_one_published_folder() -> None:

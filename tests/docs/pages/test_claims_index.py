@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from docs.pages.claims_index import claims_index, spell_outcome
-from docs.pages.published import PUBLISHED, Published, first_reports, latest_report
+from docs.pages.published import PUBLISHED, Published
 from reports.numbers.verdict import Verdict
 from sweeps.reading.study_file import bundled_names
 from tests.bundled import bundled
@@ -38,17 +38,6 @@ def test_every_bundled_study_with_claims_has_at_least_three_seeds() -> None:
     for name in bundled_names():
         study = bundled(name)
         assert not study.claims or len(study.seeds) >= 3, name
-
-
-def test_runs_with_only_a_new_report_are_not_marked_as_run_again(index: str) -> None:
-    firsts = first_reports(PUBLISHED)
-    for name in bundled_names():
-        latest, first = latest_report(PUBLISHED, name), firsts.get(name)
-        part = index.partition(f"## {name}\n")[2].partition("\n## ")[0]
-        if latest is not None and first is not None:
-            is_same = latest.ended_at_ms == first.ended_at_ms
-            told = part.replace("to be run again", "")
-            assert not (is_same and "run again" in told), name
 
 
 def test_the_claims_of_a_report_with_missing_runs_are_unfinished() -> None:
