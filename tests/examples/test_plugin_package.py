@@ -29,6 +29,7 @@ def installed(tmp_path: Path) -> str:
     return os.pathsep.join([str(tmp_path), str(PACKAGE), own])
 
 
+@pytest.mark.long
 def test_the_tests_of_the_example_package_pass(installed: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(PACKAGE)]
     environment = os.environ | {"PYTHONPATH": installed, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -50,6 +51,7 @@ def test_the_example_package_passes_the_plugin_checks(
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_example_study_trains_without_the_plugin_option(
     installed: str, command_line: Callable[..., CommandLine]
 ) -> None:

@@ -18,6 +18,7 @@ def test_a_published_table_is_the_one_of_its_findings(lines: Path, tmp_path: Pat
     assert lines.with_name(table).read_text() == (tmp_path / table).read_text()
 
 
+@pytest.mark.long
 def test_soaks_and_benches_import_only_names_that_exist() -> None:
     """A soak runs for hours and by hand, so that a renamed name would be found late."""
     modules = [

@@ -11,10 +11,8 @@ from PIL import Image
 from mixup_core.config.building import with_values
 from mixup_core.images.class_counts import images_of_classes
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS, SplitName
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import load, read_split
-from mixup_core.images.data.fetching import data_root
+from mixup_core.images.data.datasets import load
 from mixup_core.images.feasibility import (
     infeasible,
     infeasible_at,
@@ -70,14 +68,6 @@ def test_class_counts_match_the_labels_of_the_training_images(values: dict[str, 
             data = with_values(config, {"data.label_noise": rate}).data
             trained = TrainingImages(splits.seen_by(data), splits.info, data, at_seed.seeds, CPU)
             assert np.array_equal(row, torch.bincount(trained.labels, minlength=10).numpy())
-
-
-@pytest.mark.parametrize("split", ["train", "test"])
-def test_labels_read_without_images_match_the_labels_of_the_images(split: SplitName) -> None:
-    info = DATASETS["digits"]
-    assert info.labels is not None
-    images = read_split(DIGITS.data, data_root(), split)
-    assert np.array_equal(info.labels(data_root(), split), images.labels.numpy())
 
 
 @pytest.mark.parametrize(("num_train", "is_refused"), [(8, True), (12, True), (200, False)])

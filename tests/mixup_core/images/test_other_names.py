@@ -21,10 +21,7 @@ def test_every_alternative_name_maps_to_an_existing_field() -> None:
     ("path", "meant"),
     [
         ("label_smoothing", "loss.smoothing"),
-        ("learning_rate", "optimizer.lr"),
-        ("grad_clip", "optimizer.clip_norm"),
         ("data.path", "data.folder"),
-        ("data.size", "data.image_size"),
         ("early_stopping", "readout"),
     ],
 )

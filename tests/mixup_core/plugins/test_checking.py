@@ -248,8 +248,6 @@ class Half(Operation):
     ("field", "weight"),
     [
         ("Share | Literal['auto'] = 1.0", "0.1 if self.f == 'auto' else self.f"),
-        ("tuple[Share, ...] = (1.0,)", "min(1, sum(self.f))"),
-        ("First | Second | None = None", "0.2 if self.f is None else self.f.x"),
         ("tuple[First | Second, ...] = ()", "min(1, sum(each.x for each in self.f))"),
         ("Deep | None = None", "0.2 if self.f is None or self.f.first is None else self.f.first.x"),
         ("Law | None = None", "0.2 if self.f is None else self.f.quantiles(np.full(1, 0.5))[0]"),

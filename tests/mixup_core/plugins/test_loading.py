@@ -143,24 +143,6 @@ def test_loading_an_edited_plugin_replaces_its_earlier_entries(plugin: Write) ->
 
 
 @pytest.mark.parametrize(
-    "invalid",
-    [TINY.replace('"tiny"', '"mlp"'), TINY.replace("width: Count = 8", "width: object = 8")],
-    ids=["name taken", "unreadable field"],
-)
-def test_an_edited_plugin_that_is_invalid_leaves_the_earlier_one_registered(
-    plugin: Write, invalid: str
-) -> None:
-    use(plugin(TINY))
-    old = Model.catalogue["tiny"]
-    for _ in range(2):
-        with pytest.raises(PluginError):
-            use(plugin(invalid))
-        assert Model.catalogue["tiny"] is old
-    use(plugin(TINY.replace("Count = 8", "Count = 9")))
-    assert Model.catalogue["tiny"] is not old
-
-
-@pytest.mark.parametrize(
     ("parts", "message"),
     [
         (("1 / 0",), r"fails in line 9: ZeroDivisionError: division by zero"),

@@ -7,11 +7,13 @@ import fsspec
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from tests import object_stores
 from tests.damages import bound_by_modes
 
+# `test_bucket.py` tests buckets on a server; `make long` tests whole stores there.
+SERVERS = [pytest.param(name, marks=pytest.mark.long) for name in ("moto", "ceph")]
 
-@pytest.fixture(params=["folder", "memory", *object_stores.NAMES])
+
+@pytest.fixture(params=["folder", "memory", *SERVERS])
 def url(
     request: pytest.FixtureRequest, tmp_path: Path, client_of: Callable[[str], object]
 ) -> Iterator[str]:

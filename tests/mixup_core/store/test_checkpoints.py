@@ -4,8 +4,6 @@ import dataclasses
 import errno
 import logging
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -26,12 +24,10 @@ from tests.mixup_core.store.faulty_disk import FaultyDisk, Killed, calls_of
 from tests.mixup_core.store.stored_files import (
     ENVIRONMENT,
     FACTS,
-    FAILURE,
     KEY,
     RECORDS,
     SAME_SHARD,
     STATE,
-    alter,
     is_whole,
     manifest_of,
     quarantined,
@@ -92,14 +88,6 @@ def test_partial_files_of_dead_writers_are_deleted_and_stored_ones_kept(disk: St
     assert left == ["aa02", "aa03"], "another run's states are not ours to clear"
 
 
-def test_keys_report_which_stages_have_a_state(store: Store) -> None:
-    write(store, "aa01")
-    write(store, "aa02", state=None)
-    write(store, "bb01")
-    store.drop_state("bb01")
-    assert store.keys() == {"aa01": True, "aa02": False, "bb01": False}
-
-
 def test_the_first_stage_is_kept_and_differing_records_are_logged(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -146,18 +134,6 @@ def test_deleting_a_stage_keeps_every_other_stage(store: Store) -> None:
     assert list(store.stages()) == [twin]
 
 
-@pytest.mark.parametrize("top", ["stages", "states", "failures"])
-def test_verify_fails_when_the_store_cannot_be_listed(disk: Store, top: str) -> None:
-    write(disk)
-    disk.failures.write(FAILURE)
-    assert disk.folder is not None
-    folder = disk.folder / top
-    folder.rename(folder.with_name("was"))
-    folder.touch()
-    with pytest.raises(OSError, match=rf"{top}'$"):
-        disk.verify()
-
-
 def test_manifests_and_states_that_a_plan_needs_are_verified(
     disk: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -175,21 +151,9 @@ def test_manifests_and_states_that_a_plan_needs_are_verified(
     assert len(caplog.messages) == 3
 
 
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        ({"facts": FACTS[:1]}, r"records=2, facts=1"),
-        (
-            {"records": [EpochRecord(epoch=0, metrics={"a": float("nan")})], "facts": FACTS[:1]},
-            r"a must be finite, got \(value=nan, epoch=0\)",
-        ),
-    ],
-)
-def test_an_inconsistent_stage_is_refused_before_writing(
-    store: Store, changes: dict[str, Any], text: str
-) -> None:
-    with pytest.raises(ValueError, match=text):
-        write(store, **changes)
+def test_an_inconsistent_stage_is_refused_before_writing(store: Store) -> None:
+    with pytest.raises(ValueError, match=r"records=2, facts=1"):
+        write(store, facts=FACTS[:1])
     assert store.keys() == {}
 
 
@@ -262,19 +226,6 @@ def test_files_of_other_programs_stay_when_the_folders_are_shared(store: Store) 
     assert store.keys() == {}
     assert {store.files.read(name) for name in names} == {b"foreign"}
     assert store.quarantined() == ()
-
-
-def test_verify_removes_a_state_without_a_manifest(store: Store, url: str) -> None:
-    write(store)
-    alter(url, "/stages/", lambda _: b"")
-    assert len(store.verify(stale_after=0)) == 1
-    assert list(store.files.names("states")) == []
-
-
-def test_a_store_loads_neither_torch_nor_numpy() -> None:
-    code = "import sys, mixup_core.store.checkpoints; print({'torch', 'numpy'} & set(sys.modules))"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout == "set()\n"
 
 
 def test_a_full_disk_at_any_point_is_reported_and_keeps_every_stage(

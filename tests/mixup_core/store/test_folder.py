@@ -1,6 +1,5 @@
 """Folder: the files of a store on a disk, with other files among them."""
 
-import fcntl
 import os
 import stat
 import time
@@ -11,7 +10,6 @@ import pytest
 
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.folder import Folder
-from mixup_core.store.local_files import open_lock
 from tests.damages import DAMAGES, NO_FILES, bound_by_modes
 
 
@@ -112,15 +110,6 @@ def test_a_deleted_root_is_not_created_again(folder: Folder, change: str) -> Non
     Folder(folder.root).write("a/file", b"3")
 
 
-def test_write_overwrites_a_file_and_create_does_not(folder: Folder) -> None:
-    assert folder.create("a/file", b"1")
-    assert not folder.create("a/file", b"2")
-    assert folder.read("a/file") == b"1"
-    folder.write("a/file", b"3")
-    assert folder.read("a/file") == b"3"
-    assert not folder.create("a/file", b"3")
-
-
 def test_remove_deletes_a_file_or_a_link_and_ignores_a_missing_file(folder: Folder) -> None:
     folder.write("a/file", b"1")
     (folder.root / "a/link").symlink_to("file")
@@ -190,17 +179,6 @@ def test_a_moved_folder_never_replaces_an_existing_entry(folder: Folder, obstacl
     assert os.path.lexists(folder.root / "b/name")
     if obstacle == "a file":
         assert folder.read("b/name") == b"1"
-
-
-def test_a_file_is_being_written_while_its_writer_has_it_locked(folder: Folder) -> None:
-    name = "a/file.json.x1.tmp"
-    assert not folder.is_being_written(name)
-    descriptor = open_lock(folder.root / name)
-    assert not folder.is_being_written(name)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    assert folder.is_being_written(name)
-    os.close(descriptor)
-    assert not folder.is_being_written(name)
 
 
 def test_the_age_of_a_link_is_not_the_age_of_its_target(folder: Folder) -> None:

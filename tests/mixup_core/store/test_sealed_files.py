@@ -101,16 +101,6 @@ def test_anything_but_a_regular_file_is_moved_before_a_write_a_removal_or_a_bulk
     assert is_whole(modest, SAME_SHARD)
 
 
-def test_a_folder_in_place_of_a_file_is_quarantined_with_its_content(disk: Store) -> None:
-    for _ in range(2):
-        write(disk)
-        DAMAGES["a folder"](state_of(disk))
-        disk.delete(KEY)
-    assert disk.folder is not None
-    notes = [path.read_text() for path in (disk.folder / "quarantine").rglob("notes.txt")]
-    assert notes == ["of a colleague"] * 2
-
-
 def test_damaged_files_of_equal_names_are_all_kept(store: Store, url: str) -> None:
     write(store)
     store.failures.write(FAILURE)

@@ -6,7 +6,6 @@ from scipy.optimize import brentq
 
 from mixup_core.laws import Beta, BetaAb, Erm, Law, Midpoint
 from mixup_core.theory.alternating_line import AlternatingLineConfig, optimal_probability
-from tests.mixup_core.theory.processes import last
 
 CONFIG = AlternatingLineConfig(hidden=16, steps_per_epoch=5, epochs=3)
 
@@ -36,16 +35,6 @@ def test_the_closed_form_flips_between_alpha_4_and_alpha_32() -> None:
     """The public code of arXiv:2110.07647 fits the middle point at 1, and not at 32."""
     flip = brentq(lambda a: optimal_probability(replace(CONFIG, law=Beta(alpha=a))) - 0.5, 1, 64)
     assert 4 < flip < 32
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("law", "error"), [(Erm(), 0.0), (Beta(alpha=1.0), 0.0), (Beta(alpha=128.0), 1 / 3)]
-)
-def test_a_large_alpha_misclassifies_one_point_of_three(law: Law, error: float) -> None:
-    metrics = last(AlternatingLineConfig(law=law, hidden=128, epochs=50))
-    assert metrics["train/error"] == pytest.approx(error)
-    assert metrics["middle/tie"] == abs(metrics["middle/probability"] - 0.5)
 
 
 def test_the_optimal_probability_of_an_asymmetric_law_matches_drawn_pairs() -> None:

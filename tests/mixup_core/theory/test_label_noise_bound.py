@@ -27,6 +27,7 @@ def test_disagreement_matches_the_sum_over_all_outcomes() -> None:
     assert disagreement(np.array([0.49]), mixed, "argmax") == pytest.approx(0.9)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_mean_noise_matches_numerical_integration() -> None:
     def f(x: float) -> float:

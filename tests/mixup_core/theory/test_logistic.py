@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from mixup_core.keys import run_key
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
 from mixup_core.problem import problem_of
-from mixup_core.theory import logistic
 from mixup_core.theory.logistic import floor, minimiser, slopes
 from mixup_core.theory.mixup_expansion import MixupExpansionConfig
 from mixup_core.theory.separability import SeparabilityConfig
@@ -82,26 +81,6 @@ def test_the_loss_at_the_minimum_lies_above_its_floor() -> None:
     assert floor(labels, lams) < loss < np.log(2)
     assert floor(labels, np.ones(1)) == 0
     assert floor(labels, np.array([0.5])) == pytest.approx(np.log(2) / 2)
-
-
-def test_the_minimiser_stops_after_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = 0
-    expansion = logistic._expansion
-
-    def counted(*arguments: object) -> object:
-        nonlocal calls
-        calls += 1
-        return expansion(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(logistic, "_expansion", counted)
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        labels = rng.choice([-1.0, 1.0], 40)
-        inputs = labels[:, None] + rng.normal(size=(40, 3)) / 8
-        calls = 0
-        _, left = minimiser(inputs, labels, Beta(alpha=1.0).nodes_of_pairs(8))
-        assert calls <= 25
-        assert left < 1e-13
 
 
 CONFIGS = [MixupExpansionConfig, SeparabilityConfig, SpuriousFeatureConfig]

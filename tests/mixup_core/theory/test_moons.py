@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from mixup_core.laws import Beta
 from mixup_core.theory.moons import (
     MoonsConfig,
     boundary,
@@ -14,7 +13,6 @@ from mixup_core.theory.moons import (
     largest_margin,
     start,
 )
-from tests.mixup_core.theory.processes import last
 
 CONFIG = MoonsConfig(points=40, hidden=20, resolution=20, steps_per_epoch=10, epochs=3, lr=1e-2)
 
@@ -43,16 +41,6 @@ def test_the_boundary_of_a_circle_is_a_circle() -> None:
     probes = np.array([[0.0, 0.0], [0.0, 1.8], [0.5, 0.0]])
     found = distances_to_segments(probes, starts, ends)
     np.testing.assert_allclose(found, [1.3, 0.5, 0.8], atol=1e-3)
-
-
-def test_boundary_segments_lie_on_the_zeros_of_a_linear_function() -> None:
-    nodes = np.linspace(-2, 2, 8)
-    x, y = np.meshgrid(nodes, nodes, indexing="ij")
-    starts, ends = boundary(nodes, 3 * x - y + 0.4)
-    for place in (starts, ends):
-        np.testing.assert_allclose(3 * place[:, 0] - place[:, 1] + 0.4, 0, atol=1e-12)
-    expected = np.hypot(4 / 3, 4)  # the line crosses the square from side to side
-    assert np.linalg.norm(ends - starts, axis=1).sum() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("middle", "length"), [(0.5, 1), (-0.5, -1)])
@@ -86,14 +74,6 @@ def test_margins_are_distances_to_the_boundary_and_below_their_bound() -> None:
     nodes, values = decision_map(CONFIG, weights)
     assert values.shape == (21, 21)
     assert nodes[0] == -2
-
-
-@pytest.mark.slow
-def test_mixup_increases_the_spread_of_the_boundary() -> None:
-    small = replace(MoonsConfig(), points=100, hidden=200, epochs=8)
-    erm, uniform = last(small), last(replace(small, law=Beta(alpha=1.0)))
-    assert erm["train/error"] == uniform["train/error"] == 0
-    assert uniform["boundary/spread"] > 1.2 * erm["boundary/spread"]
 
 
 def test_distances_to_segments_match_values_computed_by_hand() -> None:

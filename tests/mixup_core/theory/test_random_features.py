@@ -84,16 +84,6 @@ def test_the_risk_bound_holds_at_every_time_and_matches_its_formula(law: Law) ->
     assert problem.bound(-problem.eigenvalues * time) == pytest.approx(total, rel=1e-9)
 
 
-@pytest.mark.slow
-def test_the_risk_of_mixup_falls_and_rises() -> None:
-    for seed in range(3):
-        run = finished(RandomFeaturesConfig(law=Beta(alpha=1.0), seed=seed, epochs=20))
-        risks = [record.metrics["risk/measured"] for record in run]
-        assert risks[0] > 1.5 * min(risks)
-        assert run[-1].metrics["risk/best"] == min(risks)
-        assert run[-1].metrics["risk/rise"] == risks[-1] - min(risks) > 0.005
-
-
 def test_the_spectrum_of_gaussian_features_matches_the_corrected_edges() -> None:
     assert spectral_edges(0.25) == (0.25, 2.25)
     true, printed = edge_errors(replace(CONFIG, points=40, features=60))

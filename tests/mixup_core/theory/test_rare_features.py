@@ -117,18 +117,6 @@ def test_the_operation_has_no_effect_under_erm() -> None:
     assert method(masked) == "erm"
 
 
-@pytest.mark.slow
-def test_mixup_learns_rare_features_and_plain_training_does_not() -> None:
-    base = RareFeaturesConfig(epochs=10)
-    erm, uniform = last(base), last(replace(base, law=UNIFORM))
-    stopped = last(replace(base, law=UNIFORM, switch_epoch=5))
-    cutmix = last(replace(base, law=UNIFORM, operation=PatchCutMix()))
-    assert erm["train/error"] == 0
-    assert uniform["feature/rare"] > 1.5 * stopped["feature/rare"] > 30 * erm["feature/rare"]
-    assert cutmix["feature/rare"] > uniform["feature/rare"]
-    assert erm["test/rare_error"] > 0.4
-
-
 def test_a_feature_teacher_keeps_points_by_the_loss_of_the_network() -> None:
     law = Beta(alpha=1.0)
     data = draw_patches(CONFIG, stream(0, "training points"), 40, 0.5)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mixup_core.laws import BetaAb, Discrete, Erm, Law, Midpoint
+from mixup_core.laws import BetaAb, Discrete, Erm
 from mixup_core.rules import RuleError
 from mixup_core.theory.logistic import minimiser, slopes
 from mixup_core.theory.separability import SeparabilityConfig, draw_points, error, trained
-from tests.mixup_core.theory.processes import finished, last
+from tests.mixup_core.theory.processes import finished
 
 CONFIG = SeparabilityConfig(dimension=4, first_points=16, nodes=4, epochs=3)
 
@@ -53,29 +53,10 @@ def test_separable_points_give_the_largest_margin_and_others_a_minimum_of_the_lo
     assert loss < np.log(2)
 
 
-@pytest.mark.parametrize("law", [Erm(), Midpoint()])
-def test_many_overlapping_points_give_the_best_direction(law: Law) -> None:
-    config = replace(CONFIG, law=law, separability=1.0, first_points=32, epochs=7)
+def test_many_overlapping_points_give_the_best_direction() -> None:
+    config = replace(CONFIG, law=Erm(), separability=1.0, first_points=32, epochs=7)
     angles = [record.metrics["direction/angle"] for record in finished(config)]
     assert angles[-1] < 4 < angles[0]
-
-
-def test_high_separability_increases_the_angle_under_erm_only() -> None:
-    angles = {
-        (law, kappa): np.mean(
-            [
-                last(replace(CONFIG, law=law, separability=kappa, epochs=6, seed=seed))[
-                    "direction/angle"
-                ]
-                for seed in range(3)
-            ]
-        )
-        for law in (Erm(), Midpoint())
-        for kappa in (2.0, 64.0)
-    }
-    assert angles[Erm(), 64.0] > 2 * angles[Erm(), 2.0]
-    assert angles[Midpoint(), 64.0] < 1.2 * angles[Midpoint(), 2.0]
-    assert angles[Midpoint(), 64.0] < angles[Erm(), 64.0] / 2
 
 
 def test_the_minimiser_of_an_asymmetric_law_uses_all_its_nodes() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from mixup_core.config.building import with_values
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.problem import DivergedError, problem_named
+from mixup_core.problem import DivergedError
 from mixup_core.rules import RuleError
 from mixup_core.theory.operations import PatchCutMix, PatchMask, PatchOperation
 from mixup_core.theory.two_layer.config import (
@@ -58,20 +58,6 @@ def test_erm_learns_one_feature_of_a_class_and_midpoint_both(law: Law, one: int,
     assert (metrics["correlation/weaker"] > 5) == (both == 3)
 
 
-@pytest.mark.parametrize("law", [Erm(), Midpoint()], ids=["erm", "midpoint"])
-def test_gradient_descent_agrees_with_the_flow_at_four_classes_and_power_eight(law: Law) -> None:
-    config = TwoLayerConfig(data=PatchData(classes=4), law=law, epochs=41, seed=1)
-    flow, descent = last(config), last(replace(config, integrator=Descent(step=15.0)))
-    assert flow["flow/time"] == 1e5 == descent["flow/time"] - 5
-    assert 0 < flow["features/missing"] < 1
-    for name in flow:
-        if name.startswith("accuracy/"):
-            assert flow[name] == descent[name], name
-        if name.startswith("correlation/"):
-            assert flow[name] == pytest.approx(descent[name], rel=0.05, abs=0.1), name
-    assert flow["flow/evaluations"] < descent["flow/evaluations"] / 2
-
-
 @pytest.mark.parametrize("integrator", [Rkc(), Descent()], ids=["rkc", "descent"])
 def test_non_finite_weights_end_the_run(integrator: Integrator) -> None:
     process = start(replace(SMALL, integrator=integrator))
@@ -105,26 +91,3 @@ def test_values_out_of_range_are_refused_with_their_path(path: str, value: float
     with pytest.raises(RuleError) as caught:
         with_values(SMALL, {path: value})
     assert path in caught.value.fields
-
-
-def test_records_hold_the_metrics_of_the_problem_and_of_each_class() -> None:
-    problem = problem_named("two-layer")
-    metrics = last(replace(SMALL, epochs=1))
-    assert set(problem.metrics) <= set(metrics)
-    assert metrics.keys() - problem.metrics.keys() == {
-        f"{kind}/class{y}/feature{feature}"
-        for kind in ("accuracy", "correlation")
-        for y in range(3)
-        for feature in (1, 2)
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize(("law", "one", "both"), [(Erm(), 5, 1), (Midpoint(), 0, 6)])
-def test_the_theorems_hold_at_six_classes_and_power_eight(law: Law, one: int, both: int) -> None:
-    metrics = last(TwoLayerConfig(law=law))
-    assert metrics["train/error"] == 0
-    assert metrics["linear/separable"] == 0
-    assert metrics["features/one"] == pytest.approx(one / 6)
-    assert metrics["features/both"] == pytest.approx(both / 6)

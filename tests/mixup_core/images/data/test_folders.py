@@ -4,21 +4,19 @@ import dataclasses
 import hashlib
 import os
 import shutil
-import unicodedata
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
-from mixup_core.images.data.catalog import DATASETS, DataError
+from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.folders import (
     class_files,
     class_files_and_faults,
     describe,
     folder_digest,
-    spelling_hint,
 )
 
 
@@ -54,10 +52,6 @@ def test_describe_returns_the_facts_of_an_image_folder(pets: Path) -> None:
         "smallest_class": 1,
         "classes": ("cat", "dog"),
     }
-
-
-def test_describe_returns_the_catalogue_entry_of_a_published_dataset() -> None:
-    assert describe(DataConfig(name="digits")) is DATASETS["digits"].info
 
 
 def test_classes_and_files_are_sorted_and_hidden_ones_ignored(pets: Path) -> None:
@@ -121,12 +115,6 @@ def test_all_faults_of_a_split_are_reported_together(pets: Path) -> None:
         f"`mixsweep data check {pets} --all` lists every file",
         "convert or remove these files, or leave them out with data.skip",
     ]
-
-
-def test_a_missing_train_folder_is_reported_with_the_folders_found(pets: Path) -> None:
-    (pets / "train").rename(pets / "Train")
-    with pytest.raises(DataError, match=r"train: not found; .* this one contains Train/, test/"):
-        describe(config(pets))
 
 
 def test_class_folders_outside_train_are_named_with_the_folders_that_are_expected(
@@ -203,12 +191,3 @@ def test_thumbs_db_and_desktop_ini_are_neither_images_nor_digested(
         (folder / "desktop.ini").write_bytes(b"x")
     assert describe(config(pets)).num_train == 3
     assert folder_digest(pets, tmp_path / "data") == before
-
-
-def test_spelling_hint_names_similar_names_and_is_empty_for_others() -> None:
-    assert spelling_hint(["cat", "dog"]) == ""
-    assert spelling_hint(["cat", "dog", "Cat"]) == (
-        " Cat and cat differ only in capital letters; give both folders the same name."
-    )
-    said = spelling_hint([unicodedata.normalize(form, "é") for form in ("NFC", "NFD")])
-    assert said.startswith(r" The names 'e\u0301' and '\xe9' look equal")

@@ -57,12 +57,6 @@ def test_decoded_images_are_not_decoded_again(
     assert len(decoded(tmp_path)) == 1
 
 
-def test_another_validation_size_is_stored_in_another_file(tmp_path: Path) -> None:
-    load_mapped(DIGITS, tmp_path)
-    assert load_mapped(DataConfig(name="digits"), tmp_path).val is None
-    assert len(decoded(tmp_path)) == 2
-
-
 def test_pooled_images_are_stored_and_mapped_pooled(tmp_path: Path) -> None:
     """Otherwise each run would have its own pooled copy in memory."""
     data = DataConfig(name="digits", val_size=100, pool=2)
