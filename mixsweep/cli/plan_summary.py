@@ -198,9 +198,10 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
     predicted = summary["prediction_bytes"]
     disk = ["records"]
     if predicted:
-        disk.append(f"{most}{predicted / 1e6:.1f} MB of predictions")
+        amount = f"{most}{predicted / 1e6:.1f}" if predicted >= 1e5 else "less than 0.1"
+        disk.append(f"{amount} MB of predictions")
     if last := summary["last_state_bytes"]:
-        disk.append(f"at most {last / 1e6:.0f} MB of last states, so that longer runs can continue")
+        disk.append(f"at most {last / 1e6:.0f} MB of last states (longer runs continue from them)")
     if kept is None:
         disk.append("states whose size is not known before a first run")
     elif kept:

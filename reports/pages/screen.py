@@ -203,15 +203,15 @@ _GROUPS: Mapping[str, str] = {
 
 
 def _finds(member: Member | None, size: int, shown: Metric) -> str:
-    """Return a phrase on the differences that so many seeds detect; empty if it is unknown."""
+    """Return a phrase on the difference that is detected with power 0.8; empty if it is unknown."""
     comparison = None if member is None else member.comparison
     if comparison is None or comparison.spread is None or comparison.is_exact or comparison.n < 2:
         return ""
     least = detectable_difference(comparison.n, max(1, size)) * comparison.spread
     if least > shown.bounds[1] - shown.bounds[0]:
-        return f": {comparison.n} seeds find no difference that is possible with power 0.8"
+        return f": {comparison.n} seeds find not even the largest possible difference 4 times in 5"
     amount = spell_amount(least, shown)
-    return f": {comparison.n} seeds find differences from {amount} on with power 0.8"
+    return f": {comparison.n} seeds find a difference of {amount} 4 times in 5"
 
 
 def _positive(low: float | None, high: float | None, value: float, n: int, shown: Metric) -> str:

@@ -112,7 +112,7 @@ class HeadToHead:
             title="By seed",
             header=("seed", first, second, heading),
             cells=tuple((str(seed), *map(self._spell, self._row(seed))) for seed in rows),
-            caption=f"{shown.heading}.",
+            caption=f"Value of each run: {shown.heading}.",
             records=tuple(
                 dict(
                     zip(("seed", "first", "second", "difference"), (s, *self._row(s)), strict=True)

@@ -87,7 +87,7 @@ def test_the_listing_spells_both_arms_and_their_difference_in_points(
     )  # fmt: skip
     assert by_seed.header == ("seed", "uniform", "erm", "minus erm, points")
     assert (comparison.title, by_seed.title) == ("uniform against erm", "By seed")
-    assert by_seed.caption == "test error, %."
+    assert by_seed.caption == "Value of each run: test error, %."
     rows = []
     for arm in ("uniform", "erm"):
         values = 100 * np.array(list(last_errors(results, arm).values()))
