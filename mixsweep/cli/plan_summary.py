@@ -198,7 +198,7 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
     predicted = summary["prediction_bytes"]
     disk = ["records"]
     if predicted:
-        amount = f"{most}{predicted / 1e6:.1f}" if predicted >= 1e5 else "less than 0.1"
+        amount = f"{most}{predicted / 1e6:.1f}" if predicted >= 5e4 else "less than 0.1"
         disk.append(f"{amount} MB of predictions")
     if last := summary["last_state_bytes"]:
         disk.append(f"at most {last / 1e6:.0f} MB of last states (longer runs continue from them)")
