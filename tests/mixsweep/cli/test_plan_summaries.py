@@ -30,3 +30,10 @@ def test_plan_and_status_read_each_stored_run_once(
     opened.clear()
     assert status_summary(study, store)["seconds_left"] == 0
     assert set(opened.values()) == {1}
+
+
+def test_a_plan_shows_no_size_of_0_mb(tmp_path: Path) -> None:
+    summary = plan_summary(load_study("digits"), SearchHistory(), Store(str(tmp_path)), slots=1)
+    assert "records, 0.1 MB of predictions" in spell_plan(summary)
+    few = spell_plan(summary | {"prediction_bytes": 20_000})
+    assert "records, less than 0.1 MB of predictions" in few
