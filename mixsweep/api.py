@@ -247,7 +247,8 @@ def run(  # noqa: PLR0913  the options of a launch
     has its outcome.
 
     Args:
-        study: Name of a bundled study, the path of a study file, or a mapping with its keys.
+        study: Name of a bundled study, the path of a study file, or a mapping with its keys. Load
+            the plugins of a mapping with `mixsweep.plugins.use`, and again after you edit them.
         overrides: `PATH=VALUE` texts, as for `--set`.
         home: Folder for everything that mixsweep writes.
         store: Path or fsspec URL of the store of results; None for the store in `home`.

@@ -60,8 +60,12 @@ def require_quantiles(law: Any) -> None:
     if not _are_weights(found.min(), found.max()):
         hint = f"{ends}; correct `quantiles`, or limit the fields of the law by their types"
         raise RuleError(f"{whose} must be in [0, 1]", values, hint=hint)
-    if not (np.diff(found) >= 0).all():
-        raise RuleError(f"{whose} must not decrease with the level", values, hint=ends)
+    falls = np.diff(found) < 0
+    if falls.any():
+        at = int(falls.argmax())
+        told = (f"{found[each]:g} at level {levels[each]:g}" for each in (at, at + 1))
+        hint = f"they are {' and '.join(told)}"
+        raise RuleError(f"{whose} must not decrease with the level", values, hint=hint)
 
 
 def weights_of(law: Any, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":

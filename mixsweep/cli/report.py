@@ -102,19 +102,22 @@ def report(  # noqa: PLR0913  its options
         for reference in dict.fromkeys(studies)
         for home in places
     ]
+    given = {"--epochs": bool(epochs), "--predictions": bool(predictions), "--cite": cite}
     if arms is not None:
-        _require_alone("--arms", {"several --home": len(places) > 1, "--out": out is not None})
+        _require_alone("--arms", {"several --home": len(places) > 1, "--out": bool(out)} | given)
         return head_to_head(requests, arms, metric, as_json=as_json)
     if metric is not None:
         raise RefusedError("--metric needs --arms")
     if len(requests) > 1:
-        given = {"--epochs": epochs, "--predictions": predictions, "--cite": cite}
-        _require_alone("a comparison", {name: bool(value) for name, value in given.items()})
+        _require_alone("a comparison", given)
         return side_by_side(requests, out, as_json=as_json)
     (request,) = requests
     if as_json:
         raise RefusedError("--json needs a comparison: --arms, another STUDY or another --home")
+    if out is not None:
+        _require_alone("--out", given)
     if cite:
+        _require_alone("--cite", given | {"--cite": False})
         tell_sources(request.grown)
         return DONE
     if epochs is not None or predictions is not None:

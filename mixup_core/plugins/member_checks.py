@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from difflib import SequenceMatcher
 from functools import partial
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
@@ -51,6 +52,7 @@ def checks_of_member(
     trial = trial_of(kind, spelling, values)
     member = trial.of
     noun = next(owner.noun for owner in map(catalogue_of, kind.__mro__) if owner is not None)
+    yield "its methods have the names of the base class", lambda: _require_spelled(kind)
     yield from first_checks(trial)
     if noun in _OWN:
         statement, check = _OWN[noun]
@@ -65,6 +67,21 @@ def checks_of_member(
         yield "measuring does not change the run", lambda: _harmless(trial)
     yield "it records the metrics that it declares", lambda: _declared(trial)
     yield "it trains without test images", lambda: _without_test(trial)
+
+
+def _require_spelled(kind: type) -> None:
+    """Check that no method of a class differs by one letter from one that its bases have."""
+    known = {name for base in kind.__mro__[1:] for name in vars(base) if name[0] != "_"}
+    for name, value in vars(kind).items():
+        if name[0] == "_" or name in known or not callable(value):
+            continue
+        for near in sorted(known):
+            blocks = SequenceMatcher(None, name, near).get_matching_blocks()
+            if max(len(name), len(near)) - sum(block.size for block in blocks) == 1:
+                raise BaselessError(
+                    f"`{name}` looks like `{near}` of the base class, but training calls `{near}` "
+                    "only; rename it, to this or to another name"
+                )
 
 
 def trial_of(

@@ -33,9 +33,18 @@ class StudyError(Exception):
 
 
 def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
-    """Return the study that a mapping describes, checked like a study file."""
+    """Return the study that a mapping describes, checked like a study file.
+
+    No file that its `plugins` name is loaded.
+    """
     content = write_yaml(dict(document)).encode()
-    return _study(content, "study", Path(), overrides, has_lines=False)
+    try:
+        return _study(content, "study", Path(), overrides, has_lines=False)
+    except StudyError as error:
+        if not document.get("plugins"):
+            raise
+        hint = "study: the plugins of a mapping are loaded by mixsweep.plugins.use(FILE)"
+        raise StudyError((hint, *error.faults), (hint, *error.whole)) from None
 
 
 def load_study(
@@ -183,7 +192,7 @@ def _load_plugins(files: object, name: str, folder: Path) -> None:
         if not place.resolve().is_relative_to(folder.resolve()):
             raise StudyError(
                 [
-                    f"{name}: plugins: {file} is outside of the folder of the study file; move it "
+                    f"{name}: plugins: {file} is outside of the folder of the study; move it "
                     "there, or leave it out and add --plugin FILE to each command"
                 ]
             )

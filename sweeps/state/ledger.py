@@ -273,6 +273,8 @@ def spell_differences(
         return ""
     hidden = len(told) - _MOST_NAMED
     more = f" and {hidden} more" if hidden > 0 else ""
+    if len(told) > 1:
+        told = [(old, f"{old.partition('=')[0]}={new}" if "=" in old else new) for old, new in told]
     have, wanted = zip(*told[:_MOST_NAMED], strict=True)
     return f"{', '.join(have)}{more}; you asked for {', '.join(wanted)}{more}"
 

@@ -36,17 +36,21 @@ class Subject(Planned):
     _known: dict[float | None, tuple[Tensor, Tensor]] = field(
         default_factory=dict, init=False, repr=False
     )
-    """Cache of results of `outputs`, by gamma, because several probes use them."""
+    """Cache of results of `asked`, by gamma, because several probes use them."""
 
     def logits(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
         """Return the network's logits of some images, (images, classes), float32."""
         return forward(self.network, images, hidden, precision=self.config.precision)
 
     def outputs(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
-        """Return logits, (images, classes), and labels of all training images, unmixed; cached."""
+        """Return logits, (images, classes), and labels of all training images, unmixed.
+
+        They are copies of what the network has computed once.
+        """
         if gamma not in self._known:
             self._known[gamma] = self.asked(gamma)
-        return self._known[gamma]
+        logits, labels = self._known[gamma]
+        return logits.clone(), labels.clone()
 
     @torch.no_grad()
     def asked(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:

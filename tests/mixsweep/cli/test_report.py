@@ -15,6 +15,9 @@ from tests.mixsweep.cli.trained import train
     ("words", "says"),
     [
         (["digits", "--arms", "uniform", "erm", "--out", "x"], "--arms cannot be used with --out"),
+        (["digits", "--arms", "uniform", "erm", "--epochs", "x.csv"], "--arms cannot be used with"),
+        (["digits", "--epochs", "x.csv", "--out", "x"], "--out cannot be used with --epochs"),
+        (["digits", "--cite", "--predictions", "x.csv"], "--cite cannot be used with --predict"),
         (["digits", "table1", "--cite"], "a comparison cannot be used with --cite"),
         (["digits", "--metric", "test/error"], "--metric needs --arms"),
         (["digits", "--json"], "--json needs a comparison"),

@@ -78,6 +78,16 @@ def _layer(subject: Subject) -> nn.Linear:
     return layer
 
 
+def test_a_probe_that_writes_to_outputs_changes_no_other_probe(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    subject = _subject(linear, splits)
+    before = _measured("original-error", subject)
+    for each in subject.outputs():
+        each.zero_()
+    assert _measured("original-error", subject) == before
+
+
 def test_each_probe_is_measured_at_its_own_interval(linear: TrainConfig, splits: Splits) -> None:
     probed = with_values(
         linear, {"eval_every": 4, "probes": ["el2n", {"weight-norm": 2}, {"original-error": 1}]}

@@ -160,7 +160,8 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
         (HALF.format(images="own.mul_(0.5)", weight="0.5"), "label weights", "`mix` modifies"),
         (HALF.format(images="own", weight="1.5"), "label weights", "1.5"),
         (TRIANGULAR.replace("** self.peak", "+ self.peak"), "it can be", "they are 1 at level 0"),
-        (TRIANGULAR.replace("return np", "return 1 - np"), "it can be", "must not decrease"),
+        (TRIANGULAR.replace("return np", "return 1 - np"), "it can be", "at level 0 and 0.91"),
+        (TRIANGULAR + DRAWN.format(shape="shape").replace("draw", "drew"), "its methods", "`draw`"),
         (TRIANGULAR.replace("return np", "return 2; np"), "it can be", "one value per level"),
         (TRIANGULAR + DRAWN.format(shape="shape"), "quantiles increase", "different distributions"),
         (

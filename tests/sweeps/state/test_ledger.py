@@ -71,11 +71,12 @@ def test_differences_common_to_all_arms_are_stated_once() -> None:
     assert spell_differences(stored, _study()) == "base.epochs=50; you asked for 3"
     stored["erm"]["epochs"] = 7
     assert spell_differences(stored, _study()) == (
-        "arms.erm.epochs=7, arms.midpoint.epochs=50; you asked for 3, 3"
+        "arms.erm.epochs=7, arms.midpoint.epochs=50; you asked for arms.erm.epochs=3, "
+        "arms.midpoint.epochs=3"
     )
     del stored["erm"]
     assert spell_differences(stored, _study()) == (
-        "base.epochs=50, no arm erm; you asked for 3, arm erm"
+        "base.epochs=50, no arm erm; you asked for base.epochs=3, arm erm"
     )
 
 
