@@ -1,7 +1,5 @@
 """Average: the moving average of weights, by its formula and bit-identical to PyTorch's."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,6 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from mixup_core.images.average import Average
-from tests.mixup_core.images.waits import Waits
 
 
 def network(seed: int = 0) -> nn.Module:
@@ -45,30 +42,3 @@ def test_the_average_equals_the_averaged_model_of_pytorch_bit_for_bit(decay: flo
             average.update_parameters(own)
         assert ours.state_dict().keys() == theirs.state_dict().keys()
         assert all(map(torch.equal, tensors(ours), tensors(theirs)))
-
-
-@pytest.mark.parametrize("before", [0, 1, 3])
-def test_an_average_resumed_from_a_state_continues_with_the_same_bits(before: int) -> None:
-    own, rng = network(), np.random.default_rng(4)
-    whole = Average(own, 0.75)
-    for _ in range(before):
-        move(own, rng)
-        whole.update_parameters(own)
-    resumed = Average(network(seed=9), 0.75)
-    resumed.load_state_dict(copy.deepcopy(whole.state_dict()))
-    for _ in range(2):
-        move(own, rng)
-        for average in (whole, resumed):
-            average.update_parameters(own)
-        assert all(map(torch.equal, tensors(whole), tensors(resumed)))
-
-
-def test_updates_after_the_first_read_no_value_from_the_device() -> None:
-    own = nn.Linear(3, 2)
-    average = Average(own, 0.9)
-    for _ in range(2):
-        average.update_parameters(own)
-    with Waits() as waits:
-        for _ in range(5):
-            average.update_parameters(own)
-    assert waits.count == 0

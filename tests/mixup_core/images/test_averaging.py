@@ -12,8 +12,6 @@ from mixup_core.images.evaluation import evaluate, logits_of
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages
-from mixup_core.keys import run_key, stage_keys
-from mixup_core.rules import RuleError
 
 CPU = torch.device("cpu")
 
@@ -56,11 +54,3 @@ def test_averaging_only_adds_averaged_metrics(averaged: TrainConfig, splits: Spl
             record.metrics.keys() - other.metrics.keys()
         )
         assert record.metrics.keys() <= IMAGES.metrics.keys()
-
-
-def test_averaging_changes_the_run_key_and_all_stage_keys(averaged: TrainConfig) -> None:
-    plain = with_values(averaged, {"averaging": None})
-    assert run_key(averaged) != run_key(plain)
-    assert set(stage_keys(averaged)).isdisjoint(stage_keys(plain))
-    with pytest.raises(RuleError, match="0 < decay < 1"):
-        with_values(averaged, {"averaging.decay": 1.0})

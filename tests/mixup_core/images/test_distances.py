@@ -12,37 +12,15 @@ from PIL import Image
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.folders import folder_digest
-from mixup_core.images.distances import measure, nearest
+from mixup_core.images.distances import measure
 from mixup_core.images.sufficiency import SufficiencyConfig
 from mixup_core.laws import Beta, Midpoint
 from mixup_core.seeding import stream
 from tests.mixup_core.small_files import folder_config, write_images
 
 CPU = torch.device("cpu")
-CONFIG = SufficiencyConfig(data=DataConfig(name="digits", num_train=60))
 LEVELS = {"ant": 0, "bee": 255, "cow": 51, "dog": 204}
 """Grey level of the single image of each class."""
-
-
-@pytest.mark.parametrize("num", [1, 999, 1000, 1001, 2500])
-def test_nearest_distances_match_brute_force_for_any_number_of_images(num: int) -> None:
-    rng = np.random.default_rng(num)
-    images, mixed = rng.integers(0, 40, (num, 5)), rng.integers(0, 40, (30, 5))
-    labels, classes = rng.integers(0, 5, num), rng.integers(0, 4, (2, 30))
-    found = nearest(
-        torch.from_numpy(images).float(), torch.from_numpy(labels),
-        torch.from_numpy(mixed).float(), torch.from_numpy(classes),
-    )  # fmt: skip
-    expected = [
-        min(
-            math.dist(image, other)
-            for other, ends in zip(mixed.tolist(), classes.T.tolist(), strict=True)
-            if label not in ends
-        )
-        for image, label in zip(images.tolist(), labels.tolist(), strict=True)
-    ]
-    assert found.dtype == torch.float32
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("law", [Beta(alpha=1.0), Midpoint()], ids=["uniform", "midpoint"])

@@ -13,7 +13,7 @@ from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.image_data import ImageData, described
+from mixup_core.images.image_data import ImageData
 from tests.mixup_core.small_files import (
     FashionMnist,
     folder_config,
@@ -98,23 +98,6 @@ def test_a_folder_is_found_relative_to_the_study_and_digested_once(
     assert needs.prepare(config, pets.parent) == prepared
 
 
-def test_an_unreadable_folder_is_refused_again_with_the_same_message(
-    tmp_path: Path, root: Path
-) -> None:
-    del root
-    needs = ImageData()
-    config = config_of(folder_config(Path("pets"), test=False))
-    with pytest.raises(DataError, match="pets/train: not found") as first:
-        needs.prepare(config, tmp_path)
-    write_images(tmp_path / "pets", "train", a=Image.new("RGB", (8, 8)))
-    with pytest.raises(DataError) as again:
-        needs.prepare(config, tmp_path)
-    for caught in (first, again):
-        assert caught.value.fields == ("data.folder", "data.name")
-    assert str(again.value) == str(first.value)
-    assert ImageData().prepare(config, tmp_path).data.digest is not None
-
-
 def test_opening_a_folder_decodes_it_once_and_reports_every_bad_file(
     pets: Path, root: Path
 ) -> None:
@@ -142,13 +125,3 @@ def test_opening_a_folder_decodes_it_once_and_reports_every_bad_file(
     load_mapped(config.data)
     assert sorted(root.glob("decoded-*/*")) == files
     assert len(files) == 1
-
-
-def test_a_folder_with_a_digest_is_scanned_once(pets: Path, root: Path) -> None:
-    changing = folder_config(pets, test=False)
-    fixed = folder_config(pets, test=False, digest=folder_digest(pets, root))
-    assert described(changing) == described(fixed)
-    assert described(fixed).num_train == 2
-    Image.new("RGB", (8, 8)).save(pets / "train" / "a" / "1.png")
-    assert described(changing).num_train == 3
-    assert described(fixed).num_train == 2

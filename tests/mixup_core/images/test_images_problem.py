@@ -32,20 +32,6 @@ def test_the_setting_names_the_image_size_when_images_are_resized() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "images"),
-    [
-        ("train/error", "1 400 training"), ("filter/low_fraction", "1 400 training"),
-        ("val/error", "37 validation"), ("test/error", "360 test"), ("shift/error", "360 test"),
-    ],
-)  # fmt: skip
-def test_the_setting_names_training_images_for_metrics_of_training(
-    metric: str, images: str
-) -> None:
-    config = TrainConfig(data=DataConfig(name="digits", val_size=37), epochs=1, batch_size=7)
-    assert setting(config, metric) == f"digits, {images} images"
-
-
-@pytest.mark.parametrize(
     ("metric", "severity", "images", "size"),
     [
         ("test_fog/error", 3, "10 000 test images under fog at severity 3", 10_000),

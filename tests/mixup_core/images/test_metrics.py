@@ -1,7 +1,5 @@
 """Metrics of image training: declarations, headings, and completeness."""
 
-import pytest
-
 from mixup_core.config.parts import members
 from mixup_core.images.metrics import METRICS
 from mixup_core.images.objectives.objective import Objective
@@ -20,20 +18,6 @@ def test_declared_metrics_are_distinct_and_leave_the_training_loss_unchanged() -
     assert len(set(declared)) == len(declared)
     assert list(METRICS)[-len(declared) :] == declared, "the order of columns"
     assert "train/loss" not in declared
-
-
-@pytest.mark.parametrize(
-    ("name", "heading"),
-    [
-        ("test/error", "test error, %"),
-        ("val/nll_averaged", "validation NLL, averaged weights, nats"),
-        ("test_corrupted/calibration_error", "corrupted test calibration error, %"),
-        ("test_gaussian_noise/error", "test under gaussian noise error, %"),
-        ("train/excess_loss", "excess training loss, nats"),
-    ],
-)
-def test_the_heading_of_a_metric_has_its_split_and_unit(name: str, heading: str) -> None:
-    assert METRICS[name].heading == heading
 
 
 def test_metric_headings_are_distinct() -> None:

@@ -53,19 +53,6 @@ def test_predict_returns_logits_of_normalised_images_in_the_order_of_the_split(
         assert split.images == images_digest(images.pixels.numpy(), images.labels.numpy())
 
 
-def test_the_second_view_of_an_evaluated_image_is_the_mean_pixel(
-    config: TrainConfig, single: TrainConfig, splits: Splits
-) -> None:
-    network = linear(2)
-    first = linear(1)
-    with torch.no_grad():
-        first[1].weight.copy_(network[1].weight[:, :64])
-    both = predict(config, splits, {"": network}, CPU).splits["test"]
-    alone = predict(single, splits, {"": first}, CPU).splits["test"]
-    np.testing.assert_allclose(both.logits[""], alone.logits[""], rtol=1e-4, atol=1e-4)
-    assert both.images == alone.images, "the digest is of images, however they are shown"
-
-
 def test_corrupted_images_and_missing_splits_are_not_predicted(
     single: TrainConfig, splits: Splits
 ) -> None:

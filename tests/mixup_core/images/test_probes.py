@@ -474,8 +474,3 @@ def test_the_scores_probe_matches_scikit_learn_at_each_evaluation(
             assert found["balanced_accuracy"] == pytest.approx(expected)
             area = roc_auc_score(labels, chances, multi_class="ovr")
             assert found["auroc"] == pytest.approx(area)
-
-
-def test_the_scores_probe_refuses_an_interval_of_its_own(config: TrainConfig) -> None:
-    with pytest.raises(RuleError, match="must not set `every`: each evaluation"):
-        with_values(config, {"probes": [{"scores": 2}]})

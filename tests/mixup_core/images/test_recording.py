@@ -49,20 +49,3 @@ def test_a_metric_with_too_few_records_is_reported_as_lacking(config: TrainConfi
     assert IMAGES.measuring.lacks(own, "train/weight_norm", 2) == seldom.format(2, 1)
     assert IMAGES.measuring.lacks(own, "train/el2n", 4) is None
     assert IMAGES.measuring.lacks(own, "train/loss", 4) is None
-
-
-@pytest.mark.parametrize(
-    ("metric", "values", "lacks"),
-    [
-        ("predicted/brier", {}, None),
-        ("predicted/brier", {"data.test": False, "data.val_size": 9}, "no test images"),
-        ("predicted/scaled_nll", {}, "set data.val_size"),
-        ("predicted/temperature", {"data.val_size": 9}, None),
-        ("test_fog/error", {"data.name": "cifar10", "data.corruptions": ["fog"]}, None),
-    ],
-)
-def test_the_reason_for_a_missing_metric_is_reported(
-    config: TrainConfig, metric: str, values: dict[str, Any], lacks: str | None
-) -> None:
-    found = IMAGES.measuring.lacks(with_values(config, values), metric, 1)
-    assert lacks in found if lacks is not None and found is not None else found is lacks

@@ -194,59 +194,41 @@ def _drawn(config: TrainConfig, splits: Splits) -> dict[str, list[torch.Tensor]]
     }
 
 
-@pytest.mark.parametrize("varied", VARIED)
-def test_varying_one_source_keeps_every_other_source_at_seed_0(
-    config: TrainConfig, splits: Splits, varied: str
-) -> None:
-    values = {
-        "mix.law": {"beta": 1.0}, "mix.lam_scope": "sample", "data.augment": "crop",
-        "data.label_noise": 0.5,
-    }  # fmt: skip
-    config = with_values(config, values | ({"data.num_train": 40} if varied == "subset" else {}))
-    still = _drawn(config, splits)
-    moved = _drawn(with_values(config, {"vary": varied, "seed": 3}), splits)
-    all_moved = _drawn(with_values(config, {"seed": 3}), splits)
-    follow = {"subset": {"pairing", "label-noise"}, "rounding": {"initial-weights"}}
-    for source, parts in still.items():
-        is_equal = all(map(torch.equal, parts, moved[source]))
-        is_own = all(map(torch.equal, all_moved[source], moved[source]))
-        if source in follow.get(varied, set()):
-            continue
-        assert is_equal == (source != varied), source
-        assert is_own or source != varied, source
+DRAWING = {
+    "mix.law": {"beta": 1.0}, "mix.lam_scope": "sample", "data.augment": "crop",
+    "data.label_noise": 0.5,
+}  # fmt: skip
+FOLLOW = {"subset": {"pairing", "label-noise"}, "rounding": {"initial-weights"}}
+"""Sources whose draws depend on that of another source."""
 
 
-@pytest.mark.parametrize("redrawn", VARIED)
-def test_redrawing_one_source_takes_only_that_source_from_the_second_seed(
-    config: TrainConfig, splits: Splits, redrawn: str
+@pytest.mark.parametrize("source", VARIED)
+def test_varying_or_redrawing_one_source_keeps_the_draws_of_every_other_source(
+    config: TrainConfig, splits: Splits, source: str
 ) -> None:
-    values = {
-        "mix.law": {"beta": 1.0}, "mix.lam_scope": "sample", "data.augment": "crop",
-        "data.label_noise": 0.5, "seed": 3,
-    }  # fmt: skip
-    config = with_values(config, values | ({"data.num_train": 40} if redrawn == "subset" else {}))
-    first = _drawn(config, splits)
-    moved = _drawn(with_values(config, {"redraw": redrawn}), splits)
-    second = _drawn(with_values(config, {"redraw": "all"}), splits)
-    follow = {"subset": {"pairing", "label-noise"}, "rounding": {"initial-weights"}}
-    for source, parts in first.items():
-        is_drawn = source != "subset" or redrawn == "subset"
-        if source in follow.get(redrawn, set()) or not is_drawn:
-            continue
-        assert all(map(torch.equal, parts, moved[source])) == (source != redrawn), source
-        assert not all(map(torch.equal, parts, second[source])), source
-        is_second = all(map(torch.equal, moved[source], second[source]))
-        assert is_second == (source == redrawn), source
+    subset = {"data.num_train": 40} if source == "subset" else {}
+    config = with_values(config, {**DRAWING, **subset})
+
+    def equal(one: dict[str, Any], other: dict[str, Any]) -> set[str]:
+        """Return the sources of equal draws, without those that follow the varied source."""
+        found = (_drawn(with_values(config, values), splits) for values in (one, other))
+        first, second = found
+        known = first.keys() - FOLLOW.get(source, set()) - ({"subset"} if not subset else set())
+        return {name for name in known if all(map(torch.equal, first[name], second[name]))}
+
+    others = equal({}, {}) - {source}
+    own = {source} - {"rounding"}
+    assert equal({}, {"vary": source, "seed": 3}) == others
+    assert equal({"seed": 3}, {"vary": source, "seed": 3}) == own
+    assert equal({"seed": 3}, {"seed": 3, "redraw": source}) == others
+    assert equal({"seed": 3, "redraw": "all"}, {"seed": 3, "redraw": source}) == own
 
 
 @pytest.mark.parametrize("values", [{}, {"redraw": "all"}, {"redraw": "order"}, {"vary": "mixing"}])
 def test_a_teacher_draws_all_of_its_training_but_its_data_apart(
     config: TrainConfig, splits: Splits, values: dict[str, str]
 ) -> None:
-    common = {
-        "mix.law": {"beta": 1.0}, "mix.lam_scope": "sample", "data.augment": "crop",
-        "data.label_noise": 0.5, "seed": 3, "data.num_train": 40,
-    }  # fmt: skip
+    common = {**DRAWING, "seed": 3, "data.num_train": 40}
     student = with_values(config, common | values)
     drawn = _drawn(student, splits)
     taught_by = _drawn(with_values(student, {"as_teacher": True}), splits)

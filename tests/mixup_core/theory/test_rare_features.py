@@ -5,16 +5,15 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from mixup_core.keys import changes, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.laws.schedules import Easy
 from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
 from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask, PatchOperation
 from mixup_core.theory.point_mixing import FeatureTeacher
-from mixup_core.theory.rare_features import draw_mixings, draw_patches, method
+from mixup_core.theory.rare_features import draw_mixings, draw_patches
 from mixup_core.theory.rare_features_config import RareFeaturesConfig
-from tests.mixup_core.theory.processes import finished, last
+from tests.mixup_core.theory.processes import last
 
 UNIFORM = Beta(alpha=1.0)
 CONFIG = RareFeaturesConfig(
@@ -101,22 +100,6 @@ def test_operations_keep_the_expected_patches_and_labels() -> None:
         assert (mask.label == 1).all()
 
 
-def test_a_run_that_stops_mixing_shares_its_first_records_and_stage_keys() -> None:
-    mixed, stopped = CONFIG, replace(CONFIG, switch_epoch=2)
-    assert finished(mixed)[:2] == finished(stopped)[:2]
-    assert finished(mixed)[2] != finished(stopped)[2]
-    assert stage_keys(mixed)[:2] == stage_keys(stopped)[:2]
-    assert stage_keys(mixed)[2] != stage_keys(stopped)[2]
-    assert changes(stopped) == (2,)
-
-
-def test_the_operation_has_no_effect_under_erm() -> None:
-    plain, masked = replace(CONFIG, law=Erm()), replace(CONFIG, law=Erm(), operation=PatchMask())
-    assert finished(plain) == finished(masked)
-    assert stage_keys(plain) == stage_keys(masked)
-    assert method(masked) == "erm"
-
-
 def test_a_feature_teacher_keeps_points_by_the_loss_of_the_network() -> None:
     law = Beta(alpha=1.0)
     data = draw_patches(CONFIG, stream(0, "training points"), 40, 0.5)
@@ -129,15 +112,6 @@ def test_a_feature_teacher_keeps_points_by_the_loss_of_the_network() -> None:
     losses = np.where(np.arange(40) % 2, 1e9, 0.0)
     assert low.kept(mixing, targets, losses).tolist() == [False, True] * 20
     assert high.kept(mixing, targets, losses).tolist() == [True, False] * 20
-
-
-def test_a_filter_changes_no_record_before_its_warm_up_ends() -> None:
-    plain, low, high = (
-        finished(replace(CONFIG, keep=keep, warm_up=0.5, epochs=4))
-        for keep in ("all", "low", "high")
-    )
-    assert plain[:2] == low[:2] == high[:2]
-    assert plain[2] != low[2] != high[2]
 
 
 def test_a_schedule_sets_the_law_of_each_record() -> None:

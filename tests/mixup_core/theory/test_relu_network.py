@@ -38,19 +38,6 @@ def test_training_steps_match_adam_of_torch() -> None:
         np.testing.assert_allclose(parameter.detach().numpy().T, part, rtol=1e-9, atol=1e-12)
 
 
-def test_the_gradient_matches_finite_differences() -> None:
-    weights = NETWORK.initial(stream(1, "initial weights"))["weights"]
-    rng = np.random.default_rng(1)
-    inputs, targets = rng.normal(size=(5, 3)), rng.dirichlet(np.ones(4), 5)
-    _, gradient = NETWORK.gradient(weights, inputs, targets)
-    for index in range(0, NETWORK.size, 5):
-        step = np.zeros(NETWORK.size)
-        step[index] = 1e-6
-        up, _ = NETWORK.gradient(weights + step, inputs, targets)
-        down, _ = NETWORK.gradient(weights - step, inputs, targets)
-        assert gradient[index] == pytest.approx((up - down) / 2e-6, abs=1e-8)
-
-
 def test_initial_weights_are_uniform_within_the_inverse_root_of_the_fan_in() -> None:
     network = ReluNetwork(inputs=4, hidden=900, classes=2)
     parts = network.parts(network.initial(stream(0, "initial weights"))["weights"])

@@ -55,14 +55,3 @@ def test_overlapping_classes_have_no_maximum_margin_direction() -> None:
     assert max_margin_direction(inputs, labels) is None
     metrics = last(replace(CONFIG, dimension=2))
     assert not {"margin/cosine", "support/fraction"} & set(metrics)
-
-
-@pytest.mark.parametrize("alpha", [1.0, 32.0])
-def test_directions_of_mixup_and_erm_agree_only_in_many_dimensions(alpha: float) -> None:
-    law = Beta(alpha=alpha)
-    many = last(replace(CONFIG, law=law, steps_per_epoch=200, epochs=5))
-    assert many["direction/cosine"] > 0.99
-    assert many["margin/cosine"] > 0.999
-    few = last(replace(CONFIG, law=law, dimension=20, shift=1.5, steps_per_epoch=400, epochs=5))
-    assert few["direction/cosine"] < 0.9
-    assert many["train/excess_loss"] > 0

@@ -39,32 +39,6 @@ def test_advance_stops_at_the_first_whole_step_at_or_after_the_end() -> None:
     assert solver.y[0] == 0.5**4
 
 
-@pytest.mark.parametrize("stops", [[4.0], [1.0, 4.0], [0.5, 0.6, 3.9, 4.0]])
-def test_intermediate_stops_change_no_bit(stops: list[float]) -> None:
-    whole, parts = descent(0.3), descent(0.3)
-    whole.advance(4.0)
-    for stop in stops:
-        parts.advance(stop)
-    np.testing.assert_array_equal(parts.y, whole.y)
-    assert parts.evaluations == whole.evaluations
-
-
-@pytest.mark.parametrize("end", [0.0, 0.3, 2.0])
-def test_a_solver_resumed_from_a_state_continues_with_the_same_bits(end: float) -> None:
-    first, second = descent(0.3), descent(0.3)
-    first.advance(end)
-    state = {name: array.copy() for name, array in first.state().items()}
-    assert state.keys() == {"y", "steps"}
-    second.load(state)
-    assert (second.time, second.evaluations) == (first.time, first.evaluations)
-    assert type(second.evaluations) is int
-    for later in (2.5, 7.0):
-        first.advance(later)
-        second.advance(later)
-        np.testing.assert_array_equal(first.y, second.y)
-        assert first.evaluations == second.evaluations
-
-
 def test_gradient_descent_converges_to_the_flow_as_its_step_shrinks() -> None:
     config, landscape = small_flow()
     start = initial_weights(config)

@@ -70,16 +70,3 @@ def test_correlations_sum_only_active_neurons_of_the_same_class() -> None:
     expected = np.zeros((4, 2))
     expected[2, 1] = 1.5
     np.testing.assert_array_equal(correlations(weights, 0.5), expected)
-
-
-def test_each_of_three_features_is_tested_alone() -> None:
-    data = PatchData(classes=4, features=3, delta2=3.0, test_points_per_class=20)
-    more = TwoLayerConfig(epochs=1, data=data, network=PatchNetwork(neurons=1))
-    weights = np.zeros((4, 4, 12))
-    for y, feature in ((1, 0), (2, 1), (2, 2)):
-        weights[y, 0, 3 * y + feature] = 3.0
-    points = fresh_points(more)
-    alone, together = feature_accuracy(PatchOutputs(points, more), points, weights)
-    assert alone.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 1], [0, 0, 0]]
-    assert together.tolist() == [0, 1, 1, 0]
-    assert correlations(weights, 0.5).tolist() == [[0, 0, 0], [3, 0, 0], [0, 3, 3], [0, 0, 0]]

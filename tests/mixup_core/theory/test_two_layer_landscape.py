@@ -87,11 +87,3 @@ def test_the_reduced_network_trains_like_the_full_network(
     # What is orthogonal to the features has not moved.
     apart = torch.eye(DIMENSION, dtype=torch.float64) - features.T @ features
     np.testing.assert_allclose((full.detach() @ apart).numpy(), (start @ apart).numpy(), atol=1e-12)
-
-
-def test_the_loss_of_inactive_neurons_equals_the_loss_of_a_uniform_guess() -> None:
-    run = config(Erm())
-    landscape = Landscape(training_points(run), run)
-    weights = np.full((CLASSES, NEURONS, 2 * CLASSES), -1.0)
-    assert landscape.loss(weights) == pytest.approx(np.log(CLASSES), rel=1e-12)
-    assert not landscape.downhill(weights).any()

@@ -30,7 +30,6 @@ from mixup_core.images.data.fetching import (
     files_of,
     is_present,
     statuses,
-    verify,
 )
 from mixup_core.images.data.sets import fashion_mnist, idx
 
@@ -332,26 +331,6 @@ def test_a_data_root_that_cannot_be_created_raises_a_data_error(
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="Not a directory; fashion-mnist cannot be stored in this"):
         fetch("fashion-mnist", tmp_path / "file" / "root")
-
-
-def test_missing_empty_and_folder_data_files_have_different_error_messages(
-    sources: Sources, root: Path
-) -> None:
-    sources.publish(sources.mirror)
-    fetch("fashion-mnist", root)
-    labels = root / "FashionMNIST" / "raw" / "train-labels-idx1-ubyte"
-    verify("fashion-mnist", root, "train")
-    labels.write_bytes(b"")
-    assert not is_present("fashion-mnist", root)
-    with pytest.raises(DataError, match="labels-idx1-ubyte: has 0 bytes; `mixsweep data fetch"):
-        verify("fashion-mnist", root, "train")
-    verify("fashion-mnist", root, "test")
-    labels.unlink()
-    with pytest.raises(DataError, match="not found; get it with `mixsweep data fetch fashion-"):
-        verify("fashion-mnist", root, "train")
-    labels.mkdir()
-    with pytest.raises(DataError, match="labels-idx1-ubyte: is no file"):
-        verify("fashion-mnist", root, "train")
 
 
 def test_statuses_list_every_dataset_with_presence_and_place(sources: Sources, root: Path) -> None:

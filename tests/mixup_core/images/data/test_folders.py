@@ -132,12 +132,6 @@ def test_a_missing_test_folder_is_reported_with_the_settings_that_avoid_it(pets:
         describe(config(pets))
 
 
-def test_classes_that_differ_only_in_capital_letters_are_reported(pets: Path) -> None:
-    (pets / "test" / "cat").rename(pets / "test" / "Cat")
-    with pytest.raises(DataError, match=r"in test/: Cat\. Cat and cat differ only in capital"):
-        describe(config(pets))
-
-
 def test_a_missing_folder_a_file_for_a_folder_and_an_empty_split_are_refused(
     tmp_path: Path,
 ) -> None:

@@ -168,30 +168,6 @@ def test_faults_in_the_train_and_test_folders_are_reported_together(pets: Path) 
         config_of(pets, skip=skipping)
 
 
-@pytest.mark.parametrize(
-    ("start", "what"),
-    [
-        ("version https://git-lfs.github.com/spec/v1\noid", "begins with 'version https://git-lfs"),
-        ("/annex/objects/SHA256E-s1--a.png", "begins with '/annex/objects/"),
-        ("<!DOCTYPE html><title>404</title>", "begins with '<!DOCTYPE html"),
-        ("", "the file is empty"),
-    ],
-)
-def test_a_file_that_is_not_an_image_is_reported_with_its_actual_kind(
-    start: str, what: str, pets: Path
-) -> None:
-    (pets / "train" / "cat" / "0.png").write_text(start)
-    with pytest.raises(DataError, match=what):
-        ImageData().check(config_of(pets, test=False))
-
-
-def test_opening_a_folder_with_folds_checks_every_image(pets: Path) -> None:
-    ImageData().open(config_of(pets, folds=4, test=False))
-    (pets / "train" / "cat" / "3.png").write_bytes(b"no image")
-    with pytest.raises(DataError, match=r"cat/3\.png: cannot be decoded"):
-        ImageData().open(config_of(pets, folds=4, test=False))
-
-
 def test_training_images_equal_to_held_out_images_give_a_warning(pets: Path) -> None:
     for index in range(10):
         content = (pets / "train" / "cat" / "0.png").read_bytes()
@@ -223,19 +199,6 @@ def test_equal_images_in_two_classes_give_a_warning(pets: Path) -> None:
     )
     (said,) = data_remarks(config_of(pets, test=False).data)
     assert "2 images are in two classes of train/" in said
-
-
-def test_unused_folders_are_noted(pets: Path) -> None:
-    fill(pets / "val", first=60, cat=1, dog=1)
-    (pets / ".hidden").mkdir()
-    needs = ImageData()
-    assert list(needs.notes(config_of(pets))) == []
-    fill(pets / "test", first=70, cat=1, dog=1)
-    unused = "folders not used: val/; for validation, data.val_size holds out images of train/"
-    for config in (config_of(pets), config_of(pets, test=False)):
-        assert list(needs.notes(config)) == [unused]
-    assert list(needs.notes(config_of(pets, skip=("val/*",)))) == []
-    assert list(needs.notes(TrainConfig(epochs=1, batch_size=2))) == []
 
 
 @pytest.mark.parametrize("pool", [1, 2])
