@@ -31,6 +31,13 @@ def grown_results(grown: Study) -> tuple[RunResult, ...]:
 
 
 @pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the figures out of reports, because drawing takes most of their time."""
+    monkeypatch.setattr("reports.pages.build._drawn", lambda *_: ())
+    monkeypatch.setattr("reports.pages.build.draw_search", lambda *_: ())
+
+
+@pytest.fixture
 def decay() -> Iterator[None]:
     """Register the problems `decay` and `ramp` during a test."""
     PROBLEMS.add(DECAY, RAMP)

@@ -17,23 +17,21 @@ def test_figures_have_the_same_bytes_for_any_order_of_results(
     assert first == second
 
 
-@pytest.mark.parametrize(
-    "outside",
-    [
-        {"text.usetex": True},
-        {"figure.facecolor": "black", "text.color": "white", "axes.labelcolor": "white"},
-        {"savefig.dpi": 30, "savefig.bbox": "tight", "svg.fonttype": "none"},
-        {
-            "font.size": 30,
-            "axes.prop_cycle": mpl.cycler(color=["red"]),
-            "axes.titlelocation": "left",
-        },
-    ],
-    ids=lambda outside: next(iter(outside)),
-)
 def test_matplotlib_settings_of_the_user_do_not_change_figures(
-    study: Study, results: tuple[RunResult, ...], outside: dict[str, object]
+    study: Study, results: tuple[RunResult, ...]
 ) -> None:
+    outside: dict[str, object] = {
+        "text.usetex": True,
+        "figure.facecolor": "black",
+        "text.color": "white",
+        "axes.labelcolor": "white",
+        "savefig.dpi": 30,
+        "savefig.bbox": "tight",
+        "svg.fonttype": "none",
+        "font.size": 30,
+        "axes.prop_cycle": mpl.cycler(color=["red"]),
+        "axes.titlelocation": "left",
+    }
     before = draw(study, results)
     with mpl.rc_context(outside):
         assert draw(study, results) == before

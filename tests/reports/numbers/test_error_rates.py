@@ -7,7 +7,7 @@ import pytest
 
 from tests.reports.numbers.error_rates import Case, cases, rate
 
-NUMBER = 400
+NUMBER = 200
 DOCUMENTED = 20_000
 """Number of simulated studies per line of the document."""
 DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "error-rates.md"

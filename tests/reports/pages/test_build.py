@@ -24,11 +24,16 @@ def read(report: Report) -> dict[str, bytes]:
     return {str(path.relative_to(report.folder)): path.read_bytes() for path in report.files}
 
 
-def test_a_report_has_every_documented_file(
-    study: Study, results: tuple[RunResult, ...], tmp_path: Path
-) -> None:
-    report = write(study, results, tmp_path / "new" / "small")
-    names = {str(path.relative_to(tmp_path / "new")) for path in report.folder.rglob("*.*")}
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Return the report of finished runs, which tests only read."""
+    study = make_study()
+    results = tuple(finish(run) for run in study.runs())
+    return write(study, results, tmp_path_factory.mktemp("new") / "small")
+
+
+def test_a_report_has_every_documented_file(small: Report) -> None:
+    names = {str(path.relative_to(small.folder)) for path in small.folder.rglob("*.*")}
     files = {"table.md", "table.csv", "table.tex", "report.html", "runs.csv"}
     files |= {"provenance.json"}
     files |= {
@@ -36,23 +41,21 @@ def test_a_report_has_every_documented_file(
     }
     for name in ("learning_curves", "final_values"):
         files |= {f"figures/{name}.{kind}" for kind in ("svg", "png", "csv", "txt")}
-    assert names == {f"small/{name}" for name in files}
-    assert set(read(report)) == files
-    assert read(report)["table.md"].decode() == report.table.markdown()
-    assert json.loads(read(report)["provenance.json"])["selection_rule"] == "none"
+    assert names == set(read(small)) == files
+    assert read(small)["table.md"].decode() == small.table.markdown()
+    assert json.loads(read(small)["provenance.json"])["selection_rule"] == "none"
 
 
 def test_the_same_results_give_the_same_bytes_again(
-    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+    study: Study, results: tuple[RunResult, ...], small: Report, tmp_path: Path
 ) -> None:
-    first = read(write(study, results, tmp_path / "one"))
-    assert read(write(study, results[::-1], tmp_path / "two")) == first
+    assert read(write(study, results[::-1], tmp_path)) == read(small)
 
 
 def test_only_the_page_and_the_provenance_contain_times(
-    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+    study: Study, results: tuple[RunResult, ...], small: Report, tmp_path: Path
 ) -> None:
-    first = read(write(study, results, tmp_path / "one"))
+    first = read(small)
     slower = tuple(
         finish(result.run, epochs=len(result.records), seconds=9.0) for result in results
     )
@@ -60,6 +63,7 @@ def test_only_the_page_and_the_provenance_contain_times(
     assert {name for name in first if first[name] != second[name]} == TIMED
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_failed_report_leaves_the_old_report_unchanged(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +81,7 @@ def test_a_failed_report_leaves_the_old_report_unchanged(
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_of_a_running_study_counts_finished_runs(tmp_path: Path) -> None:
     study = make_study()
     results = tuple(finish(run, epochs=4 if run.seed else 10) for run in study.runs())
@@ -86,9 +91,9 @@ def test_a_report_of_a_running_study_counts_finished_runs(tmp_path: Path) -> Non
 
 
 def test_predictions_add_tables_and_figures_without_changing_other_files(
-    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+    study: Study, results: tuple[RunResult, ...], small: Report, tmp_path: Path
 ) -> None:
-    plain = read(write(study, results, tmp_path / "plain"))
+    plain = read(small)
     report = draft_report(
         study,
         results,
@@ -105,6 +110,7 @@ def test_predictions_add_tables_and_figures_without_changing_other_files(
     assert {name for name in plain if plain[name] != more[name]} == TIMED, "with what was read"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_files_in_a_folder_without_a_report_are_kept(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:

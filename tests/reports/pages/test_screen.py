@@ -181,6 +181,7 @@ def test_no_sentence_is_stronger_than_its_verdict(
     assert_fits(screen(study, table, verdicts))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_screen_alone_equals_that_of_the_report(
     study: Study,
     results: tuple[RunResult, ...],

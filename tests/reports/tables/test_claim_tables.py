@@ -208,6 +208,7 @@ def test_a_claim_about_predictions_is_judged_by_the_stored_predictions(
     assert verdicts_of(study, arranged)[0].verdict == "unfinished"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_verdict_shows_whether_sign_and_decision_hold_under_other_settings() -> None:
     study = make_study(arms=("erm", "uniform", "erm x", "uniform x"))
     study = replace(
@@ -247,6 +248,7 @@ def test_a_verdict_shows_whether_sign_and_decision_hold_under_other_settings() -
     assert len(rows_of(str(report.contents["runs.csv"]))) == len(study.runs())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_verdicts_under_other_settings_are_corrected_for_seeds_changed_after_a_look() -> None:
     study = make_study(arms=("erm", "uniform", "erm x", "uniform x"))
     made = claim("less")

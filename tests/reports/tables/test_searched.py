@@ -109,6 +109,7 @@ def test_points_on_the_pareto_front_of_several_objectives_are_marked(grown: Stud
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_of_a_search_begins_with_the_confirmation(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
@@ -126,6 +127,5 @@ def test_the_report_of_a_search_begins_with_the_confirmation(
         "tables/points.csv",
         "tables/points.md",
         "tables/confirmed.csv",
-        "figures/search_map.svg",
     } <= written
     assert "Best points" in (tmp_path / "r" / "report.html").read_text()

@@ -72,12 +72,10 @@ def test_invalid_grids_are_refused(tmp_path: Path, text: str, problem: str) -> N
     [
         SMALL + "grid: {" + ", ".join(f"{p}: {list(range(1, 2000))}" for p in
                                       ("epochs", "batch_size", "data.pool")) + "}\n",
-        SMALL + "arms: {" + ", ".join(f"a{n}: {{epoch: 1}}" for n in range(20_000)) + "}\n",
-        SMALL.replace("seeds: 2", f"seeds: {list(range(120_000))}"),
         SMALL.replace("epochs: 4", "epochs: 10000") + "grid: {optimizer.lr: "
         f"{[n / 1000 for n in range(1, 1001)]}}}\n",
     ],
-    ids=["grid", "arms", "seeds", "epochs of a grid"],
+    ids=["grid", "epochs of a grid"],
 )  # fmt: skip
 def test_a_study_that_is_too_large_is_refused_within_20_seconds(tmp_path: Path, text: str) -> None:
     start = time.process_time()
@@ -85,4 +83,4 @@ def test_a_study_that_is_too_large_is_refused_within_20_seconds(tmp_path: Path, 
     assert (
         time.process_time() - start < 20
     )  # 2 s on a machine with nothing else to do; minutes where a check walks every pair
-    assert any("are allowed" in line or "unknown path" in line for line in lines)
+    assert any("are allowed" in line for line in lines)

@@ -182,9 +182,6 @@ def test_a_machine_without_ray_mlflow_and_optuna_trains_reports_and_resumes(
 ) -> None:
     mixsweep = command_line(PYTHONPATH=bare)
     with_less = ["digits", "--set", "base.epochs=2", "--engine", "inline"]
-    said = mixsweep("run", *with_less, "--until", "0", code=1)
-    assert "no further run would end in time" in said.stderr
-    assert said.stderr.splitlines()[-1].endswith("--engine inline"), "Ray is not here"
     said = mixsweep("run", *with_less)
     assert said.stdout.count("2/2") >= 3
     assert "tracking is incomplete: MLflow is not installed" in said.stderr
@@ -208,7 +205,6 @@ def test_a_machine_without_ray_mlflow_and_optuna_trains_reports_and_resumes(
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--slots", "2"], "remove --slots"),
         (["--gpus-per-run", "0.5", "--address", "h:1"], "remove --gpus-per-run, --address"),
         (["--gpus-per-run", "1"], "needs a GPU, and torch"),
     ],
@@ -240,11 +236,8 @@ main()
 """
 
 
-@pytest.mark.parametrize(
-    ("typed", "code", "shown"), [("p config.drift\nc\n", 0, "2.5"), ("q\n", 130, "")]
-)
-def test_a_debugger_stops_inside_a_run_and_can_continue_or_quit(
-    tmp_path: Path, command_line: Callable[..., CommandLine], typed: str, code: int, shown: str
+def test_a_debugger_stops_inside_a_run_and_can_continue(
+    tmp_path: Path, command_line: Callable[..., CommandLine]
 ) -> None:
     study = tmp_path / "walk.yaml"
     study.write_text(
@@ -254,9 +247,9 @@ def test_a_debugger_stops_inside_a_run_and_can_continue_or_quit(
     mixsweep = command_line()
     done = subprocess.run(
         [sys.executable, "-c", _PAUSED, "run", str(study), "--engine", "inline"],
-        input=typed, capture_output=True, text=True, env=mixsweep.environment(), timeout=100,
-        cwd=Path(__file__).parents[3],
+        input="p config.drift\nc\n", capture_output=True, text=True, env=mixsweep.environment(),
+        timeout=100, cwd=Path(__file__).parents[3],
     )  # fmt: skip
-    assert done.returncode == code, done.stderr
+    assert done.returncode == 0, done.stderr
     assert "(Pdb)" in done.stdout
-    assert shown in done.stdout
+    assert "2.5" in done.stdout

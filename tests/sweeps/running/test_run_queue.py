@@ -114,7 +114,7 @@ def _study(name: str, draw: random.Random) -> Study:
 
 
 @pytest.mark.parametrize("kills", [False, True])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_shared_runs_are_trained_once_for_any_interleaving_of_drivers(
     tmp_path: Path, seed: int, kills: bool
 ) -> None:

@@ -9,9 +9,10 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key
 from mixup_core.problem import MAX_SEED
 from mixup_core.seeding import Purpose, stream_seed
-from sweeps.reading.study_file import bundled_names, load_study
+from sweeps.reading.study_file import bundled_names
 from sweeps.study.study import Run, Study, spell_seeds
 from tests import toy
+from tests.bundled import bundled
 
 BASE = TrainConfig(epochs=2, batch_size=8)
 
@@ -23,10 +24,12 @@ def study(**arms: TrainConfig) -> Study:
 def test_no_run_of_a_bundled_study_is_a_copy_of_its_teacher() -> None:
     """Both share the training images, but neither start nor batches nor mixing."""
     taught = 0
-    for study in (load_study(name) for name in bundled_names()):
-        keys = {run.key for run in study.runs()}
-        for run in (run for run in study.runs() if run.teacher is not None):
-            assert run.teacher is not None
+    for study in map(bundled, bundled_names()):
+        runs = [run for run in study.runs() if run.seed == study.seeds[0]]
+        keys = {run.key for run in runs} if any(run.teacher for run in runs) else set()
+        for run in runs:
+            if run.teacher is None:
+                continue
             assert run_key(run.teacher) in keys
             drawn, theirs = (
                 {purpose: stream_seed(config.seeds, purpose) for purpose in get_args(Purpose)}
@@ -36,7 +39,7 @@ def test_no_run_of_a_bundled_study_is_a_copy_of_its_teacher() -> None:
             assert {"training subset", "class pairing"} <= same
             assert same.isdisjoint({"initial weights", "batch order", "mixing", "augmentation"})
             taught += 1
-    assert taught > 500
+    assert taught > 50
 
 
 def test_a_run_key_depends_on_the_configuration_and_not_on_the_arm() -> None:

@@ -58,11 +58,10 @@ def at_level(study: Study, client: MlflowClient, level: str) -> list[Any]:
     return list(client.search_runs([experiment.experiment_id], f"tags.level = '{level}'"))
 
 
-@pytest.mark.parametrize("page", [4, 1000])
 def test_mlflow_has_the_stored_results_of_started_runs_and_writing_twice_changes_nothing(
-    study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch, page: int
+    study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sweeps.tracking.experiment.PAGE", page)
+    monkeypatch.setattr("sweeps.tracking.experiment.PAGE", 4)
     found = results_of(study, 3, 2, 0, 3)
     write(log_of(study, home), found)
     once = content_of(study, client)
@@ -288,15 +287,13 @@ def test_a_moved_home_is_noticed_and_written_again(
 
 
 @pytest.mark.parametrize(
-    ("table", "column", "aim"),
+    ("table", "column", "aim", "has_runs"),
     [
-        ("runs", "artifact_uri", "file://{out}"),
-        ("runs", "artifact_uri", "file://{home}/artifacts/../../out"),
-        ("runs", "artifact_uri", "file://{home}/artifacts/%2e%2e/%2e%2e/out"),
-        ("experiments", "artifact_location", "file://{out}"),
+        ("runs", "artifact_uri", "file://{out}", True),
+        ("runs", "artifact_uri", "file://{home}/artifacts/%2e%2e/%2e%2e/out", True),
+        ("experiments", "artifact_location", "file://{out}", False),
     ],
 )
-@pytest.mark.parametrize("has_runs", [True, False])
 def test_a_tampered_database_sends_no_report_elsewhere(
     study: Study, home: Path, tmp_path: Path, table: str, column: str, aim: str, has_runs: bool
 ) -> None:
