@@ -32,24 +32,35 @@ def spell_interval(low: float | None, high: float | None, scale: float, digits: 
     If both ends would round to the same number, they get more digits, so that no interval looks
     empty. Ends with many zeros after the point are written with an exponent.
     """
-    if low is None or high is None:
+    form = _form(low, high, scale, digits)
+    if low is None or high is None or form is None:
         return ""
-    if low < high and _is_tiny(scale * max(-low, high), digits):
-        return f" [{scale * low:z.1g}, {scale * high:z.1g}]"
-    for more in range(digits, _MOST_DIGITS):
-        ends = spell_number(low * scale, more), spell_number(high * scale, more)
-        if ends[0] != ends[1]:
-            return f" [{ends[0]}, {ends[1]}]"
-    return ""
+    return f" [{scale * low:{form}}, {scale * high:{form}}]"
 
 
 def spell_value(
     value: float | None, low: float | None, high: float | None, scale: float, digits: int
 ) -> str:
-    """Return a value with its interval as text: `1.20 [1.10, 1.35]`; a dash for None."""
+    """Return a value with its interval as text: `1.20 [1.10, 1.35]`; a dash for None.
+
+    The value has the digits of the interval's ends, so that it never seems to be outside.
+    """
     if value is None:
         return DASH
-    return spell_number(value * scale, digits) + spell_interval(low, high, scale, digits)
+    form = _form(low, high, scale, digits) or f"z.{digits}f"
+    return f"{scale * value:{form}}" + spell_interval(low, high, scale, digits)
+
+
+def _form(low: float | None, high: float | None, scale: float, digits: int) -> str | None:
+    """Return the format in which the ends of an interval differ; None without such an interval."""
+    if low is None or high is None:
+        return None
+    if low < high and _is_tiny(scale * max(-low, high), digits):
+        return "z.1g"
+    for more in range(digits, _MOST_DIGITS):
+        if spell_number(low * scale, more) != spell_number(high * scale, more):
+            return f"z.{more}f"
+    return None
 
 
 def _is_tiny(value: float, digits: int) -> bool:

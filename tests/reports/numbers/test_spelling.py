@@ -11,6 +11,7 @@ from reports.numbers.spelling import (
     spell_interval,
     spell_number,
     spell_p,
+    spell_value,
 )
 
 
@@ -33,6 +34,7 @@ def test_no_interval_is_printed_without_a_width() -> None:
     assert spell_interval(-2e-6, 3e-6, 100.0, 2) == " [-0.0002, 0.0003]"
     assert spell_interval(0.104999, 0.105001, 100.0, 2) == " [10.4999, 10.5001]"
     assert spell_interval(0.25, 0.25, 100.0, 2) == ""
+    assert spell_value(0.028389, 0.02835, 0.02843, 1.0, 3) == "0.02839 [0.02835, 0.02843]"
     assert spell_half(3e-6, 100.0, 2) == "0.0003"
     assert spell_half(0.0, 100.0, 2) == "—"
 
