@@ -8,7 +8,7 @@ DEV := $(VENV)/.ready-dev
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: quickstart answers test units kills smoke faults gpu long soak mutants check style types format
-.PHONY: golden same-bits bench docs clusters image
+.PHONY: golden same-bits bench docs clusters
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
@@ -71,11 +71,6 @@ long: $(DEV)
 # results are written to reports/published/measurements.
 clusters: $(DEV)
 	PUBLISH=1 $(NAMESPACE) $(BIN)/python -m pytest tests/hosts -m long -rs
-
-# Runs the steps of the Dockerfile in a temporary root folder, without Docker. Needs root, Debian and
-# debootstrap; downloads about 3 GB and takes ten minutes.
-image: $(DEV)
-	PUBLISH=1 $(BIN)/python -m pytest tests/cluster/test_image.py -m long -rs
 
 # Hundreds of faults and more: takes hours. The results are written to reports/published. Two soaks run at
 # a time, because launches often wait.

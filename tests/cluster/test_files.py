@@ -12,10 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import jsonschema
 import pytest
 import ray
 import yaml
+from botocore.validate import ParamValidator
 
 FILES = Path(__file__).parents[2] / "cluster"
 SCHEMA = json.loads((Path(ray.__file__).parent / "autoscaler" / "ray-schema.json").read_text())
@@ -103,6 +105,16 @@ def test_ray_up_files_match_the_schema_of_ray(name: str) -> None:
     broken["max_worker"] = broken.pop("max_workers")
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(broken, SCHEMA)
+
+
+def test_the_nodes_of_aws_have_only_settings_of_ec2() -> None:
+    model = botocore.session.get_session().get_service_model("ec2")
+    known = model.operation_model("RunInstances").input_shape
+    for node in _read("aws.yaml")["available_node_types"].values():
+        given = {"MinCount": 1, "MaxCount": 1, **node["node_config"]}
+        given["SubnetId"], *_ = given.pop("SubnetIds")  # Ray chooses one
+        found = ParamValidator().validate(given, known)
+        assert not found.has_errors(), found.generate_report()
 
 
 @pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
