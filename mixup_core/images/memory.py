@@ -1,5 +1,6 @@
 """Memory of a run: upper bound computed without torch, and measured peak of two training steps."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,8 @@ def peak_bytes(config: TrainConfig, device: str) -> int:
     if not status.exists():
         import resource
 
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + held
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit + held
     # `ru_maxrss` also counts the memory that the parent had when it started this process.
     lines = status.read_text().splitlines()
     peak = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

@@ -123,7 +123,7 @@ def checked(study: str) -> str:
 
 
 def _boot_id() -> str | None:
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return None
 

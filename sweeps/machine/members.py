@@ -1,6 +1,7 @@
 """Members: a file with the processes of a launch, so that those left running can be killed later.
 
-    processes       one line per process: pid, start in clock ticks, boot id, pid namespace
+    processes       one line per process: pid, start in clock ticks, boot id, pid namespace; without
+                    `/proc`, as on macOS, pid and start in Unix time
 
 A launch is one call of `mixsweep run`. The file is in the launch's temporary folder. The pid alone
 does not identify a process, because it may be reused later, or belong to another container.
@@ -16,6 +17,7 @@ import psutil
 
 from sweeps.machine.processes import below, children, lives
 
+_PROC = Path("/proc/self")
 _FILE = "processes"
 _FIRST, _SLOWER, _LONGEST = 0.25, 1.3, 5.0
 """Seconds until the first check, growth factor of the interval between checks, and its limit. The
@@ -88,13 +90,19 @@ def _started_in(folder: Path) -> Iterator[psutil.Process]:
         return
     for process in running:
         with suppress(psutil.Error, OSError):
-            is_in = os.path.samestat(Path(f"/proc/{process.pid}/cwd").stat(), there)
+            folder_of = Path(f"/proc/{process.pid}/cwd" if _PROC.exists() else process.cwd())
+            is_in = os.path.samestat(folder_of.stat(), there)
             if is_in and any(str(folder) in argument for argument in process.cmdline()):
                 yield process
 
 
 def identity(process: psutil.Process) -> str | None:
     """Return a text that identifies a process, even if its pid is reused; None if it has ended."""
+    if not _PROC.exists():
+        try:
+            return f"{process.pid} {process.create_time()}" if lives(process) else None
+        except (psutil.Error, OSError):
+            return None
     try:
         started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -65,11 +65,40 @@ def test_a_driver_of_another_user_lives_although_proc_hides_it() -> None:
     assert done.stdout == "False False True\n", done.stderr
 
 
-def test_without_proc_runs_are_trained_inline_and_ray_is_refused(
-    command_line: Callable[..., CommandLine],
+WITHOUT_CALLS_OF_LINUX = """
+import ctypes, os, select, signal, time
+for module, words in (
+    (os, "sched_ pidfd_ eventfd memfd_ splice copy_file posix_fa fdatasync pipe2 getres O_TMPFILE"),
+    (select, "epoll EPOLL"), (signal, "sigtimedwait sigwaitinfo SIGRT SIGPWR SIGSTKFLT"),
+    (time, "CLOCK_BOOTTIME"),
+):
+    for name in dir(module):
+        if name.startswith(tuple(words.split())):
+            delattr(module, name)
+
+class Library(ctypes.CDLL):
+    def __getattr__(self, name):
+        if name in {"prctl", "mallopt"}:
+            raise AttributeError(name)
+        return super().__getattr__(name)
+
+ctypes.CDLL = Library
+"""
+
+
+def test_without_calls_of_linux_a_killed_inline_launch_resumes_and_ray_is_refused(
+    command_line: Callable[..., CommandLine], undisturbed: CommandLine, tmp_path: Path
 ) -> None:
-    mixsweep = replace(command_line(), prefix=WITHOUT_PROC)
-    short = ("digits", "--set", "base.epochs=1", "--set", "seeds=1")
-    mixsweep("run", *short, "--engine", "inline")
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_CALLS_OF_LINUX)
+    here = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    mixsweep = replace(command_line(PYTHONPATH=here), prefix=WITHOUT_PROC)
+    inline = ("--engine", "inline")
+    with Launch(mixsweep, TWO_LAWS, *inline, slots=None) as launch:
+        launch.stage(TWO_LAWS.study.runs()[0], epochs=4)
+        launch.process.kill()
+    acknowledged = TWO_LAWS.acknowledged(launch.store)
+    with Launch(mixsweep, TWO_LAWS, *inline, slots=None) as launch:
+        launch.end(0)
+    assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
+    assert "done" in mixsweep("status", *TWO_LAWS.arguments).stdout
     assert "Ray needs /proc" in mixsweep("run", "digits", code=2).stderr
-    assert "done" in mixsweep("status", *short).stdout

@@ -21,9 +21,11 @@ def waited_for(found: Callable[[], int], number: int) -> None:
     assert found() == number
 
 
+@pytest.mark.parametrize("proc", ["/proc/self", "/missing"], ids=["linux", "without-proc"])
 def test_only_processes_started_below_a_launch_are_recorded(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proc: str
 ) -> None:
+    monkeypatch.setattr(module, "_PROC", Path(proc))
     earlier = subprocess.Popen(["sleep", "60"])
     with recorded_members(tmp_path):
         parent = subprocess.Popen([sys.executable, "-c", NESTED])
