@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mixup_core.file_errors import naming
 from mixup_core.store.local_files import sync
 from mixup_core.temporary import temporary_folder
 
@@ -51,7 +52,8 @@ def output_file(
         raise OutputError(f"{path}: the folder {path.parent} does not exist")
     with temporary_folder(path.parent, f".{path.name}.") as folder:
         unfinished = folder / path.name
-        yield unfinished
+        with naming(path):
+            yield unfinished
         sync(unfinished)
         require_free(path)
         unfinished.replace(path)

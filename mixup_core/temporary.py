@@ -21,6 +21,8 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
+from mixup_core.file_errors import naming
+
 PREFIX = "mixsweep-"
 """Default prefix of the names of temporary folders. It marks them as folders of this program in
 places that other programs use too, such as `/tmp`.
@@ -102,8 +104,10 @@ def _locked_folder(place: Path, prefix: str) -> tuple[Path, int]:
 def _lock(folder: Path) -> int:
     """Create and lock the lock file of a folder, then write the record that proves its owner."""
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    os.write(lock, json.dumps(_record(folder)).encode())
+    with suppress(OSError):  # without locks, a folder that a killed process leaves is kept
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    with naming(folder / _LOCK):
+        os.write(lock, json.dumps(_record(folder)).encode())
     return lock
 
 

@@ -1,6 +1,5 @@
 """The command `mixsweep` and its exit codes; Ray, MLflow and torch are imported only if used."""
 
-import errno
 import getpass
 import io
 import os
@@ -9,7 +8,7 @@ import tempfile
 import threading
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -39,6 +38,8 @@ from mixsweep.request import (
     SOME_FAILED,
     RefusedError,
 )
+from mixup_core.addresses import local_path
+from mixup_core.file_errors import FREE_SPACE, is_full, lookalike, spell_file_error
 from mixup_core.outputs import OutputError
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
@@ -108,8 +109,7 @@ def run_to_end(action: Callable[[Ending], int]) -> NoReturn:
     except (StudyBusyError, StudyLostError) as error:
         is_cut, code = isinstance(error, StudyLostError), _say(error, BUSY)
     except StoreFullError as error:
-        hint = "stored results are kept; `mixsweep store prune STUDY` shows what can be freed"
-        code = _say(f"{error}; {hint}", SOME_FAILED)
+        code = _say(f"{error}; {FREE_SPACE}", SOME_FAILED)
     except (SearchLostError, HeadLostError) as error:
         is_cut, code = isinstance(error, HeadLostError), _say(error, SOME_FAILED)
     except _REFUSALS as error:
@@ -155,8 +155,7 @@ def _spell_unknown_option(error: click.NoSuchOption, path: str) -> str:
 def _unforeseen(error: Exception) -> int:
     """Print the message of a system error or an internal error; return the exit code."""
     if isinstance(error, OSError):
-        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-        return _say(_spell(error), SOME_FAILED if is_full else BAD_INPUT)
+        return _say(_spell(error), SOME_FAILED if is_full(error) else BAD_INPUT)
     return _say(_mistake(error), SOME_FAILED)
 
 
@@ -213,15 +212,13 @@ def _require_home() -> None:
 
 
 def _spell(error: OSError) -> str:
-    """Return the message of a system error for users: its path, then the reason."""
-    is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-    reason = "disk full" if is_full else error.strerror or str(error)
+    """Return the message of a system error for users."""
     if not error.filename:
         try:
             _require_working_directory()
         except RefusedError as refused:
             return str(refused)
-    return f"{error.filename}: {reason}" if error.filename else reason
+    return spell_file_error(error)
 
 
 def _mistake(error: Exception) -> str:
@@ -249,10 +246,21 @@ def _say_version(context: click.Context) -> NoReturn:
 
 
 def _say(message: object, code: int) -> int:
-    told = "\n".join(map(escaped, str(message).splitlines()))
+    told = "\n".join(map(escaped, (*str(message).splitlines(), *_lookalikes(str(message)))))
     # A command line to copy is not broken into lines.
     click.echo(told if code == INTERRUPTED else fitted_text(told, sys.stderr), err=True)
     return code
+
+
+def _lookalikes(message: str) -> Iterator[str]:
+    """Yield a hint for each path in a message, or on the command line, that another looks like."""
+    named = [message.partition(": ")[0], *(word.rpartition("=")[2] for word in sys.argv[1:])]
+    for name in dict.fromkeys(named):
+        if not name.isascii() and (found := lookalike(local_path(name))) is not None:
+            yield (
+                f"{name!a} does not exist, but {str(found)!a} does: the names look equal, but "
+                "write an accent in two forms of Unicode; rename one of them"
+            )
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

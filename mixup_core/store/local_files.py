@@ -9,6 +9,7 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
+from mixup_core.file_errors import is_full, naming
 from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 
 _TRIES = 5
@@ -31,7 +32,7 @@ def write_durably(
                 return _write_once(path, data, top, overwrite=overwrite)
         return _write_once(path, data, top, overwrite=overwrite)
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if is_full(error):
             raise StoreFullError(f"disk full: {path} needs {len(data):,} bytes") from error
         error.filename = error.filename or str(path)
         raise
@@ -42,7 +43,7 @@ def read_regular(path: Path, limit: int = -1) -> bytes:
 
     A FIFO, on which reading would block, is refused.
     """
-    with open_regular(path) as file:
+    with open_regular(path) as file, naming(path):
         return file.read(limit)
 
 
@@ -61,7 +62,7 @@ def open_lock(path: Path) -> int:
         is_new = not os.path.lexists(path)
         lock = _opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if is_full(error):
             raise StoreFullError(f"disk full: {path} cannot be created") from error
         raise
     except UnreadableError:

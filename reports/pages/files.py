@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from mixup_core.file_errors import naming
 from mixup_core.outputs import require_places
 from mixup_core.store.local_files import share, sync
 from mixup_core.temporary import temporary_folder
@@ -28,7 +29,7 @@ def replace_files(
             path = staged / name
             path.parent.mkdir(exist_ok=True)
             pieces = [content] if isinstance(content, str | bytes) else content
-            with path.open("wb") as file:
+            with naming(path), path.open("wb") as file:
                 for piece in pieces:
                     file.write(piece.encode() if isinstance(piece, str) else piece)
             sync(path)

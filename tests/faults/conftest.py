@@ -1,5 +1,7 @@
 """Fault tests run in namespaces (`make faults`) and share their undisturbed studies."""
 
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -22,6 +24,19 @@ def namespace() -> None:
 @pytest.fixture(scope="session")
 def command_server() -> None:
     """Run each command in its own process; no process of the tests is forked."""
+
+
+@pytest.fixture(scope="session")
+def interposed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the preloaded library that stands between processes and the C library."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("NOT CHECKED: no C compiler on this machine")
+    library = tmp_path_factory.mktemp("interposed") / "interposed.so"
+    source = Path(__file__).with_name("interposed.c")
+    flags = ("-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror")
+    subprocess.run([compiler, *flags, "-o", library, source], check=True)
+    return str(library)
 
 
 @pytest.fixture(scope="session")
