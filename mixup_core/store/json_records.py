@@ -54,7 +54,7 @@ def read_note(path: Path) -> dict[str, Any] | None:
     """Return the mapping in a local JSON file; None if the file is missing or malformed."""
     try:
         return parse_note(read_regular(path, LARGEST))
-    except (OSError, UnreadableError):
+    except (FileNotFoundError, NotADirectoryError, UnreadableError):
         return None
 
 

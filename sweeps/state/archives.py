@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mixup_core.config.written_forms import flatten
+from mixup_core.file_errors import naming
 from mixup_core.keys import stage_keys
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
@@ -248,7 +249,7 @@ def _statements(archive: Archive, source: Store) -> Mapping[str, Statement]:
 
 def unpack(file: Path, folder: Path) -> Archive:
     """Check every byte of an archive and unpack it."""
-    with open_regular(file) as stream:
+    with naming(file), open_regular(file) as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         try:
             with zipfile.ZipFile(stream) as archive:

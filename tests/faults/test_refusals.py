@@ -25,28 +25,31 @@ claims:
   - {says: u is lower, source: nobody, that: {less: [uniform, erm], metric: test/error}}
 """
 FAULTS = {
-    "a lock without a lock server": ("flock", errno.ENOLCK),
-    "a lock": ("flock", errno.EOPNOTSUPP),
-    "a lock of SQLite": ("fcntl-lock", errno.ENOLCK),
-    "syncing a folder": ("fsync-folder", errno.EINVAL),
-    "syncing a file": ("fsync", errno.EIO),
-    "a hard link": ("link", errno.EPERM),
-    "renaming a folder": ("rename-folder", errno.EXDEV),
-    "renaming": ("rename", errno.EIO),
-    "permissions": ("chmod", errno.EPERM),
-    "writing beyond a quota": ("write", errno.EDQUOT),
-    "writing a large file": ("write", errno.EFBIG),
-    "writing to a full disk": ("write", errno.ENOSPC),
-    "writing to a failing disk": ("write", errno.EIO),
-    "creating beyond a quota": ("create", errno.EDQUOT),
-    "any change": ("change", errno.EROFS),
-    "deleting": ("unlink", errno.EPERM),
-    "reading a stale file": ("read", errno.ESTALE),
-    "reading from a failing disk": ("read", errno.EIO),
-    "opening a stale file": ("open", errno.ESTALE),
-    "listing a folder": ("list", errno.EIO),
+    "a lock without a lock server": ("flock", errno.ENOLCK, ""),
+    "a lock": ("flock", errno.EOPNOTSUPP, ""),
+    "a lock of SQLite": ("fcntl-lock", errno.ENOLCK, ""),
+    "syncing a folder": ("fsync-folder", errno.EINVAL, ""),
+    "syncing a file": ("fsync", errno.EIO, ""),
+    "a hard link": ("link", errno.EPERM, ""),
+    "renaming a folder": ("rename-folder", errno.EXDEV, ""),
+    "renaming": ("rename", errno.EIO, ""),
+    "permissions": ("chmod", errno.EPERM, ""),
+    "deleting": ("unlink", errno.EPERM, ""),
+    "listing a folder": ("list", errno.EIO, "/runs"),
+    "creating beyond a quota": ("create", errno.EDQUOT, ""),
+    "writing beyond a quota": ("write", errno.EDQUOT, ""),
+    "writing a large state": ("write", errno.EFBIG, "/runs/store/states"),
+    "writing a report to a full disk": ("write", errno.ENOSPC, "/runs/reports"),
+    "writing a database to a failing disk": ("write", errno.EIO, "/runs/mlflow.db"),
+    "any change": ("change", errno.EROFS, ""),
+    "any change of a report": ("change", errno.EROFS, "/runs/reports"),
+    "opening a stale file": ("open", errno.ESTALE, ""),
+    "reading a stale file": ("read", errno.ESTALE, ""),
+    "reading a stage from a failing disk": ("read", errno.EIO, "/runs/store/stages"),
+    "reading a database from a failing disk": ("read", errno.EIO, "/runs/mlflow.db"),
 }
-"""Kind of the calls that are refused (see `interposed.c`), and their error number."""
+"""Kind of the calls that are refused (see `interposed.c`), their error number, and the folder or
+file that is concerned, below the folder of the test."""
 INLINE = ("--engine", "inline", "--keep-final-states")
 COMMANDS = {
     "run": ("run", "study.yaml", *INLINE, "--set", "base.epochs=3"),
@@ -118,10 +121,10 @@ class Place:
         os.chdir(self.folder)
         self._log.unlink(missing_ok=True)
 
-    def run(self, words: Sequence[str], fault: tuple[str, int] | None = None) -> Outcome:
+    def run(self, words: Sequence[str], fault: tuple[str, int, str] | None = None) -> Outcome:
         refused = {} if fault is None else {
-            "REFUSED": fault[0], "REFUSED_AS": str(fault[1]), "REFUSED_BELOW": str(self.folder),
-            "REFUSED_LOG": str(self._log),
+            "REFUSED": fault[0], "REFUSED_AS": str(fault[1]),
+            "REFUSED_BELOW": f"{self.folder}{fault[2]}", "REFUSED_LOG": str(self._log),
         }  # fmt: skip
         code, out, err = self._server.run(words, self._environment | refused)
         return Outcome(code=code, out=out, err=err, made=self._made())

@@ -99,7 +99,9 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
     digests = file_digests(folder, root, layout)
     digest = content_digest(digests)
     kept = root / "digests" / f"facts-{digest}.json"
-    known = filled(FolderFacts, read_note(kept))
+    known = None
+    with suppress(OSError):
+        known = filled(FolderFacts, read_note(kept))
     if known is not None and (known.digest, known.decoder) == (digest, picture_reader()):
         return known
     found = _scanned(folder, digests, digest, layout)
