@@ -17,6 +17,7 @@ from typing import Any
 from mixup_core.config.written_forms import plugins_of
 from mixup_core.contracts import ContractError
 from mixup_core.faults import fault_of
+from mixup_core.file_errors import advice, spell_file_error
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
 from mixup_core.numeric_settings import (
@@ -101,6 +102,8 @@ def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
     used = () if is_explained else plugins_of(assignment.config)
     if (message := message_of(error, used)) is not None:
         return message, is_explained
+    if isinstance(error, OSError) and error.filename and advice(error):
+        return spell_file_error(error), True
     if not is_explained:
         logging.getLogger(__name__).error(
             "run failed: %s", assignment.config, exc_info=(type(error), error, error.__traceback__)

@@ -46,8 +46,10 @@ def connect(uri: str) -> "MlflowClient":
 
     for name in ("alembic", "mlflow"):  # both print a line for each table of a new database
         logging.getLogger(name).setLevel(logging.WARNING)
-    # urllib3 warns at every retry; the tracker prints one message for an outage.
+    # urllib3 warns at every retry, and MLflow prints the traceback of every failed call of a
+    # database; the tracker prints one message for an outage.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     database = database_file(uri)
     with alone(database):
         if database is not None and not database.stat().st_size:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
-from tests.faults.launches import TWO_LAWS, Launch
+from tests.faults.launches import TWO_LAWS, Launch, Task
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
@@ -87,18 +87,19 @@ ctypes.CDLL = Library
 
 
 def test_without_calls_of_linux_a_killed_inline_launch_resumes_and_ray_is_refused(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine, tmp_path: Path
+    command_line: Callable[..., CommandLine], tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_CALLS_OF_LINUX)
     here = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
-    mixsweep = replace(command_line(PYTHONPATH=here), prefix=WITHOUT_PROC)
+    killed, other = (replace(command_line(PYTHONPATH=here), prefix=WITHOUT_PROC) for _ in range(2))
+    task = Task("digits", ("base.epochs=40", "seeds=1"))
     inline = ("--engine", "inline")
-    with Launch(mixsweep, TWO_LAWS, *inline, slots=None) as launch:
-        launch.stage(TWO_LAWS.study.runs()[0], epochs=4)
+    with Launch(killed, task, *inline, slots=None) as launch:
+        launch.stage(task.study.runs()[0], epochs=2)
         launch.process.kill()
-    acknowledged = TWO_LAWS.acknowledged(launch.store)
-    with Launch(mixsweep, TWO_LAWS, *inline, slots=None) as launch:
-        launch.end(0)
-    assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
-    assert "done" in mixsweep("status", *TWO_LAWS.arguments).stdout
-    assert "Ray needs /proc" in mixsweep("run", "digits", code=2).stderr
+    acknowledged = task.acknowledged(launch.store)
+    for mixsweep in (killed, other):
+        mixsweep("run", *task.arguments, *inline, "--keep-final-states")
+    assert_nothing_was_lost(task, killed, other, acknowledged=acknowledged)
+    assert "done" in killed("status", *task.arguments).stdout
+    assert "Ray needs /proc" in killed("run", "digits", code=2).stderr
