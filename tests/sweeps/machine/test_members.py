@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sweeps.machine import members as module
 from sweeps.machine.members import members, recorded_members
 
 NESTED = "import subprocess, sys; subprocess.run(['sleep', '60'])"
