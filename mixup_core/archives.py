@@ -7,8 +7,12 @@ from typing import IO, Any
 
 from mixup_core.arrays import np
 
-_DAMAGES = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, RuntimeError)
-"""Errors raised when a damaged archive is read. RuntimeError: encryption or unknown compression."""
+_DAMAGES = (
+    ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, RuntimeError, TypeError,
+    OverflowError,
+)  # fmt: skip
+"""Errors raised when a damaged archive is read. RuntimeError: encryption or unknown compression.
+TypeError, OverflowError: a shape of other values than sizes."""
 
 
 class ArchiveError(ValueError):
@@ -47,7 +51,7 @@ def read_arrays(content: bytes) -> dict[str, Any]:
             for member in archive.infolist():
                 with archive.open(member) as stream:
                     shape, _, dtype = headers[npy.read_magic(stream)](stream)
-                if math.prod(shape) * dtype.itemsize > member.file_size:
+                if math.prod(shape) * max(1, dtype.itemsize) > member.file_size:
                     too_large = (
                         f"{member.filename}: {member.file_size:,} bytes are too few for the shape "
                         f"{shape} in its header"

@@ -77,20 +77,35 @@ def images_digest(pixels: NDArray[np.uint8], labels: NDArray[np.int64]) -> str:
 
 def _split(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> Split:
     head = f"{name}/logits"
-    labels = arrays[f"{name}/labels"].astype(np.int64)
+    labels = _checked(arrays, f"{name}/labels", "iu", 1).astype(np.int64)
     logits = {
-        path.removeprefix(head): array.astype(np.float32)
-        for path, array in arrays.items()
+        path.removeprefix(head): _checked(arrays, path, "f", 2).astype(np.float32)
+        for path in arrays
         if path.startswith(head)
     }
     shapes = {array.shape for array in logits.values()}
-    if len(shapes) != 1 or any(shape[:1] != labels.shape or len(shape) != 2 for shape in shapes):
+    if len(shapes) != 1 or any(shape[:1] != labels.shape for shape in shapes):
         raise ValueError(
             f"{name}: logits must all be of shape ({len(labels)}, classes), as there are "
             f"{len(labels)} labels, got {sorted(shapes)}"
         )
+    ((_, classes),) = shapes
+    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
+        raise ValueError(f"{name}: labels must be from 0 to {classes - 1}")
+    if not all(np.isfinite(array).all() for array in logits.values()):
+        raise ValueError(f"{name}: logits must be finite")
     return Split(
         labels=labels,
-        images=arrays[f"{name}/images"].astype(np.uint8).tobytes().hex(),
+        images=_checked(arrays, f"{name}/images", "u", 1).astype(np.uint8).tobytes().hex(),
         logits=logits,
     )
+
+
+def _checked(
+    arrays: Mapping[str, NDArray[np.generic]], path: str, kinds: str, axes: int
+) -> NDArray[np.generic]:
+    """Return an array of an archive, after a check of its type and number of axes."""
+    array = arrays[path]
+    if array.dtype.kind not in kinds or array.ndim != axes:
+        raise ValueError(f"{path}: has the type {array.dtype} and the shape {array.shape}")
+    return array

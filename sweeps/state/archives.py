@@ -37,7 +37,7 @@ from mixup_core.store.sealed_files import record_in
 from mixup_core.temporary import temporary_folder
 from sweeps.state.ledger import Launch, is_printable
 from sweeps.state.passing import OWNER
-from sweeps.state.results import Addition, RunResult
+from sweeps.state.results import Addition, RunResult, parsed_predictions
 from sweeps.state.statements import Statement, bring_statements, stated_in, write_statements
 from sweeps.study.study import Study
 
@@ -170,8 +170,11 @@ def content_of(archive: Archive, study: Study) -> Brought:
     stages = {Path(name).stem: _stage(archive, name, source, lengths) for name in names}
     for name in source.files.names("predictions"):
         key = Path(name).stem
-        if key not in stages or not source.predictions.read(key, stages[key].records[-1]):
-            raise StudyArchiveError(f"{archive.file}: store/{name}: does not belong to its stage")
+        content = key in stages and source.predictions.read(key, stages[key].records[-1])
+        if not content or parsed_predictions(content) is None:
+            raise StudyArchiveError(
+                f"{archive.file}: store/{name}: is damaged, or does not belong to its stage"
+            )
     digests = {
         value for config in study.arms.values() for path, value in flatten(config).items()
         if path.endswith(".digest")
@@ -319,7 +322,7 @@ def _copied(result: RunResult, store: Store, copy: Store) -> bool:
         return False
     _write(stage, copy)
     predictions = store.predictions.read(stage.key, stage.records[-1])
-    if predictions is not None:
+    if predictions is not None and parsed_predictions(predictions) is not None:
         copy.predictions.write(stage.key, stage.records[-1], predictions)
     return True
 

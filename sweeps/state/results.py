@@ -202,12 +202,12 @@ def read_predictions(
     }
     contents = store.predictions.read_all(records)
     return tuple(
-        None if result.stage is None else _predictions(contents.get(result.stage.key))
+        None if result.stage is None else parsed_predictions(contents.get(result.stage.key))
         for result in results
     )
 
 
-def _predictions(content: bytes | None) -> "Predictions | None":
+def parsed_predictions(content: bytes | None) -> "Predictions | None":
     """Return parsed predictions; None if there are none or they are damaged."""
     from mixup_core.predictions import Predictions, PredictionsError
 

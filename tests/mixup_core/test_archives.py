@@ -34,11 +34,11 @@ def deflated(name: str) -> bytes:
     return buffer.getvalue()
 
 
-def overstated() -> bytes:
+def overstated(descr: str = "<f4", shape: tuple[int, ...] = (HUGE,)) -> bytes:
     """Return an archive whose member declares more numbers than it contains."""
     buffer, member = io.BytesIO(), io.BytesIO()
     np.lib.format.write_array_header_1_0(
-        member, {"descr": "<f4", "fortran_order": False, "shape": (HUGE,)}
+        member, {"descr": descr, "fortran_order": False, "shape": shape}
     )
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("a.npy", member.getvalue())
@@ -66,10 +66,13 @@ def test_arrays_round_trip_through_an_archive() -> None:
     [
         (partial(deflated, "a.npy"), "got 500,000,"),
         (overstated, "are too few for the shape"),
+        (partial(overstated, "|V0", (10**12, 10)), "are too few for the shape"),
+        (partial(overstated, "<f4", (0, 10**20)), "not a readable archive of arrays"),
+        (partial(overstated, "<f4", (True, True)), "not a readable archive of arrays"),
         (bytes, "not a readable zip archive"),
         (lambda: b"PK\x03\x04" + bytes(100), "not a readable zip archive"),
     ],
-    ids=["deflated", "overstated", "empty", "cut"],
+    ids=["deflated", "overstated", "no bytes", "wide", "truths", "empty", "cut"],
 )
 def test_an_archive_that_declares_too_many_numbers_is_refused_without_allocating_them(
     make: Callable[[], bytes], reason: str

@@ -1,5 +1,9 @@
+import io
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from mixup_core.predictions import Predictions, PredictionsError, Split, images_digest
 
@@ -56,3 +60,33 @@ def test_the_digest_of_images_depends_on_pixels_labels_and_shape() -> None:
     assert digest != images_digest(pixels + np.uint8(1), labels)
     assert digest != images_digest(pixels, labels[::-1].copy())
     assert digest != images_digest(pixels.reshape(4, 1, 1, 4), labels)
+
+
+SOUND: Mapping[str, NDArray[np.generic]] = {
+    "test/labels": np.array([0, 2], np.uint8), "test/images": np.zeros(16, np.uint8),
+    "test/logits": np.zeros((2, 3), np.float32),
+}  # fmt: skip
+KINDS = [np.int64(3), np.zeros(2), np.zeros(2, complex), np.array(["1", "2"]),
+         np.zeros((2, 1), np.uint8), np.zeros(2, "M8[s]"), np.zeros(2, [("a", "u1")])]  # fmt: skip
+WRONG = {
+    "test/labels": [*KINDS, np.array([-1, 0]), np.array([0, 3])],
+    "test/images": KINDS,
+    "test/logits": [
+        *KINDS, np.array([[0, 0, np.nan]] * 2, np.float32), np.array([[1e300, 0, 0]] * 2),
+        np.zeros((2, 0), np.float32),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [(n, i) for n, a in WRONG.items() for i in range(len(a))]
+)
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_arrays_of_another_type_shape_or_range_are_refused(name: str, place: int) -> None:
+    def stored(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
+        np.savez(buffer := io.BytesIO(), **arrays)  # type: ignore[arg-type]
+        return buffer.getvalue()
+
+    assert Predictions.from_bytes(stored(SOUND)).splits["test"].labels.tolist() == [0, 2]
+    with pytest.raises(PredictionsError, match="damaged predictions"):
+        Predictions.from_bytes(stored({**SOUND, name: WRONG[name][place]}))  # type: ignore[dict-item]

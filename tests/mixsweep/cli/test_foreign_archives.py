@@ -163,6 +163,21 @@ def test_an_archive_replaces_neither_launches_nor_facts_nor_statements_of_the_ho
     assert store.files.read(name) == before
 
 
+def test_an_archive_with_predictions_that_cannot_be_read_is_refused(
+    harmless: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    run, _ = load_study(str(harmless)).runs()
+    source = Store(str(tmp_path / "a" / "store"))
+    record = EpochRecord(epoch=2, metrics={"test/error": INVENTED})
+    source.predictions.write(key := stage_keys(run.config)[-1], record, b"no arrays")
+    name = f"predictions/{key[:2]}/{key}.bin"
+    files = launch_file(harmless) | stage_file(run) | {f"store/{name}": source.files.read(name)}
+    said = type_in("add", str(zipped(tmp_path / "a.zip", files)))
+    assert isinstance(said.exception, RefusedError), said.stdout
+    assert f"store/{name}: is damaged" in str(said.exception)
+    assert not (tmp_path / "runs").exists()
+
+
 def _of_others() -> dict[str, Files]:
     other = load_study("digits").runs()[0]
     key = stage_keys(other.config)[-1]

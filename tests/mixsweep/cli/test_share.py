@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from mixsweep.cli.main import commands
 from mixsweep.request import DONE, SOME_FAILED, RefusedError
 from mixup_core.keys import stage_keys
+from mixup_core.predictions import Predictions
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
@@ -24,6 +25,7 @@ from sweeps.state.statements import Statement, spell_statements, stated_in
 from tests.mixsweep.cli.photos import forget
 from tests.mixsweep.cli.trained import train
 
+PREDICTIONS = Predictions(splits={}).to_bytes()
 Change = Callable[[dict[str, bytes]], object]
 
 
@@ -34,7 +36,7 @@ def shared(launched: Path, tmp_path: Path, type_in: Callable[..., Result]) -> Pa
     (run, *_) = load_study("signs", (), store.url).runs()
     stage = store.read(stage_keys(run.config)[-1])
     assert stage is not None
-    store.predictions.write(stage.key, stage.records[-1], b"predictions")
+    store.predictions.write(stage.key, stage.records[-1], PREDICTIONS)
     assert type_in("report", "signs", "--out", str(tmp_path / "before")).return_value == DONE
     file = tmp_path / "signs.zip"
     said = type_in("share", "signs", "--out", str(file))
