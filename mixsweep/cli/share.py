@@ -26,7 +26,7 @@ from mixup_core.temporary import temporary_folder
 from sweeps.leasing.lease import Lease
 from sweeps.machine.arguments import program
 from sweeps.machine.home import Home
-from sweeps.reading.study_file import study_of_launch
+from sweeps.reading.study_file import plugin_options, study_of_launch
 from sweeps.state.archives import (
     StudyArchiveError,
     add_content,
@@ -129,6 +129,6 @@ def _require_no_secrets(launch: Launch) -> None:
 
 def _say_plugins(launch: Launch) -> None:
     """Print the plugin files that training needs and an archive does not contain."""
-    if launch.plugins:
-        told = f"launched with {' '.join(launch.plugins)}; needed to train, rarely to read results"
+    if options := plugin_options(launch):
+        told = f"launched with {' '.join(options)}; needed to train, rarely to read results"
         click.echo(f"plugin    {told}", err=True)

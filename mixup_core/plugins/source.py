@@ -13,6 +13,8 @@ from pathlib import Path
 from mixup_core.addresses import local_path
 from mixup_core.config.catalogue import Origin
 from mixup_core.rules import printable
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.local_files import read_regular
 
 _MAX_BYTES = 1_000_000
 _CACHES = "__pycache__"
@@ -79,10 +81,9 @@ def read_source(path: str | Path) -> Source:
     if file.suffix != ".py":
         raise PluginError(f"plugin {path}: expected a Python file, whose name ends in .py")
     try:
-        with file.open("rb") as stream:
-            content = stream.read(_MAX_BYTES + 1)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        content = read_regular(file, _MAX_BYTES + 1)
+    except (OSError, UnreadableError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise PluginError(f"plugin {path}: cannot read the file: {reason}") from error
     if len(content) > _MAX_BYTES:
         raise PluginError(f"plugin {path}: the file must have at most {_MAX_BYTES:,} bytes")

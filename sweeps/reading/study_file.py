@@ -1,6 +1,8 @@
 """Study files: read YAML into a checked `Study`; all faults of a file are reported at once."""
 
 import math
+import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
@@ -12,6 +14,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.plugins.loading import load_installed, use
 from mixup_core.plugins.stand_ins import put_in, stand_ins_of
 from mixup_core.problem import KnownData
+from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.named_words import words_of
 from sweeps.reading.overrides import override
@@ -110,9 +113,22 @@ def study_of_launch(
 
 def _launch_of(content: bytes, store: Store) -> Launch | None:
     """Return the newest launch of the study in a file."""
-    name = read_yaml(content, lambda line: Place(source="", line=line)).value
-    found = name.get("study") if isinstance(name, dict) else None
+    found = _top(content).get("study")
     return stored_launch(store, found) if isinstance(found, str) else None
+
+
+def plugin_options(launch: Launch) -> tuple[str, ...]:
+    """Return a launch's `--plugin FILE` options, and options for files that its study names."""
+    options = re.findall(r"--plugin(?:=| )(?:'[^']*'|\S+)", printable(launch.command))
+    files = _top(launch.source.encode()).get("plugins")
+    named = [Path(launch.folder, str(file)) for file in files] if isinstance(files, list) else []
+    return (*options, *(f"--plugin {shlex.quote(printable(str(file)))}" for file in named))
+
+
+def _top(content: bytes) -> Mapping[str, Any]:
+    """Return the keys at the top of a study file; none if it is not one."""
+    found = read_yaml(content, lambda line: Place(source="", line=line)).value
+    return found if isinstance(found, dict) else {}
 
 
 def _with_stand_ins(
@@ -144,10 +160,11 @@ def _with_stand_ins(
 
 def _with_plugins_named(error: StudyError, launch: Launch, name: str) -> StudyError:
     """Return an error that first names the plugins of a launch, if it has any."""
-    if not launch.plugins:
+    options = plugin_options(launch)
+    if not options:
         return error
     told = (
-        f"{name}: this study was launched with {' '.join(launch.plugins)}; add this option "
+        f"{name}: this study was launched with {' '.join(options)}; add this option "
         "(in Python: mixsweep.plugins.use(FILE))"
     )
     return StudyError((told, error.faults[0].partition("; ")[0]))

@@ -11,16 +11,12 @@ again.
 import dataclasses
 import json
 import re
-import shlex
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
 from typing import Annotated, Any, Self
-
-import yaml
 
 from mixup_core.addresses import without_secrets
 from mixup_core.config.written_forms import flatten, plugins_of
@@ -98,14 +94,6 @@ class Launch:
             folder=study.folder,
             parts=tuple(entry_facts(study.source, study.arms.values())),
         )
-
-    @property
-    def plugins(self) -> tuple[str, ...]:
-        """The `--plugin FILE` options of the launch, and options for files that its study names."""
-        options = re.findall(r"--plugin(?:=| )(?:'[^']*'|\S+)", printable(self.command))
-        written = yaml.safe_load(self.source) if "plugins:" in self.source else {}
-        named = [Path(self.folder, str(file)) for file in written.get("plugins") or ()]
-        return (*options, *(f"--plugin {shlex.quote(printable(str(file)))}" for file in named))
 
     def num_finished(self, stored: Iterable[str]) -> int:
         """Return how many of the launch's runs are completely stored."""

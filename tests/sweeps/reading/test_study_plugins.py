@@ -1,13 +1,22 @@
 """Plugins that a study file names: loaded from its folder, and only if the file itself is read."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from mixup_core.plugins import loading
+from mixup_core.plugins.source import PluginError
 from mixup_core.problem import KnownData
-from sweeps.reading.study_file import StudyError, load_study, study_of, study_of_launch
+from sweeps.reading.study_file import (
+    StudyError,
+    load_study,
+    plugin_options,
+    study_of,
+    study_of_launch,
+)
 from sweeps.state.ledger import Launch
 from tests.plugin_files import DOTS, MARGIN, STUDY, TINY, Write
 
@@ -62,7 +71,7 @@ def test_a_plugin_outside_of_the_folder_of_the_study_is_refused(
 def test_a_mapping_and_the_record_of_a_launch_run_no_code_and_name_the_file(study: Path) -> None:
     launch, document = _launch(study), yaml.safe_load(NAMED)
     file = study.parent / "parts" / "tiny.py"
-    assert launch.plugins == (f"--plugin {file}",)
+    assert plugin_options(launch) == (f"--plugin {file}",)
     _unloaded()
     file.write_text("raise SystemExit(9)")
     with pytest.raises(StudyError, match=r"use\(FILE\)\n(.|\n)*got text 'dots'"):
@@ -72,3 +81,27 @@ def test_a_mapping_and_the_record_of_a_launch_run_no_code_and_name_the_file(stud
     first, second = str(caught.value).splitlines()
     assert first.startswith(f"dots: this study was launched with --plugin {file}; add this option")
     assert second.endswith("base.data.name: got text 'dots' (did you mean digits?)")
+
+
+def test_plugin_options_are_read_from_the_recorded_command_line(study: Path) -> None:
+    command = "mixsweep run s.yaml --plugin 'my methods/p.py' --set seeds=3 --plugin=more.py"
+    launch = replace(_launch(study), source="", command=command)
+    assert plugin_options(launch) == ("--plugin 'my methods/p.py'", "--plugin=more.py")
+    assert plugin_options(replace(launch, command="mixsweep run s.yaml")) == ()
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["plugins: [", "plugins: 3", "[plugins:]", "&a [*a]\nplugins:", "plugins: " + "[" * 3000,
+     "plugins: !!python/object/apply:os.system ['false']", "plugins: '\\0'"],
+)  # fmt: skip
+def test_a_launch_whose_source_is_no_study_names_no_plugin(study: Path, source: str) -> None:
+    launch = replace(_launch(study), source=source, command="mixsweep run")
+    assert plugin_options(launch) == ()
+
+
+def test_a_pipe_as_plugin_is_refused(study: Path) -> None:
+    (study.parent / "parts" / "tiny.py").unlink()
+    os.mkfifo(study.parent / "parts" / "tiny.py")
+    with pytest.raises(PluginError, match="cannot read the file: is no file"):
+        load_study(str(study))
