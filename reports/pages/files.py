@@ -20,10 +20,10 @@ def replace_files(
     former: Collection[str] = (),
 ) -> None:
     """Write all files to a temporary folder, delete `former` ones, then move each into place."""
-    require_places(folder, contents, is_own=is_own)
+    require_places(folder, [*contents, *former], is_own=is_own)
     _make(folder.parent)
     with temporary_folder(folder.parent, f".{folder.name}.") as own:
-        staged = own / folder.name
+        staged = own / "staged"  # the name of the folder `.` is empty
         staged.mkdir()
         for name, content in contents.items():
             path = staged / name

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
+from mixup_core.outputs import require_places
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.json_records import Line, Lines, Natural, Time, read_note, record_of
 from mixup_core.store.local_files import read_regular
@@ -76,9 +77,11 @@ def _require_own(out: Path, names: Sequence[str]) -> None:
     Raises:
         FileExistsError: If a file that this program did not write would be replaced.
     """
+    own = ["index.html", *(f"{name}/report.html" for name in names)]
+    require_places(out, own, is_own=True)
     index = out / "index.html"
     if index.exists() and not any(
-        mark in index.read_bytes()[:_HEAD] for mark in (_MARK, _FORMER_MARK)
+        mark in read_regular(index, _HEAD) for mark in (_MARK, _FORMER_MARK)
     ):
         raise FileExistsError(
             errno.EEXIST, "is a page of another website, not of `mixsweep publish`", str(index)

@@ -57,3 +57,23 @@ def test_only_partial_reports_of_killed_processes_are_removed(
     (tmp_path / ".study.conclusion.json").touch()
     replace_files(tmp_path / "study", {"a": "new"}, is_own=True)
     assert names(tmp_path) == {"study/a", ".study.conclusion.json"}
+
+
+def test_former_files_below_a_link_are_not_deleted(tmp_path: Path) -> None:
+    folder, other = tmp_path / "study", tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("mine")
+    replace_files(folder, {"a": "old"}, is_own=True)
+    (folder / "docs").symlink_to(other)
+    with pytest.raises(OutputError, match="docs: is not a folder"):
+        replace_files(folder, {"a": "new"}, is_own=True, former=["docs/thesis.tex"])
+    assert (other / "thesis.tex").read_text() == "mine"
+    assert (folder / "a").read_text() == "old"
+
+
+def test_files_are_written_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    replace_files(Path(), {"a": "new", "figures/b": "new"}, is_own=True)
+    assert names(tmp_path) == {"a", "figures/b"}

@@ -1,10 +1,12 @@
 """Site: reports are copied completely, and the index shows every verdict, escaped."""
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from mixup_core.outputs import OutputError
 from mixup_core.store.errors import UnreadableError
 from reports.pages.site import write_site
 from tests.reports.small_report import write_report
@@ -29,6 +31,23 @@ def test_a_site_contains_every_report_and_an_index_of_verdicts(tmp_path: Path) -
     assert '<img src="two%401a2b/figures/a.svg"' in index
     assert index.count("<summary>1 claim</summary>") == 2
     assert {path.name for path in out.iterdir()} == {".nojekyll", "index.html", "one", "two@1a2b"}
+
+
+@pytest.mark.parametrize("place", ["index.html", "one", "one/report.html"])
+def test_pipes_and_links_on_a_site_are_neither_read_nor_followed(
+    tmp_path: Path, place: str
+) -> None:
+    write_report(tmp_path / "reports" / "one")
+    other, path = tmp_path / "other", tmp_path / "site" / place
+    path.parent.mkdir(parents=True)
+    write_report(other)
+    before = (other / "report.html").read_text()
+    for make in (lambda: os.mkfifo(path), lambda: path.symlink_to(other)):
+        make()
+        with pytest.raises(OutputError, match=place):
+            write_site(tmp_path / "reports", tmp_path / "site")
+        path.unlink()
+    assert (other / "report.html").read_text() == before
 
 
 @pytest.mark.parametrize(
