@@ -22,7 +22,8 @@ def type_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Re
     monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False)
+    # Without `color`, click would remove control sequences before a test sees them.
+    return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False, color=True)
 
 
 @pytest.fixture

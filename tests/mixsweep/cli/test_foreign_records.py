@@ -43,7 +43,7 @@ claims:
 _logger = logging.getLogger(__name__)
 WRONG: tuple[Any, ...] = (
     None, True, -1, 0, 1.5, 10**30, -(10**30), float("inf"), float("nan"), "", "x", "\x1b[2J\n=1+1",
-    "../../x", [], [None], {}, {"x": "y"}, [[[[]]]],
+    "plugins: [",     "../../x", [], [None], {}, {"x": "y"}, [[[[]]]],
 )  # fmt: skip
 MISSING = object()
 QUICK = (
@@ -209,7 +209,8 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     json_records.name_once.cache_clear()
     monkeypatch.chdir(tmp_path)
-    return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False)
+    # Without `color`, click would remove control sequences before a test sees them.
+    return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False, color=True)
 
 
 def _matrix(
