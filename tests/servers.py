@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -85,11 +84,3 @@ def _answers(port: int) -> bool:
     except psycopg.OperationalError:
         return False
     return True
-
-
-def options_of_mlflow_server() -> set[str]:
-    """Return the options of `mlflow server`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from mlflow.cli import server
-    return {option for parameter in server.params for option in parameter.opts}

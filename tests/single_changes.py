@@ -9,6 +9,7 @@ from mixup_core.config.building import with_values
 from mixup_core.config.parts import leaves, members, unmarked
 from mixup_core.config.possible_values import values
 from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key
 from mixup_core.laws import Erm
 from mixup_core.plugins.suite import smallest
@@ -94,8 +95,15 @@ def _with_each_member(config: Any) -> Iterator[Any]:
                 yield other
 
 
+@cache
+def _paths(config: Any) -> frozenset[str]:
+    return frozenset(flatten(config))
+
+
 def changed(config: Any, path: str) -> Iterator[tuple[Any, Any]]:
     """Yield each possible new value of a field, and the configuration with it."""
+    if path not in _paths(config):  # a field of another kind, or of a choice that is not set
+        return
     leaf = leaves(type(config))[path]
     whole = path.removesuffix(".name") if leaf.part.is_named else path
     members_of_choice = [v for kind in leaf.part.options.values() for v in values(kind)]

@@ -153,7 +153,6 @@ def _config(values: Mapping[str, Any]) -> TrainConfig | None:
         return None
 
 
-@pytest.mark.timeout(120)
 def test_reading_accepts_exactly_the_image_runs_that_train_and_predicts_their_metrics() -> None:
     torch.set_num_threads(1)
     wrong, tried = [], 0

@@ -36,8 +36,6 @@ PAUSE_SECONDS = (0.2, 2.5)
 """Random pause between two kills, in seconds."""
 HEADS = ("raylet", "gcs_server")
 """Names of the processes of a launch's Ray cluster."""
-ENDING = ("driver", *HEADS)
-"""Processes without which a launch cannot continue."""
 OWN_WORDS = ("the Ray cluster has died: Ray's process ", "Ray did not start on this machine")
 """Message of a launch that has lost one of these processes."""
 SERVER_PORT = 5000

@@ -48,18 +48,6 @@ from tests.bench.gpu.workload import (
 
 Figures = dict[str, Any]
 _BLOCKS = 5
-PREDICTED = {
-    ("ladder, images per second", "tf32, channels_last"): "35,000",
-    ("ladder, images per second", "+ fused Adam"): "60,000",
-    ("ladder, images per second", "+ compile"): "85,000",
-    ("runs side by side, images per second of all", "small network, 8, MPS / 1"): "4 to 6",
-    ("checkpoint", "bytes made, seconds"): "0.16 to 0.27",
-    ("checkpoint", "written, seconds"): "0.29 to 1.1",
-    ("checkpoint", "MB"): "134",
-    ("hours of table 1", "tf32"): "2.3",
-    ("hours of table 1", "bfloat16"): "1.34",
-}
-"""Results predicted for one H100 before anything was measured, by (part, name of the value)."""
 
 
 def measure(write: Callable[[Figures], None]) -> Figures:
