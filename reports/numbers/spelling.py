@@ -91,8 +91,13 @@ def spell_half(half: float, scale: float, digits: int) -> str:
 
 
 def spell_amount(difference: float, metric: Metric) -> str:
-    """Return a difference of a metric as text with its unit: `1.67 points` for an error."""
+    """Return a difference of a metric as text with its unit: `1.67 points` for an error.
+
+    A difference that would round to 0 has an exponent; only 0 itself is written as 0.
+    """
     number = spell_number(difference * metric.scale, metric.digits)
+    if difference and float(number) == 0:
+        number = f"{difference * metric.scale:.1g}"
     return f"{number} {metric.difference_unit}".rstrip()
 
 

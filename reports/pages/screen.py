@@ -58,8 +58,10 @@ def findings(
     for verdict in verdicts:
         finding = _of_claim(study, table, verdict)
         if finding.arm in claimed - {None}:  # a further interval of this difference may differ
-            compared = upper_first(spell_compared(study, verdict.claim))
-            finding = replace(finding, sentence=f"{compared}: {verdict.spelled}.", difference="")
+            compared = spell_compared(study, verdict.claim)
+            finding = replace(
+                finding, sentence=f"Claim {verdict.spelled}: {compared}.", difference=""
+            )
         claimed.add(finding.arm)
         found.append(finding)
     rows = [row for row in table.printed if row.arm not in {*claimed, table.baseline}]
@@ -75,12 +77,12 @@ def conclusion(found: Sequence[ComparisonResult]) -> tuple[str, ...]:
         rows = list(_grouped(rows))
     told = [*ordered, *rows][:_MOST_SENTENCES]
     left = [_COUNTED.get(f.kind, f.kind) for f in ordered if f not in told]
-    counts = ", ".join(f"{left.count(kind)} {kind}" for kind in dict.fromkeys(left))
-    more = (f"{len(left)} more claims: {counts}.",) if left else ()
+    counts = ", ".join(f"{kind} {left.count(kind)}" for kind in dict.fromkeys(left))
+    more = (f"Further claims: {counts}.",) if left else ()
     return (*(finding.sentence for finding in told), *more)
 
 
-_COUNTED = {"lower": "hold", "higher": "hold", "holds": "hold", "fails": "fail"}
+_COUNTED = {"lower": "holds", "higher": "holds"}
 
 
 def screen(study: Study, table: Table, verdicts: Sequence[Verdict]) -> str:
@@ -107,14 +109,14 @@ def _of_claim(study: Study, table: Table, verdict: Verdict) -> ComparisonResult:
     claim, kind = verdict.claim, str(verdict.verdict)
     shown, that = metric_of(study, claim), claim.that
     compared, (value, _) = spell_compared(study, claim), spell_numbers(study, verdict)
-    told = "" if verdict.value is None else f", {value}"
-    sentence = f"{compared}: {verdict.spelled}{told}."
+    told = "" if verdict.value is None else f"; measured: {value}"
+    sentence = f"Claim {verdict.spelled}: {compared}{told}."
     sides = that.left, that.right
     is_usual = (
         that.readout in (None, study.readout) and that.times == 1 and not (that.together or that.of)
     )
     if not is_usual or not all(isinstance(side, str) for side in sides):
-        return ComparisonResult(sentence=upper_first(sentence), kind=kind, claim=kind)
+        return ComparisonResult(sentence=sentence, kind=kind, claim=kind)
     left, right = map(str, sides)
     arm = _row_of(table, that.metric, (left, right))
     is_plain = that.margin is None and that.relation in ("less", "greater")
@@ -126,12 +128,12 @@ def _of_claim(study: Study, table: Table, verdict: Verdict) -> ComparisonResult:
             interval = _positive(verdict.low, verdict.high, verdict.value, verdict.n, shown)
             sentence = f"{shown.label} is {than}, by {amount}{interval}."
         elif kind == "fails":
-            sentence = f"{shown.label} is not {than}: the difference is {value}."
+            sentence = f"{shown.label} is not {than}: the difference is {_with_unit(value, shown)}."
         elif kind == "undecided":
             member = table.family.members.get((arm, table.baseline)) if arm else None
             finds = _finds(member, family_size(study), shown) if not verdict.looks else ""
             sentence = f"whether {shown.label} is {than} is {_NOT} {verdict.looks}".rstrip()
-            sentence += f"{finds or f': the difference is {value}'}."
+            sentence += f"{finds or f': the difference is {_with_unit(value, shown)}'}."
     sign = 1 if table.equal.get(left) == arm else -1
     relation = compared.partition(": ")[2]
     return ComparisonResult(
@@ -168,7 +170,8 @@ def _of_row(table: Table, arm: str, member: Member | None) -> ComparisonResult:
     cell, value = spell_member(member, shown), member.comparison.difference
     if not member.is_told:
         finds = _finds(member, table.family.size, shown)
-        kind, sentence = "undecided", f"{against} is {_NOT}{finds or f': {cell}'}."
+        told = finds or f": the difference is {_with_unit(cell, shown)}"
+        kind, sentence = "undecided", f"{against} is {_NOT}{told}."
     else:
         kind = "lower" if value < 0 else "higher"
         label = upper_first(shown.label)
@@ -219,6 +222,12 @@ def _positive(low: float | None, high: float | None, value: float, n: int, shown
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
     return spell_interval(low, high, shown.scale, digits_of(n, shown))
+
+
+def _with_unit(text: str, shown: Metric) -> str:
+    """Return a value with its unit and then its interval: `1.20 points [1.10, 1.35]`."""
+    value, bracket, interval = text.partition(" [")
+    return f"{value} {shown.difference_unit}".rstrip() + bracket + interval
 
 
 def _oriented(verdict: Verdict, shown: Metric, sign: int) -> str:

@@ -3,9 +3,11 @@ import io
 
 import pytest
 
+from mixup_core.problem import Metric
 from reports.numbers.spelling import (
     escape_latex,
     escape_markdown,
+    spell_amount,
     spell_csv,
     spell_half,
     spell_interval,
@@ -62,3 +64,11 @@ def test_markdown_and_latex_markup_is_escaped() -> None:
     assert escape_markdown("p < 0.001") == "p < 0.001"
     assert escape_markdown("[x](y) 1 [0, 2] (n)") == "[x\\](y) 1 [0, 2] (n)"
     assert escape_latex("50%_x&y -1 a-b ±") == "50\\%\\_x\\&y $-$1 a-b $\\pm$"
+
+
+def test_a_number_that_is_not_0_never_reads_as_0() -> None:
+    assert spell_value(1.2e-6, 1.1e-6, 1.3e-6, 1.0, 3) == "0.0000012 [0.0000011, 0.0000013]"
+    assert spell_value(1e-6, -0.01, 0.01, 1.0, 3) == "0.000 [-0.010, 0.010]"
+    error = Metric(label="test error", unit="%")
+    assert spell_amount(1.3e-6, error) == "0.0001 points"
+    assert spell_amount(0.0, error) == "0.00 points"

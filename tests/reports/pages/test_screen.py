@@ -181,6 +181,14 @@ def test_no_sentence_is_stronger_than_its_verdict(
     assert_fits(screen(study, table, verdicts))
 
 
+def test_an_undecided_or_failed_claim_shows_its_difference_with_the_unit() -> None:
+    study, results = read(PUBLISHED / "readouts")
+    found = findings(study, tabulate(study, results), verdicts_of(study, arrange(study, results)))
+    told = [finding.sentence for finding in found if "the difference is" in finding.sentence]
+    assert told
+    assert all(re.search(r": the difference is -?[0-9.]+ points \[", text) for text in told)
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_the_screen_alone_equals_that_of_the_report(
     study: Study,
