@@ -140,15 +140,19 @@ def spell_usage(error: click.ClickException) -> str:
 
 def _spell_unknown_option(error: click.NoSuchOption, path: str) -> str:
     """Return the message on an unknown option: the nearest one, or the commands that have it."""
-    name = error.option_name
+    name, context = error.option_name, error.ctx
+    root = context.find_root().info_name if context else program()
     owners = [
-        f"`{program()} {owner}`"
+        f"`{root} {owner}`"
         for owner, command in commands.commands.items()
         if any(name in parameter.opts for parameter in command.params)
     ]
+    own = {option for each in context.command.params for option in each.opts} if context else set()
     hint = f" (did you mean {error.possibilities[0]}?)" if error.possibilities else ""
     if owners:
         hint = f"; {' and '.join(owners)} {'has' if len(owners) == 1 else 'have'} this option"
+    elif "--set" in own:
+        hint += "; --set PATH=VALUE changes a key of the study file"
     return f"`{path}` has no option {name}{hint}; `{path} --help` lists its options"
 
 

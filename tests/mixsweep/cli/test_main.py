@@ -173,6 +173,7 @@ def test_the_command_spares_the_processes_that_ran_before_it() -> None:
     ("words", "says"),
     [
         (["run", "digits", "--slot", "2"], "has no option --slot (did you mean --slots?); "),
+        (["run", "digits", "--seeds", "3"], "; --set PATH=VALUE changes a key of the study file; "),
         (["run", "digits", "--arms", "erm"], "has no option --arms; `mixsweep report` has this"),
         (["report", "digits", "--arms", "erm"], "see `mixsweep report --help`"),
     ],
