@@ -92,7 +92,7 @@ def test_without_calls_of_linux_a_killed_inline_launch_resumes_and_ray_is_refuse
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_CALLS_OF_LINUX)
     here = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
     killed, other = (replace(command_line(PYTHONPATH=here), prefix=WITHOUT_PROC) for _ in range(2))
-    task = Task("digits", ("base.epochs=40", "seeds=1"))
+    task = Task("digits", ("base.epochs=12", "seeds=1"))
     inline = ("--engine", "inline")
     with Launch(killed, task, *inline, slots=None) as launch:
         launch.stage(task.study.runs()[0], epochs=2)
