@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from mixup_core.file_errors import naming
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import open_lock, read_regular, share
 from sweeps.machine.databases import database_address, database_file
@@ -92,7 +93,8 @@ def alone(database: Path | None) -> Iterator[None]:
         return
     lock = _opened_lock(_lock_of(database))
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        with naming(_lock_of(database)):
+            fcntl.flock(lock, fcntl.LOCK_EX)
         with suppress(FileExistsError):
             os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             share(database)

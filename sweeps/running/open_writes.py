@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from mixup_core.file_errors import naming
+
 WRITING = "writing"
 _PATIENCE = 3.0
 """Seconds that the driver waits for states that are being written."""
@@ -30,7 +32,8 @@ def open_write(file: str | None) -> Iterator[None]:
         return
     lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH)
+        with naming(Path(file)):
+            fcntl.flock(lock, fcntl.LOCK_SH)
         if not _over(file).exists():
             yield
             return
