@@ -67,7 +67,7 @@ def put(folder: Path, hostile: Hostile, name: str = "hostile") -> Path:
 
 
 def hostile_images() -> Iterator[Hostile]:
-    """Yield all files, over 100, with different names."""
+    """Yield all files, with different names."""
     for make in (_colours, _cut, _flipped, _disguised, _bombs, _pictures, _heads):
         yield from make()
 
@@ -162,17 +162,10 @@ def _disguised() -> Iterator[Hostile]:
     """Files whose content does not match their suffix."""
     others = {
         "text": b"not an image\n",
-        "zeros": bytes(4096),
         "a page": b"<html><script>alert(1)</script></html>",
-        "a drawing": b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>',
         "PostScript": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n(%pipe%touch x) (w) file",
-        "PDF": b"%PDF-1.7\n1 0 obj\n",
         "a pickle": b"\x80\x04cos\nsystem\n(S'touch x'\ntR.",
-        "a zip": b"PK\x03\x04" + bytes(60),
-        "a program": b"\x7fELF" + bytes(60),
-        "a metafile": b"\x01\x00\x00\x00" + bytes(200),
         "an icon": saved(_PHOTO, "ICO", sizes=[(16, 16)]),
-        "hdf": b"\x89HDF\r\n\x1a\n" + bytes(60),
     }
     for name, content in others.items():
         yield Hostile(name=f"{name} as png", suffix="png", content=content, is_taken=False)

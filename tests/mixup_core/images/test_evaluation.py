@@ -1,7 +1,6 @@
 import pytest
 import torch
 from torch import Tensor, nn
-from torchmetrics.functional.classification import multiclass_calibration_error
 
 from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.data_config import DataConfig
@@ -12,6 +11,9 @@ from mixup_core.images.views import EvaluationImages
 
 @pytest.mark.parametrize("sharpness", [0.1, 1.0, 8.0])
 def test_calibration_error_matches_torchmetrics(sharpness: float) -> None:
+    # Loaded here, because it takes half a second in each process that collects the tests.
+    from torchmetrics.functional.classification import multiclass_calibration_error
+
     rng = torch.Generator().manual_seed(0)
     logits = sharpness * torch.randn(2000, 10, generator=rng)
     # Half right at any confidence, so too bold in some bins and too shy in others.

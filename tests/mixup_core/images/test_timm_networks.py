@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import timm
 import torch
-from safetensors.torch import save_file
 
 from mixup_core.config.building import built
 from mixup_core.images.choices.models import Timm
@@ -31,6 +29,8 @@ def _config(**values: Any) -> TrainConfig:
 
 
 def test_a_timm_network_has_the_weight_spread_of_timm_and_follows_the_seed() -> None:
+    import timm  # slow to load
+
     model = Timm(architecture=SMALL)
     first, again, other = (model.initialised(1, 4, 32, seed) for seed in (0, 0, 1))
     with torch.random.fork_rng(devices=[]):
@@ -52,6 +52,8 @@ def test_a_fixed_size_architecture_is_built_for_the_image_size() -> None:
 def test_pretrained_weights_are_loaded_except_for_the_classifier(
     tmp_path: Path, suffix: str
 ) -> None:
+    from safetensors.torch import save_file
+
     file = tmp_path / f"weights{suffix}"
     weights = Timm(architecture=SMALL).initialised(3, 7, 32, seed=5).state_dict()
     save_file(weights, file) if suffix == ".safetensors" else torch.save(weights, file)

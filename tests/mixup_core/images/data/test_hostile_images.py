@@ -88,7 +88,7 @@ def test_loading_all_hostile_images_adds_less_than_500_mb_of_peak_memory(tmp_pat
     assert peaks[1] - peaks[0] < 500
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_run_command_refuses_a_hostile_image_before_training(
     tmp_path: Path, command_line: Callable[..., CommandLine]
 ) -> None:
