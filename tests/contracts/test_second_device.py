@@ -29,7 +29,6 @@ from tests.second_device import (
     DEVICE,
     DispatchedInPython,
     MixedDevicesError,
-    OnSecondDevice,
     SecondDevice,
 )
 from tests.second_device import second_device as accept
@@ -211,25 +210,3 @@ def test_an_objective_that_combines_tensors_of_two_devices_is_refused(digits: Sp
     config = dataclasses.replace(MIXED, objective=_Forgetful())
     with pytest.raises(MixedDevicesError, match="mul"):
         _trained(config, digits)
-
-
-def test_the_second_device_counts_reads_and_blocking_copies() -> None:
-    with SecondDevice() as device:
-        there = torch.arange(4.0).to(DEVICE)
-        assert isinstance(there, OnSecondDevice)
-        there = there + torch.tensor(2.0)
-        there.copy_(torch.ones(4), non_blocking=True)
-        made = torch.tensor([1.0, 2.0, 3.0, 4.0], device=DEVICE)
-        assert device.reads.total() == 0
-        assert device.uploads == {"_to_copy in a test": 2}
-        assert (made + there).tolist() == [2.0, 3.0, 4.0, 5.0]
-        assert bool((made > 0).all())
-        assert len(made[made > 1]) == 3
-        assert made.sum().item() == 10.0
-        with pytest.raises(MixedDevicesError):
-            made[torch.tensor([0, 1])]
-        with pytest.raises(MixedDevicesError):
-            torch.cat([made, torch.ones(1)])
-    assert device.reads == {
-        "_to_copy in a test": 1, "_local_scalar_dense in a test": 2, "index in a test": 1,
-    }  # fmt: skip

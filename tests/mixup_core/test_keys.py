@@ -219,22 +219,6 @@ def test_a_field_added_later_changes_keys_only_when_it_differs_from_its_default(
         assert stage_keys(other)[-1] != stage_keys(before)[-1]
 
 
-def test_keys_do_not_depend_on_the_order_of_fields(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    decided = {"alpha": 0.5, "scope": "batch"}
-    found = set()
-    for names in (("alpha", "scope"), ("scope", "alpha")):
-        keying = Keying(of_epoch=lambda config, epoch, names=names: {n: decided[n] for n in names})
-        problem = Problem(
-            name="toy", title="toy", config=Toy, process="none:none", metrics={}, headline=(),
-            keying=keying,
-        )  # fmt: skip
-        monkeypatch.setattr(keys, "problem_of", lambda config, problem=problem: problem)
-        found.add((run_key(Toy()), stage_keys(Toy())))
-    assert len(found) == 1
-
-
 @pytest.mark.usefixtures("toy")
 @given(data=st.data())
 def test_keys_of_other_problems_than_images_depend_on_the_problem_name(data: st.DataObject) -> None:

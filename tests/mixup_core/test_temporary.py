@@ -60,17 +60,6 @@ def test_a_temporary_folder_is_private_under_any_umask_and_removed_at_the_end(pl
     assert list(place.iterdir()) == []
 
 
-def test_a_temporary_folder_is_removed_after_an_error(place: Path) -> None:
-    def fail() -> None:
-        with temporary_folder(place) as folder:
-            (folder / "file").touch()
-            raise KeyError("x")
-
-    with pytest.raises(KeyError):
-        fail()
-    assert list(place.iterdir()) == []
-
-
 def test_folders_of_killed_drivers_are_removed_and_those_of_living_ones_kept(
     place: Path, driver: "subprocess.Popen[str]"
 ) -> None:

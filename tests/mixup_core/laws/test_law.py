@@ -201,20 +201,6 @@ def test_laws_round_trip_through_their_spelling(spelling: object, law: Law) -> N
 
 
 @pytest.mark.parametrize(
-    ("spelling", "law"),
-    [
-        ({"beta-ab": {"a": 2.0, "b": 0.5}}, BetaAb(a=2.0, b=0.5)),
-        ({"discrete": {"values": (0.5, 1.0), "shares": (0.7, 0.3)}}, DISCRETE),
-    ],
-)
-def test_the_brief_spelling_of_a_law_with_a_short_form_keeps_its_tag(
-    spelling: object, law: Law
-) -> None:
-    assert parsed(Law, spelling) == law
-    assert spelled(law, brief=True) == spelling
-
-
-@pytest.mark.parametrize(
     ("spelling", "message"),
     [
         ({"beta": {"a": 2.0}}, r"b must be given"),
