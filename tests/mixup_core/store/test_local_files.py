@@ -431,18 +431,6 @@ def test_a_private_folder_and_its_parents_are_created_and_synced(
     assert calls_of(monkeypatch, errno.EIO, lambda: make_folder(folder)) == []
 
 
-def test_an_existing_folder_or_a_link_to_a_folder_keeps_its_mode(tmp_path: Path) -> None:
-    folder, link = tmp_path / "folder", tmp_path / "link"
-    folder.mkdir(mode=0o755)
-    folder.chmod(0o755)
-    link.symlink_to(folder)
-    for path in (folder, link):
-        make_folder(path)
-    assert mode(folder) == 0o755
-    make_folder(link / "below")
-    assert names(folder) == ["below"]
-
-
 @pytest.mark.parametrize("obstacle", ["a file", "a dangling link"])
 @pytest.mark.parametrize("below", ["", "a", "a/b"])
 def test_a_file_in_place_of_a_folder_is_refused_with_its_path(
