@@ -125,7 +125,7 @@ def _integer(low: int, high: int, rule: str) -> _Read:
     def read(value: Any) -> int:
         if type(value) is int and low <= value <= high:
             return value
-        raise _refused(rule, value if type(value) is not int else f"{value:.3e}")
+        raise _refused(rule, value)
 
     return read
 

@@ -233,7 +233,7 @@ class _Provenance:
     seeds: tuple[int, ...]
     arms: Mapping[str, Mapping[str, Any]]
     runs: tuple[_Run, ...]
-    settings: str = ""
+    settings: Annotated[str, matching("[0-9a-f]{0,64}", "hexadecimal digits")] = ""
     finished: bool | None = None
     files: tuple[_FileName, ...] = ()
     plugins: tuple[_Plugin, ...] = ()

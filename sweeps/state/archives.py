@@ -29,6 +29,7 @@ from mixup_core.config.written_forms import flatten
 from mixup_core.file_errors import naming
 from mixup_core.keys import stage_keys
 from mixup_core.problem import KnownData
+from mixup_core.rules import shown
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.json_records import RecordError, parse_note, record_of
 from mixup_core.store.local_files import open_regular, read_regular
@@ -50,6 +51,8 @@ _NAME = re.compile(
 )
 _IGNORED = re.compile(rf"(report|store/failures){_FILE}{{1,4}}")
 """Names of files in archives of earlier versions that are neither unpacked nor read."""
+_METRIC = re.compile(r"(?=.{1,250}$)\w[\w .:-]*(/\w[\w .:-]*)*", re.ASCII)
+"""Names of metrics that MLflow accepts, too."""
 _STUDY = re.compile(r"[a-z0-9-]{1,100}/[0-9a-f]{32}")
 _MOST_BYTES = 2**36
 """Largest total size of an unpacked archive, in bytes. The predictions of 10,000 runs of ImageNet
@@ -229,6 +232,11 @@ def _stage(archive: Archive, name: str, source: Store, lengths: Mapping[str, int
     if stage.epochs != lengths[key]:
         raise StudyArchiveError(
             f"{place}: has {stage.epochs} epochs, but this key is that of {lengths[key]}"
+        )
+    if odd := [name for name in sorted(stage.records.names) if not _METRIC.fullmatch(name)]:
+        raise StudyArchiveError(
+            f"{place}: no metric can have the name {shown(odd[0])}: allowed are letters, digits, "
+            "`_`, `.`, `:`, `-`, blanks and `/` between words"
         )
     return stage
 

@@ -132,6 +132,12 @@ DAMAGES: dict[str, dict[str, Any]] = {
     "a metric as text": {
         "records": [{"epoch": e, "metrics": {"test/error": "0.1"}} for e in range(3)]
     },
+    "a metric with an odd name": {
+        "records": [{"epoch": e, "metrics": {"=1+1": 0.1, "test/error": 0.1}} for e in range(3)]
+    },
+    "a metric with a long name": {
+        "records": [{"epoch": e, "metrics": {"a" * 251: 0.1}} for e in range(3)]
+    },
     "no environment": {"environment": None},
     "a key of another stage": {"key": "0" * 32},
     "a state": {"state": {"sha256": "../../x", "size": 1}},

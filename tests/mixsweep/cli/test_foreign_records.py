@@ -42,8 +42,8 @@ claims:
 """
 _logger = logging.getLogger(__name__)
 WRONG: tuple[Any, ...] = (
-    None, True, -1, 0, 1.5, 10**30, -(10**30), float("inf"), float("nan"), "", "x", "\x1b[2J\n=1+1",
-    "plugins: [",     "../../x", [], [None], {}, {"x": "y"}, [[[[]]]],
+    None, True, -1, 0, 1.5, 10**30, -(10**30), 10**400, float("inf"), float("nan"), "", "x",
+    "\x1b[2J\n=1+1", "plugins: [", "../../x", [], [None], {}, {"x": "y"}, [[[[]]]],
 )  # fmt: skip
 MISSING = object()
 QUICK = (

@@ -11,7 +11,14 @@ import pytest
 
 from mixup_core.store import json_records
 from mixup_core.store.errors import UnreadableError
-from mixup_core.store.json_records import filled, parse_note, read_note
+from mixup_core.store.json_records import (
+    Natural,
+    RecordError,
+    filled,
+    parse_note,
+    read_note,
+    record_of,
+)
 from tests.damages import DAMAGES, bound_by_modes
 
 
@@ -19,6 +26,11 @@ from tests.damages import DAMAGES, bound_by_modes
 class Part:
     name: str
     is_last: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counted:
+    count: Natural
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,3 +113,11 @@ def test_filled_returns_none_for_a_field_of_another_type() -> None:
 @pytest.mark.parametrize("plain", [None, [], "text", 3])
 def test_filled_returns_none_for_anything_but_a_mapping(plain: object) -> None:
     assert filled(Whole, plain) is None
+
+
+@pytest.mark.parametrize("value", [-1, 2**63, 10**400, -(10**400), 1.5])
+def test_numbers_out_of_range_are_refused_with_their_value(value: float) -> None:
+    with pytest.raises(
+        RecordError, match=f"count: must be a whole number .*, got {str(value)[:300]}"
+    ):
+        record_of(Counted, {"count": value})

@@ -115,6 +115,17 @@ def test_a_report_on_settings_without_results_moves_the_finished_report_aside(
     assert "0/2" in (home / "reports" / "digits" / "table.md").read_text()
 
 
+def test_settings_that_are_no_hash_never_become_the_name_of_a_folder(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    folder = home / "reports" / "digits"
+    told = json.loads(finished["provenance.json"]) | {"settings": "../../../evil"}
+    (folder / "provenance.json").write_text(json.dumps(told))
+    assert report("--set", "base.epochs=7").return_value == 1
+    (other,) = _beside(home)
+    assert other.name == "digits@earlier"
+
+
 def test_a_finished_report_is_kept_if_a_run_is_damaged_or_fails_later(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
