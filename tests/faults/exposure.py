@@ -1,14 +1,11 @@
-"""Exposure: sockets of this namespace that others could reach, and changed files of others."""
+"""Exposure: sockets of this namespace that others could reach, and folders open to them."""
 
-import hashlib
-import json
-import os
 import re
 import socket
 import struct
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,10 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Self
 
-import psutil
 import ray
-
-from sweeps.machine.members import identity
 
 ROUTABLE = "10.9.8.7"
 _TABLES = ("tcp", "tcp6", "udp", "udp6")
@@ -68,17 +62,6 @@ def open_folders(*roots: Path) -> set[Path]:
         command = ["find", str(root), "-maxdepth", depth, *test]
         found += subprocess.run(command, capture_output=True, text=True, check=False).stdout
     return {Path(name) for name in found.split("\0") if name}
-
-
-def digests(folder: Path) -> dict[str, str]:
-    """Return a hash of every file of a tree, and the type of everything that is no file."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        is_file = path.is_file() and not path.is_symlink()
-        content = hashlib.sha256(path.read_bytes()).hexdigest() if is_file else "no file"
-        status = path.lstat()
-        found[str(path)] = f"{status.st_mode:o} {status.st_ino} {content}"
-    return found
 
 
 @dataclass(kw_only=True)
@@ -148,61 +131,3 @@ def _address(written: str) -> str:
 def _is_loopback(name: str) -> bool:
     kind, _, address = name.partition(" ")
     return kind != "unix" and ip_address(address.partition("|")[0]).is_loopback
-
-
-@dataclass(kw_only=True)
-class Decoys:
-    """Files and processes of others that look like those of launches, in a temporary folder."""
-
-    folder: Path
-    _sleeper: "subprocess.Popen[bytes] | None" = None
-    _before: Mapping[str, str] = field(default_factory=dict)
-
-    def __enter__(self) -> Self:
-        for name, files in _NAMES.items():
-            (self.folder / name).mkdir(parents=True)
-            for file in files:
-                (self.folder / name / file).parent.mkdir(parents=True, exist_ok=True)
-                (self.folder / name / file).write_text("mine")
-        scratch = self.folder / "mixsweep-paper"
-        self._sleeper = subprocess.Popen(
-            ["sleep", "infinity"],
-            env={**os.environ, "MIXSWEEP_SCRATCH": str(scratch), "RAY_SESSION_DIR": str(scratch)},
-            cwd=scratch,
-        )
-        for name in _COPIED:
-            self._copy(self.folder / name)
-        self._before = digests(self.folder)
-        return self
-
-    def _copy(self, folder: Path) -> None:
-        """Make a copy of the folder of a dead launch, which names the inode of another folder."""
-        assert self._sleeper is not None
-        folder.mkdir(mode=0o700)
-        lock = {"made by": "mixsweep", "folder": folder.name, "inode": folder.lstat().st_ino + 1}
-        (folder / "lock").write_text(json.dumps(lock))
-        (folder / "processes").write_text(f"{identity(psutil.Process(self._sleeper.pid))}\n")
-
-    def __exit__(self, *raised: object) -> None:
-        assert self._sleeper is not None
-        self._sleeper.kill()
-        self._sleeper.wait()
-
-    def changed(self) -> list[str]:
-        """Return all decoys that were changed, removed or killed, and files added beside them."""
-        now = digests(self.folder)
-        different = {name for name, _ in now.items() ^ self._before.items()}
-        assert self._sleeper is not None
-        ended = ["the process of another program"] if self._sleeper.poll() is not None else []
-        return [*sorted(different), *ended]
-
-
-_NAMES: Mapping[str, tuple[str, ...]] = {
-    "mixsweep-paper": ("lock", "chapter"),
-    "mixsweep-empty": (),
-    "mixsweep-1-aaaa~": ("a", "ray/session_latest/logs/raylet.out"),
-    "mixsweep-999998-0000~": ("lock", "ray/session_latest/sockets/raylet"),
-    "ray": ("session_latest/logs/x", "ray_current_cluster"),
-}
-"""Files of each decoy folder; their pids are unused or that of process 1."""
-_COPIED = ("mixsweep-999999-bbbb~", "mixsweep-999999-cccc~")

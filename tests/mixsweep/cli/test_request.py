@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.options import on_study, placement_options
+from mixsweep.cli.options import on_study
 from mixsweep.cli.recorded_line import command_line
 from mixsweep.request import DONE, Request
 from sweeps.machine.home import Home
@@ -126,34 +126,6 @@ def test_an_invalid_price_or_gpu_share_is_refused(option: str, number: str) -> N
     said = CliRunner().invoke(commands, ["plan", "digits", option, number])
     assert said.exit_code == 2
     assert option in said.stderr
-
-
-@click.command()
-@placement_options
-def _place(**options: Any) -> dict[str, Any]:
-    return options
-
-
-def _placed(*arguments: str) -> Result:
-    return CliRunner().invoke(_place, arguments, standalone_mode=False)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "name", "value"),
-    [
-        (("--slots", "1"), "slots", 1),
-        (("--gpus-per-run", "auto"), "gpus_per_run", "auto"),
-        (("--gpus-per-run", "0"), "gpus_per_run", 0.0),
-        (("--gpus-per-run", "0.125"), "gpus_per_run", 0.125),
-        (("--device", "A100"), "device", "A100"),
-        (("--keep-final-states",), "keep_final_states", True),
-    ],
-)
-def test_each_placement_option_sets_its_field(
-    arguments: tuple[str, ...], name: str, value: Any
-) -> None:
-    placed = _placed(*arguments).return_value
-    assert placed == _placed().return_value | {name: value}
 
 
 @pytest.mark.parametrize(

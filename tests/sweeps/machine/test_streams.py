@@ -21,14 +21,12 @@ with open(sys.argv[1], "w") as file:
 
 
 @pytest.mark.parametrize("stream", [0, 1, 2])
-@pytest.mark.parametrize(
-    "state", ["open", "<&-", ">&-", "> /dev/full", "| true", "ascii", "latin-1"]
-)
+@pytest.mark.parametrize("state", ["open", ">&-", "> /dev/full", "| true", "ascii"])
 def test_a_program_survives_closed_full_and_non_utf8_streams(
     tmp_path_factory: pytest.TempPathFactory, stream: int, state: str
 ) -> None:
     seen = tmp_path_factory.mktemp("seen") / "file"
-    encoding = state if state in {"ascii", "latin-1"} else "utf-8"
+    encoding = "ascii" if state == "ascii" else "utf-8"
     shell = f'{sys.executable} -c "$PROGRAM" {seen}'
     if state == "| true":
         swap = {0: "", 1: "", 2: "2>&1 >/dev/null"}[stream]

@@ -255,14 +255,9 @@ def test_a_claim_about_arms_with_equal_computations_is_refused(
     ("that", "reason"),
     [
         ("less: [uniform, erm], metric: val/error", "set data.val_size"),
-        ("less: [uniform, erm], metric: train/el2n", "add the probe el2n to probes"),
-        ("less: [uniform, erm], metric: test/error_averaged", "set averaging"),
         ("less: [uniform, erm], metric: test/error, readout: averaged", "set averaging"),
-        ("less: [uniform, erm], metric: test/nll, readout: best_validation", "set data.val_size"),
         ("less: [uniform, erm], metric: predicted/scaled_brier", "set data.val_size"),
-        ("less: [uniform, erm], metric: train/wrong_error", "add the probe label-errors"),
         ("greater: [uniform, 0.5], metric: train/kept_fraction", "set objective to filter"),
-        ("less: [uniform, erm], metric: test_fog/error", "add fog to data.corruptions"),
         ("less: [uniform, erm], metric: train/loss_averaged", "names no metric"),
     ],
 )

@@ -70,22 +70,6 @@ def test_invalid_overrides_are_refused_with_set_as_their_location(
     assert line == start or (end and line.endswith(end))
 
 
-@pytest.mark.parametrize(
-    ("text", "spelled", "path"),
-    [
-        ("grid: 3\n", "grid.epochs=[1]", "grid"),
-        ("search: {space: tpe}\n", "search.space.epochs={int: [1, 2]}", "search.space"),
-        ("readout: averaged\n", "readout.mean_of_last=2", "readout"),
-    ],
-)
-def test_an_override_inside_a_scalar_value_is_refused(text: str, spelled: str, path: str) -> None:
-    document = document_of(SMALL + text)
-    override(document, spelled)
-    said = "is one value, so nothing can be set inside it"
-    assert [str(fault) for fault in document.faults] == [f"--set {spelled}: {path}: {said}"]
-    assert document.value == document_of(SMALL + text).value
-
-
 @given(text=st.text(st.characters(codec="utf-8"), max_size=20) | st.text("a #\n\t-:'", max_size=9))
 @example("photos #2")
 @example("#5")

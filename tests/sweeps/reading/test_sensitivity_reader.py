@@ -1,10 +1,8 @@
 from pathlib import Path
 
-import pytest
-
 from mixup_core.config.written_forms import flatten
 from sweeps.study.readouts import MeanOfLast
-from tests.sweeps.reading.study_files import ARMS, read, refusals
+from tests.sweeps.reading.study_files import ARMS, read
 
 CLAIM = (
     "claims:\n- says: Mixup wins\n  source: a paper\n"
@@ -33,25 +31,3 @@ def test_each_sensitivity_value_is_trained_only_for_arms_of_claims(tmp_path: Pat
     assert [run.key for run in under.runs_of("erm")] == [
         run.key for run in study.runs_of(study.beside[1])
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (f"{CLAIM}sensitivity: {{lr_shedule: [cosine]}}\n", "unknown path"),
-        (
-            f"{CLAIM}sensitivity: {{lr_schedule: [linear]}}\n",
-            "sensitivity.lr_schedule[0]: got",
-        ),
-        (
-            f"{CLAIM}sensitivity: {{readout: [first]}}\n",
-            "sensitivity.readout[0]: got text 'first'",
-        ),
-        (f"{CLAIM}sensitivity: {{epochs: [0]}}\n", "sensitivity.epochs[0]"),
-        ("sensitivity: {lr_schedule: [cosine]}\n", "the study has no claims to judge"),
-    ],
-)
-def test_an_invalid_variant_is_refused_with_its_location(
-    tmp_path: Path, text: str, problem: str
-) -> None:
-    assert any(problem in line for line in refusals(tmp_path, ARMS + text))

@@ -1,7 +1,5 @@
 import io
-import os
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -45,20 +43,6 @@ def test_the_headline_shows_run_counts_and_images_per_second() -> None:
     board.start(second)
     board.end(second, failed=True)
     assert board.headline().startswith("pair  1/4 runs  0 running  1 failed")
-
-
-def test_arms_that_do_not_fit_the_screen_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = os.terminal_size((80, 6))
-    monkeypatch.setattr("sweeps.running.console.shutil.get_terminal_size", lambda *_, **__: size)
-    board = _board()
-    arms = {f"arm{number}": config for number, config in enumerate([board.study.arms["erm"]] * 20)}
-    board.study = replace(board.study, arms=arms, baseline="arm0")
-    board.epochs_to_train = {}
-    stream = _Terminal()
-    Console(board, stream).close()
-    lines = stream.getvalue().splitlines()
-    assert [line.split()[0] for line in lines] == ["pair", "arm", "arm0", "arm1", "..."]
-    assert lines[-1] == "... 18 more"
 
 
 def test_the_table_shows_each_arm_with_its_running_seeds() -> None:
