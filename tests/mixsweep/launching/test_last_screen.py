@@ -19,7 +19,7 @@ from sweeps.reading.study_file import bundled_names
 from sweeps.state.results import RunResult
 from sweeps.study.search import Point, SearchHistory
 from sweeps.study.study import Run, Study
-from tests.bundled import bundled
+from tests.bundled import bundled, few
 
 REASON = "RuntimeError: CUDA out of memory.\n" + "Tried to allocate 2.00 GiB.\t" * 20
 
@@ -58,23 +58,22 @@ def _grown(study: Study) -> tuple[Study, SearchHistory]:
     return study.grown(points, winner), SearchHistory(points=points, ended=ended)
 
 
-def test_the_end_of_a_run_fits_on_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in bundled_names():
-        plain = bundled(name)
-        seeds = plain.seeds[:3]
-        if plain.until is None:
-            plain = replace(plain, seeds=seeds)
-        study, history = _grown(plain)
-        results = [
-            _result(study, run, place, is_lost=place % 4 == 1)
-            for place, run in enumerate(study.runs())
-        ]
-        text = report_screen(study, results, history=history if study.search else None)
-        request = Request(reference=name, overrides=(), study=study, home=Home(folder=Path("runs")))
-        request.__dict__["history"] = history
-        folder = Path("runs") / "reports" / name
-        conclude(request, results, Conclusion(folder=folder, screen=text))
-        lines = [*f"{text}\n".splitlines(), *capsys.readouterr().err.splitlines()]
-        assert len(lines) <= 40, len(lines)
-        assert max(map(width_of, lines)) <= COLUMNS, max(lines, key=width_of)
-        assert lines[0].strip(), "the sentence leads"
+@pytest.mark.parametrize("name", few(bundled_names()))
+def test_the_end_of_a_run_fits_on_one_screen(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = bundled(name)
+    seeds = plain.seeds[:3]
+    if plain.until is None:
+        plain = replace(plain, seeds=seeds)
+    study, history = _grown(plain)
+    results = [
+        _result(study, run, place, is_lost=place % 4 == 1) for place, run in enumerate(study.runs())
+    ]
+    text = report_screen(study, results, history=history if study.search else None)
+    request = Request(reference=name, overrides=(), study=study, home=Home(folder=Path("runs")))
+    request.__dict__["history"] = history
+    folder = Path("runs") / "reports" / name
+    conclude(request, results, Conclusion(folder=folder, screen=text))
+    lines = [*f"{text}\n".splitlines(), *capsys.readouterr().err.splitlines()]
+    assert len(lines) <= 40, len(lines)
+    assert max(map(width_of, lines)) <= COLUMNS, max(lines, key=width_of)
+    assert lines[0].strip(), "the sentence leads"
