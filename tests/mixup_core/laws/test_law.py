@@ -158,30 +158,17 @@ def test_a_beta_law_needs_a_positive_finite_alpha(alpha: float) -> None:
 @pytest.mark.parametrize(
     ("make", "rule"),
     [
-        (
-            lambda: Discrete(values=(0.5,), shares=(0.5,)),
-            "a discrete law needs at least two values",
-        ),
-        (
-            lambda: Discrete(values=(1.0, 0.5), shares=(0.5, 0.5)),
-            "values of a discrete law must increase",
-        ),
-        (
-            lambda: Discrete(values=(0.5, 1.0), shares=(0.5,)),
-            "values and shares must have equal lengths: each value needs one share",
-        ),
-        (
-            lambda: Discrete(values=(0.5, 1.0), shares=(0.5, 0.4)),
-            "shares (probabilities of values) must add up to 1",
-        ),
+        (lambda: Discrete(values=(0.5,), shares=(0.5,)), "needs at least two values"),
+        (lambda: Discrete(values=(1.0, 0.5), shares=(0.5, 0.5)), "values .* must increase"),
+        (lambda: Discrete(values=(0.5, 1.0), shares=(0.5,)), "each value needs one share"),
+        (lambda: Discrete(values=(0.5, 1.0), shares=(0.5, 0.4)), "shares .* must add up to 1"),
         (lambda: Truncated(alpha=1.0, low=0.5, high=0.5), "low < high"),
-        (lambda: Truncated(alpha=1e4, low=0.9), "P(low <= lam <= high) >= 1e-6"),
+        (lambda: Truncated(alpha=1e4, low=0.9), r"P\(low <= lam <= high\) >= 1e-6"),
     ],
 )
 def test_a_law_that_is_not_a_distribution_is_refused(make: Any, rule: str) -> None:
-    with pytest.raises(RuleError) as caught:
+    with pytest.raises(RuleError, match=rule):
         make()
-    assert caught.value.rule == rule
 
 
 @pytest.mark.parametrize(

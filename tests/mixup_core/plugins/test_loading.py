@@ -143,69 +143,41 @@ def test_loading_an_edited_plugin_replaces_its_earlier_entries(plugin: Write) ->
 
 
 @pytest.mark.parametrize(
-    ("parts", "message"),
+    ("code", "message"),
     [
-        (("1 / 0",), r"fails in line 9: ZeroDivisionError: division by zero"),
-        (
-            ("import tiny",),
-            "fails in line 17: ModuleNotFound.*cannot import files of its folder",
-        ),
-        ((BESIDE + "import constants",), "imports constants from its own folder; edits of"),
-        (("import beside_me",), "No module named 'beside_me'; install it on "),
-        (("x = '\\0'; raise ValueError(x + chr(10) + chr(27))",), r"ValueError: \\x00\\n\\x1b$"),
-        ((UNTOLD,), r"fails in line 21: Untold: \(the text of this error cannot be produced"),
-        (("x = 1",), "defines no entry; define a public class that extends a class of"),
-        ((TINY.replace('"tiny"', '"mlp"'),), "the model mlp exists already and cannot be replaced"),
-        (
-            (OPERATION.format("mixup"),),
-            "the operation mixup could be mistaken for the built-in operation linear; give Own",
-        ),
-        ((DOTS.replace('"dots"', '"mnist"', 1),), "the dataset mnist exists already"),
-        (
-            (TINY.replace("width: Count = 8", "width = 8"),),
-            "width of Tiny .the model tiny. has no",
-        ),
-        ((NESTED,), "of_what of Inner .the model tiny. has no type"),
-        (
-            (TINY.replace("Count = 8", "Count = 'x'"),),
-            "default of `width` .* expected an int",
-        ),
-        (
-            (TINY.replace("Count", "int | bool"),),
-            "width of the model tiny accepts numbers of two ty",
-        ),
-        ((TINY.replace("Count = 8", "tuple[int, int] = (1, 2)"),), "is a tuple of fixed length"),
-        (
-            (TWO_UNTAGGED,),
-            "the model tiny accepts two dataclasses",
-        ),
-        (
-            (TINY, TINY.replace("class Tiny", "class Other")),
-            "two of the entries to add are called model tiny",
-        ),
-        ((DOTS.replace("std=(.2,)", "std=(.2, .3)"),), "has 1 channels, 1 values of `mean` and 2"),
-        (
-            (DOTS.replace("read=read", 'read=read, files={"train": {"a.npy": ""}}'),),
-            "the dataset dots has no valid checksum of its file a.npy; write `sha256:`",
-        ),
-        (
-            (PROBE_OF.format("test/error"),),
-            "`metrics` of Of declares test/error, which another measurement records",
-        ),
-        (
-            (LATE.replace("start:", "metrics = {'train/loss': Metric(label='loss')}\n    start:"),),
-            "`metrics` of Late declares train/loss, which another",
-        ),
+        ("1 / 0", r"fails in line 9: ZeroDivisionError: division by zero"),
+        ("import tiny", "fails in line 17: ModuleNotFound.*cannot import files of its folder"),
+        (BESIDE + "import constants", "imports constants from its own folder; edits of"),
+        ("import beside_me", "No module named 'beside_me'; install it on "),
+        ("x = '\\0'; raise ValueError(x + chr(10) + chr(27))", r"ValueError: \\x00\\n\\x1b$"),
+        (UNTOLD, r"fails in line 21: Untold: \(the text of this error cannot be produced"),
+        ("x = 1", "defines no entry; define a public class that extends a class of"),
+        (TINY.replace('"tiny"', '"mlp"'), "the model mlp exists already and cannot be replaced"),
+        (OPERATION.format("mixup"), "mixup could be mistaken for the built-in operation linear"),
+        (DOTS.replace('"dots"', '"mnist"', 1), "the dataset mnist exists already"),
+        (TINY.replace("width: Count = 8", "width = 8"), "width of Tiny .the model tiny. has no"),
+        (NESTED, "of_what of Inner .the model tiny. has no type"),
+        (TINY.replace("Count = 8", "Count = 'x'"), "default of `width` .* expected an int"),
+        (TINY.replace("Count", "int | bool"), "width of the model tiny accepts numbers of two ty"),
+        (TINY.replace("Count = 8", "tuple[int, int] = (1, 2)"), "is a tuple of fixed length"),
+        (TWO_UNTAGGED, "the model tiny accepts two dataclasses"),
+        (TINY + TINY.replace("class Tiny", "class Other"), "entries to add are called model"),
+        (DOTS.replace("std=(.2,)", "std=(.2, .3)"), "has 1 channels, 1 values of `mean` and 2"),
+        (DOTS.replace("read=read", 'read=read, files={"train": {"a.npy": ""}}'),
+         "the dataset dots has no valid checksum of its file a.npy; write `sha256:`"),
+        (PROBE_OF.format("test/error"), "Of declares test/error, which another measurement"),
+        (LATE.replace("start:", "metrics = {'train/loss': Metric(label='loss')}\n    start:"),
+         "`metrics` of Late declares train/loss, which another"),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_plugin_is_refused_and_adds_no_entry(
-    plugin: Write, monkeypatch: pytest.MonkeyPatch, parts: tuple[str, ...], message: str
+    plugin: Write, monkeypatch: pytest.MonkeyPatch, code: str, message: str
 ) -> None:
     models, names = list(Model.catalogue), list(DATA_NAMES)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "constants", raising=False)
     with pytest.raises(PluginError, match=f"^plugin tiny.py: .*{message}"):
-        use(plugin(MARGIN, *parts) if parts[0] not in {"x = 1", "1 / 0"} else plugin(*parts))
+        use(plugin(code) if code in {"x = 1", "1 / 0"} else plugin(MARGIN, code))
     assert (list(Model.catalogue), list(DATA_NAMES)) == (models, names)
     assert "train/margin" not in METRICS
 
