@@ -418,9 +418,12 @@ class Asked:
             flat = flatten(config)
             data = self.study.problem.presentation.setting(config, "train/error")
             if data and "model.name" in flat:
-                told.append(f"{data}, {flat['model.name']}, {config.epochs} epochs")
+                pool = flat.get("data.pool", 1)
+                means = f", means over {pool}x{pool} pixels" if pool > 1 else ""
+                told.append(f"{data}{means}, {flat['model.name']}, {config.epochs} epochs")
             elif axis.metric and (last := ended.get(arm, {}).get(axis.metric)):
-                told.append(f"{_patches(flat)}{axis.label} {float(f'{float(last):.4g}'):g}")
+                label = self.entry.get("axis", axis.label)
+                told.append(f"{_patches(flat)}{label} {float(f'{float(last):.4g}'):g}")
         return " and ".join(dict.fromkeys(told))
 
     @property

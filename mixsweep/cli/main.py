@@ -164,7 +164,10 @@ def _unforeseen(error: Exception) -> int:
 
 
 def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
-    """Run the `--on-finish` shell command, then end this process with an exit code."""
+    """Run the `--on-finish` shell command, then end this process with an exit code.
+
+    If `is_cut`, other threads are not waited for: they may never end.
+    """
     if code == DONE and not ending.leaves_files and (lost := lost_output()) is not None:
         code = _say(
             f"standard output: {lost.strerror}; the printed text is incomplete", SOME_FAILED

@@ -1,4 +1,4 @@
-"""status: show launched studies, the progress of a study, or the story of its runs."""
+"""status: show launched studies, the progress of one, or where results of its runs come from."""
 
 import json
 
@@ -41,6 +41,6 @@ def status(
     )
     if request.store.is_absent and not as_json:
         click.echo(f"{request.home.shown_store}: this store does not exist", err=True)
-    elif not any(arm["finished"] for arm in summary["arms"].values()):
+    elif not any(each["finished"] for each in summary["arms"].values()):
         request.say_elsewhere()
     return DONE

@@ -21,6 +21,9 @@ def least_cost_labels(
     `label` and `label'`; `labels` is the number of possible labels. The minimum is exact up to the
     rounding of costs. Among labellings of equal cost, the one with the lowest labels is returned.
 
+    `below` and `beside` are the weights, at least 0, of the borders to the next row and column.
+    There are two labels or more. The total cost must be below 1,000, because of `_NEVER`.
+
     Source: Ishikawa 2003, IEEE TPAMI 25(10), the cut for convex functions of ordered labels.
     """
     rows, columns, labels = costs.shape

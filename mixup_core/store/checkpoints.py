@@ -39,7 +39,7 @@ _TRIES = 10
 """Number of attempts to store a stage if other processes keep damaging or removing its file."""
 
 _FOLDERS = (
-    "stages", "states", "failures", "predictions", "studies", "leases", "stops", "uses",
+    "stages", "states", "failures", "predictions", "studies", "data", "leases", "stops", "uses",
 )  # fmt: skip
 _logger = logging.getLogger(__name__)
 

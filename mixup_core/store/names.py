@@ -9,6 +9,7 @@ PREDICTION_NAME = re.compile(rf"predictions/{_SHARDED}\.bin")
 FAILURE_NAME = re.compile(r"failures/[0-9a-f]{4,64}\.json")
 _NOTE_NAME = re.compile(
     r"studies/[a-z0-9-]{1,100}/([0-9a-f]+|statements)\.json"
+    r"|data/[0-9a-f]+\.json"
     r"|(leases|stops|uses)/[a-z0-9-]{1,100}(\.progress)?\.json"
 )
 _NAMES = (MANIFEST_NAME, STATE_NAME, PREDICTION_NAME, FAILURE_NAME, _NOTE_NAME)

@@ -38,6 +38,7 @@ class PredictionStore:
             return
         data = _header(key, record, content) + content
         if not self._files.create(prediction_name(key), data):
+            # It exists, but is damaged or belongs to another record.
             self._files.write(prediction_name(key), data)
 
     def read(self, key: str, record: EpochRecord) -> bytes | None:

@@ -42,7 +42,7 @@ class FeatureTeacher:
     """Selects mixed points for training by comparing the network's loss with that of a teacher.
 
     The teacher is a fixed classifier whose input is the features without the Gaussian noise: v and
-    v' of class 1, u and u' of class 2. Its logit of a class is a scale times the sum of squared
+    v' of label 0, u and u' of label 1. Its logit of a class is a scale times the sum of squared
     coordinates along the features of the class.
 
     Source: slides on data valuation for mixup, in which the teacher is a trained network.
@@ -58,11 +58,7 @@ class FeatureTeacher:
     """Logit that the teacher gives to the correct class of an unmixed point with one feature."""
 
     def kept(self, mixing: Mixing, targets: Floats, losses: Floats) -> NDArray[np.bool_]:
-        """Return True for each mixed point that is used for training: (points,).
-
-        `keep` decides: `low` keeps points on which the teacher's loss is at most the network's,
-        `high` the others.
-        """
+        """Return True for each mixed point that is used for training: (points,)."""
         from scipy.special import log_softmax
 
         squares = (mixing.mixed(self.features) ** 2).sum(axis=1)

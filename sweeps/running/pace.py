@@ -37,7 +37,7 @@ class Pace:
     """Largest number of runs that were in training at the same time."""
 
     def begin(self, key: str, now: float) -> None:
-        """Record that a run has started in a slot, the room for one run in training."""
+        """Record that a run has started in a slot."""
         self._begun[key] = now
         if len(self._begun) > self._most_begun:
             self._most_begun = len(self._begun)
@@ -50,7 +50,7 @@ class Pace:
             self._begun[key] += seconds
 
     def end(self, key: str, now: float) -> None:
-        """Record that a run has left its slot, the room for one run in training."""
+        """Record that a run has left its slot."""
         if key not in self._begun:
             return
         beside = max(0.0, now - self._begun.pop(key))
@@ -61,7 +61,10 @@ class Pace:
     def seconds_left(
         self, running: Sequence[float], num_waiting: int, work_waiting: float, slots: int
     ) -> float | None:
-        """Estimate the seconds until the last run ends; None before an epoch was measured."""
+        """Estimate the seconds until the last run ends; None before an epoch was measured.
+
+        `running` is the work that is left of each run in training.
+        """
         speed = self._speed()
         if speed is None:
             return None

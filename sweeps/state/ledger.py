@@ -119,7 +119,7 @@ def enter(study: Study, store: Store, command: str, at_ms: int | None = None) ->
 def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -> None:
     """Write a given record of a launch, and facts of its datasets; ignore failures to write.
 
-    What an archive brings replaces nothing.
+    A record that an archive brings never replaces a stored one.
     """
     notes = {f"{_TOP}/{launch.study}/{launch.settings}.json": dataclasses.asdict(launch)} | {
         _data_name(digest): dict(of_digest)
@@ -219,7 +219,7 @@ def plugin_settings(digests: Mapping[str, str]) -> dict[str, str]:
 def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
     """Return True if a launch and a study have the same code of each plugin that both use."""
     before, now = (
-        {(path, of) for arm in arms.values() for path, of in arm.items() if path[:7] == _PLUGIN}
+        {each for arm in arms.values() for each in arm.items() if each[0].startswith(_PLUGIN)}
         for arms in (stored, settings_of(study))
     )
     names = {path for path, _ in now}

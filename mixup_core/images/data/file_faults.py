@@ -13,9 +13,7 @@ from mixup_core.rules import printable
 EMPTY_CLASS = "an empty class; add an image, or leave the class out with data.skip."
 _ADVICE = "convert or remove these files, or leave them out with data.skip"
 _NAMED = 3
-"""Number of files named in a line about many files. Up to so many files with the same fault have a
-line each.
-"""
+"""Number of files that a line about many files names. So many or fewer have a line each."""
 _MOST_LINES = 20
 _VARIABLE = re.compile(r"\d[\d.,]*|'[^']*'")
 """Parts of a text that differ between files with the same fault: numbers and quoted names."""

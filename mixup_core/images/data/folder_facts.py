@@ -260,8 +260,9 @@ _AT_ONCE = 1000
 def grey_thumbnail(picture: Any) -> Any:
     """Return a Pillow image as 16 x 16 grey pixels, flattened, float32."""
     import numpy as np
+    from PIL import Image
 
-    small = picture.convert("L").resize((_SIDE, _SIDE), resample=4)  # the mean of each box
+    small = picture.convert("L").resize((_SIDE, _SIDE), resample=Image.Resampling.BOX)
     return np.asarray(small, dtype=np.float32).reshape(-1)
 
 

@@ -42,7 +42,17 @@ def test_every_entry_has_a_known_kind_of_evidence_and_known_links() -> None:
             kinds = {entry["evidence"], *entry.get("but", {}).values()}
             assert kinds <= KINDS.keys(), study
             assert {entry.get("see", study), entry.get("instead", study)} <= set(bundled_names())
-            known = {"states", "as", "evidence", "differs", "but", "see", "instead", "outdated"}
+            known = {
+                "states",
+                "as",
+                "evidence",
+                "differs",
+                "but",
+                "see",
+                "instead",
+                "axis",
+                "outdated",
+            }
             known.add("printed")
             assert entry.keys() <= known
             says = entry["states"]
