@@ -57,22 +57,6 @@ def test_arms_of_two_studies_are_compared_under_names_with_their_study(
     assert "longer/erm" in said.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (("--arms", "erm", "mild"), "no arm is named 'mild'"),
-        (("--arms", "erm", "uniform", "--metric", "val/error"), "has the metric val/error"),
-        (("--arms", "erm", "uniform", "--set", "base.epochs=9"), "has the metric test/error"),
-    ],
-)
-def test_arms_without_name_metric_or_results_are_refused(
-    home: Path, arguments: tuple[str, ...], text: str
-) -> None:
-    said = _compare(home, "digits", *arguments)
-    assert isinstance(said.exception, RefusedError)
-    assert text in str(said.exception)
-
-
 def _side_by_side(*arguments: str) -> Result:
     return CliRunner().invoke(
         commands, ["report", "digits", *arguments], standalone_mode=False, env={}

@@ -64,17 +64,3 @@ def test_each_part_of_a_series_is_drawn_along_the_axis_for_one_seed(study: Study
     of_part = [row for row in rows if (row["arm"], row["part"]) == ("rate 2", "b")]
     assert [float(row["value"]) for row in of_part] == [1.0, 1.1, 1.2, 1.3]
     assert [row["time"] for row in rows[:4]] == ["1.0", "10.0", "100.0", "1000.0"]
-
-
-def test_arms_can_have_different_parts_of_a_series_or_none(study: Study) -> None:
-    def own(run: Run) -> RunResult:
-        result = decayed(run) if run.arm == "rate 1" else measured(run)
-        assert result.stage is not None
-        extra = {"part/c": 0.1} if run.arm == "rate 2" else {}
-        records = tuple(replace(r, metrics={**r.metrics, **extra}) for r in result.records)
-        return replace(result, stage=replace(result.stage, records=records))
-
-    study = decay_study(rates=(1.0, 2.0, 3.0))
-    rows = numbers_of(draw(study, tuple(map(own, study.runs())))["series_part"])
-    parts = {arm: {row["part"] for row in rows if row["arm"] == arm} for arm in study.arms}
-    assert parts == {"rate 1": set(), "rate 2": {"a", "b", "c"}, "rate 3": {"a", "b"}}

@@ -1,9 +1,8 @@
-from dataclasses import replace
 from typing import Any
 
 from mixup_core.config.building import with_values
 from mixup_core.problem import problem_named
-from reports.numbers.responses import ascending, plane_of, response_of
+from reports.numbers.responses import plane_of, response_of
 from sweeps.study.study import Study
 
 CONFIG = problem_named("two-layer").config()
@@ -65,23 +64,3 @@ def test_two_crossed_numbers_make_a_map() -> None:
     ((_, cells),) = plane.maps.items()
     assert len(cells) == 8
     assert cells[(4.0, 2.0)] == "p=2 c=4"
-
-
-def test_a_missing_switch_epoch_is_ordered_after_all_others() -> None:
-    config = problem_named("images").config(epochs=40, batch_size=8)
-    arms = {"erm": {}} | {
-        f"a={alpha} s={switch}": {"mix.law": {"beta": alpha}, "mix.switch_epoch": switch}
-        for alpha in (0.5, 2.0)
-        for switch in (None, 1, 0)
-    }
-    study = study_of({})
-    study = replace(study, arms={arm: with_values(config, v) for arm, v in arms.items()})
-    plane = plane_of(study, tuple(arms))
-    assert plane is not None
-    assert (plane.across, plane.up) == ("mix.switch_epoch", "mix.law.alpha")
-    ((_, cells),) = plane.maps.items()
-    assert [place for place in sorted(cells, key=ascending) if place[1] == 0.5] == [
-        (0.0, 0.5), (1.0, 0.5), (None, 0.5),
-    ]  # fmt: skip
-    assert cells[(None, 2.0)] == "a=2.0 s=None"
-    assert "erm" not in cells.values()

@@ -4,7 +4,6 @@ import errno
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,17 +11,13 @@ from click.testing import CliRunner, Result
 
 from mixsweep.cli.main import commands
 from mixup_core.keys import stage_keys
-from mixup_core.plugins import loading
 from mixup_core.predictions import Predictions
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
-from reports.pages.build import draft_report
-from reports.pages.report_folders import standing
 from sweeps.reading.study_file import load_study
-from sweeps.state.ledger import enter, settings_of, spell_differences
+from sweeps.state.ledger import enter
 from sweeps.study.study import Study
-from tests.plugin_files import HALVING, Write
 from tests.reports.synthetic_predictions import split_of
 
 Mixsweep = Callable[..., Result]
@@ -229,21 +224,3 @@ def test_an_outdated_report_is_deleted_only_after_the_new_one_is_written(
     assert _bytes(outdated) == finished
     assert report().return_value == 0
     assert not outdated.exists()
-
-
-def test_a_report_and_the_ledger_record_the_same_plugins_of_each_arm(
-    tmp_path: Path, plugin: Write
-) -> None:
-    loading.use(str(plugin(HALVING, name="halve.py")))
-    arms = "arms: {slow: {}, fast: {start: 2.0}}\n"
-    file = tmp_path / "halved.yaml"
-    file.write_text("study: halved\nproblem: halving\nbase: {}\n" + arms + "seeds: 1\n")
-    study = load_study(str(file))
-    draft = draft_report(study, [], data_checksums={}, command="")
-    draft.write(tmp_path / "halved")
-    found = standing(tmp_path / "halved", "halved")
-    assert found is not None
-    assert spell_differences(found.arms, study, found.seeds) == ""
-    assert found.arms == json.loads(json.dumps(settings_of(study)))
-    other = replace(study, arms={**study.arms, "fast": replace(study.arms["fast"], start=3.0)})
-    assert spell_differences(found.arms, other) == "arms.fast.start=2.0; you asked for 3.0"

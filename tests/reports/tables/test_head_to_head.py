@@ -77,35 +77,6 @@ def test_seeds_that_one_arm_lacks_are_shown_and_not_compared() -> None:
     assert by_seed.records[2]["difference"] == ours[2] - theirs[2]
 
 
-def test_the_listing_spells_both_arms_and_their_difference_in_points(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    found = against(study, results)
-    comparison, by_seed = found.listings()
-    assert comparison.header == (
-        "arm", "test error, %", "n", "minus erm, points", "p", "d",
-    )  # fmt: skip
-    assert by_seed.header == ("seed", "uniform", "erm", "minus erm, points")
-    assert (comparison.title, by_seed.title) == ("uniform against erm", "By seed")
-    assert by_seed.caption == "Value of each run: test error, %."
-    rows = []
-    for arm in ("uniform", "erm"):
-        values = 100 * np.array(list(last_errors(results, arm).values()))
-        half = scipy.stats.t.ppf(0.975, 4) * values.std(ddof=1) / np.sqrt(5)
-        rows.append((arm, f"{values.mean():.2f} ± {half:.2f}", "5"))
-    c = found.comparison
-    assert c.ci_low is not None
-    assert c.ci_high is not None
-    told = f"{100 * c.difference:.2f} [{100 * c.ci_low:.2f}, {100 * c.ci_high:.2f}]"
-    assert comparison.cells[0][:4] == (*rows[0], told)
-    assert comparison.cells[1] == (*rows[1], "", "", "")
-    effect = comparison.cells[0][-1]
-    assert effect == f"{c.effect:.1f} [{c.effect_low:.1f}, {c.effect_high:.1f}]"
-    assert comparison.cells[0][4] == f"{c.p:#.2g}" or comparison.cells[0][4] == "< 0.001"
-    for listing in (comparison, by_seed):
-        assert {len(line) for line in listing.cells} == {len(listing.header)}
-
-
 def test_the_value_of_a_run_follows_the_readout_of_the_study(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:

@@ -266,16 +266,3 @@ def test_a_claim_about_a_metric_that_an_arm_never_records_is_refused(
 ) -> None:
     text = f"{ARMS}claims:\n- {{says: a, source: b, that: {{{that}}}}}\n"
     assert any(reason in line for line in refusals(tmp_path, text))
-
-
-@pytest.mark.parametrize(
-    ("problem", "metric"),
-    [("mixup-expansion", "points"), ("two-layer", "flow/time"), ("moons", "step"),
-     ("spurious-feature", "spurious_sd")],
-)  # fmt: skip
-def test_a_claim_about_a_metric_fixed_by_the_configuration_is_refused(
-    tmp_path: Path, problem: str, metric: str
-) -> None:
-    text = f"study: x\nproblem: {problem}\nbase: {{}}\narms: {{a: {{}}}}\nseeds: 5\nclaims:\n"
-    claim = f"- {{says: a, source: b, that: {{greater: [a, 10], metric: {metric}}}}}\n"
-    assert f"the configuration decides {metric}" in refusals(tmp_path, text + claim)[0]

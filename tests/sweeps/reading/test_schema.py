@@ -20,24 +20,6 @@ def test_the_schema_accepts_studies_that_the_reader_accepts(
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("objective", "test/error"),
-        ("sampler", "tpa"),
-        ("prune", {"after": 1}),
-        ("space", {"data.val_size": {"int": [100, 200]}}),
-        ("bogus", 1),
-    ],
-)
-def test_the_schema_refuses_values_that_the_reader_refuses(
-    tmp_path: Path, key: str, value: Any, schema_of_studies: jsonschema.Draft202012Validator
-) -> None:
-    broken = yaml.safe_load(read(tmp_path).source)
-    broken["search"][key] = value
-    assert not schema_of_studies.is_valid(broken)
-
-
-@pytest.mark.parametrize(
     ("path", "inside", "outside"),
     [
         ("mix.law.alpha", (1e-6, 1, 1e6), (0, 1e7)),

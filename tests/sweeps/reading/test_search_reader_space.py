@@ -2,8 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.config.written_forms import flatten
-from sweeps.reading.study_file import StudyError
 from sweeps.study.space import Categorical, Integer, Parameter, Real
 from tests.sweeps.small_searches import STUDY, assert_refused, read
 
@@ -118,29 +116,3 @@ def test_a_space_is_read_with_its_branches(tmp_path: Path) -> None:
         Parameter(path="mix.switch_epoch", distribution=Integer(low=0, high=20, step=2)),
     )
     assert search.base.data.test is False
-
-
-KINDS = "    optimizer.name: {categorical: [adam, adamw]}\n"
-
-
-@pytest.mark.parametrize(
-    ("optimizer", "message"),
-    [
-        ("{name: adam, weight_decay: 0.0}", "add optimizer.weight_decay to the space: base sets"),
-        ("{name: adamw, decayed: weights, weight_decay: 0.01}", "needs a weight_decay above 0"),
-        ("{name: adam, weight_decay: 0.1}", ""),
-        ("{name: adam}", ""),
-    ],
-)
-def test_a_search_over_kinds_is_refused_if_points_would_lose_a_value_of_base(
-    tmp_path: Path, optimizer: str, message: str
-) -> None:
-    text = STUDY.replace("base:\n", f"base:\n  optimizer: {optimizer}\n", 1)
-    text = text.replace("  space:\n", f"  space:\n{KINDS}", 1)
-    if not message:
-        search = read(tmp_path, text).search
-        assert search is not None
-        assert flatten(search.config_of({"optimizer.name": "adamw"}))["optimizer.name"] == "adamw"
-        return
-    with pytest.raises(StudyError, match=message):
-        read(tmp_path, text)

@@ -1,11 +1,8 @@
 """Cluster address: no cluster is joined by accident; wrong addresses are refused in one line."""
 
 import os
-import signal
 import socket
 import socketserver
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -124,21 +121,6 @@ def test_an_address_that_never_answers_is_refused_within_seconds(
     monkeypatch.setattr(module, "_PATIENCE", 0.5)
     with listening(None) as address, pytest.raises(PlacementError, match=r"timed out|no answer"):
         choose_cluster(address)
-
-
-def test_a_single_signal_ends_the_wait_for_an_address() -> None:
-    reached = threading.Event()
-    patient = (
-        "import runpy; from sweeps.running import cluster_address;"
-        "cluster_address._PATIENCE = 60; runpy.run_module('mixsweep', run_name='__main__')"
-    )
-    with listening(None, reached=reached) as address:
-        command = [sys.executable, "-c", patient, "run", "digits", "--address", address]
-        waiting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert reached.wait(120)
-        waiting.send_signal(signal.SIGINT)
-        _, said = waiting.communicate(timeout=30)
-    assert waiting.returncode == 130, said
 
 
 def test_an_own_cluster_ignores_environment_settings_that_weaken_security() -> None:

@@ -1,7 +1,6 @@
 """A plugin run that fails, or draws from a global generator, fails with one message."""
 
 import logging
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from mixup_core.config.building import built
 from mixup_core.images.config import TrainConfig
 from mixup_core.plugins.loading import use
-from mixup_core.rules import RuleError
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt
 from tests.plugin_files import DOTS, TINY, Write
@@ -211,29 +209,3 @@ def test_a_run_is_trained_again_after_the_plugin_is_corrected(
     _failure(plugin(TINY, DOTS, SCALED), tmp_path / "store", **given)
     file = plugin(TINY, DOTS, SCALED.replace("lam * self.scale", "lam ** self.scale"))
     assert _last_report(file, tmp_path / "store", **given)["epochs"] == 2
-
-
-SLANTED = """
-@value
-class Slanted(Law):
-    tag = "slanted"
-    low: float = 0.0
-    def quantiles(self, levels):
-        return self.low + levels
-"""
-
-
-@pytest.mark.parametrize(
-    ("place", "low"), [("mix.law", -0.2), ("mix.law_after", 0.5), ("mix.label_law", float("nan"))]
-)
-def test_a_law_whose_quantiles_are_no_weights_is_refused_where_it_is_configured(
-    plugin: Write, place: str, low: float
-) -> None:
-    use(plugin(TINY, SLANTED))
-    values = {"data.name": "digits", "model.name": "tiny", "epochs": 1, "batch_size": 50}
-    rule = (
-        f"plugin tiny.py: `quantiles` of the law slanted must be in [0, 1], got (low={low!r}); th"
-    )
-    with pytest.raises(RuleError, match=re.escape(rule)) as caught:
-        built(TrainConfig, {**values, "mix.switch_epoch": 1, place: {"slanted": low}})
-    assert caught.value.fields[0].endswith("low")

@@ -10,7 +10,6 @@ from reports.numbers.judging import verdicts_of
 from reports.numbers.runs import arrange
 from sweeps.state.ledger import launches
 from sweeps.state.statements import (
-    Statement,
     look,
     spell_statements,
     state,
@@ -147,20 +146,6 @@ def test_statements_of_claims_are_summarised_over_launches(tmp_path: Path) -> No
     state(replace(study, claims=(claim("midpoint"),)), store)
     said = spell_statements(stated_in("digits", store).values())
     assert said == "1 of 2 after the runs began"
-
-
-@pytest.mark.parametrize(
-    ("looks", "extended", "said"),
-    [
-        (1, 0, "before the runs, 1 look"),
-        (3, 1, "before the runs, seeds changed after a look, 3 looks"),
-    ],
-)
-def test_the_summary_of_statements_counts_looks_and_changes_of_seeds(
-    looks: int, extended: int, said: str
-) -> None:
-    found = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=looks, extended=extended)
-    assert spell_statements([found]) == said
 
 
 @pytest.mark.parametrize(

@@ -65,22 +65,6 @@ def test_a_parameter_that_only_one_arm_has_counts_as_varying() -> None:
     )  # fmt: skip
 
 
-def test_a_remark_names_its_arms_unless_valid_for_every_arm() -> None:
-    whole = with_values(BASE, {"data.name": "digits", "model.name": "mlp"})
-    few = {
-        law: with_values(whole, {"data.num_train": 8, "mix.law": law})
-        for law in ("erm", "midpoint")
-    }
-    of_all = study(**few).remarks()
-    assert of_all
-    assert "(" not in "".join(of_all)
-    assert study(whole=whole, **few).remarks() == tuple(f"{r} (erm, midpoint)" for r in of_all)
-    many = {f"b{size}": with_values(few["erm"], {"batch_size": size}) for size in range(1, 8)}
-    assert study(whole=whole, **many).remarks() == tuple(
-        f"{r} (b1, b2, b3, b4, b5 and 2 more)" for r in of_all
-    )
-
-
 def test_a_part_of_a_study_has_the_same_runs_as_the_whole_study(toy_problem: None) -> None:
     arms = {
         "still": toy.ToyConfig(epochs=2),
