@@ -9,6 +9,11 @@ from sweeps.reading.schema import study_schema
 from tests.sweeps.small_searches import STUDY, read
 
 
+@pytest.mark.long
+def test_the_schema_is_itself_a_valid_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(study_schema())
+
+
 @pytest.mark.parametrize("off", [(), ("search.prune=null", "search.confirm=null")])
 def test_the_schema_accepts_studies_that_the_reader_accepts(
     tmp_path: Path, off: tuple[str, ...], schema_of_studies: jsonschema.Draft202012Validator
