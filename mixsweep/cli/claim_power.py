@@ -126,9 +126,10 @@ def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
             told = f"n = {n} detects a ratio of variances of {power['found_ratio']:.2g} with a "
             told += "power of at most 0.8, if the values are normal and independent"
         else:
-            seeds = f"n = {n}" if study.until is None else f"at most {n} seeds"
-            finds = "detects" if study.until is None else "detect"
-            told = f"{seeds} {finds} {power['found_sd']:.2g} sd over seeds with power 0.8"
+            seeds = f"{n} seeds" if study.until is None else f"at most {n} seeds"
+            told = (
+                f"{seeds} find a difference of {power['found_sd']:.2g} sd over seeds 4 times in 5"
+            )
             if sd is not None:
                 told += (
                     f", which is {shown(power['found_sd'] * sd)} at the sd of {power['pilot']} "

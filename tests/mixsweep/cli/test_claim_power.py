@@ -25,7 +25,7 @@ def test_claims_of_one_family_have_equal_power() -> None:
     assert first["found_sd"] == second["found_sd"] == detectable_difference(5, 2)
     assert second["never_below"] is None
     lines = spell_powers(study, [first, second])
-    found = "n = 5 detects 2.1 sd over seeds with power 0.8"
+    found = "5 seeds find a difference of 2.1 sd over seeds 4 times in 5"
     assert lines[0].startswith(f"0: {found}, and never a difference below ")
     assert lines[1] == f"1: {found}"
 
