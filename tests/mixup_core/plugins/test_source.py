@@ -31,7 +31,7 @@ def test_read_source_keeps_the_bytes_of_a_file_and_their_digest(tmp_path: Path) 
     ("name", "message"),
     [
         ("absent.py", "cannot read the file: no such file or directory"),
-        ("folder.py", "cannot read the file: is a directory"),
+        ("folder.py", "cannot read the file: is no file"),
         ("notes.txt", "expected a Python file, whose name ends in .py"),
         ("large.py", "the file must have at most 1,000,000 bytes"),
     ],
