@@ -215,7 +215,6 @@ def test_options_that_need_several_processes_are_refused(
     mixsweep = command_line(CUDA_VISIBLE_DEVICES="")
     said = mixsweep("run", "digits", "--engine", "inline", *options, code=2)
     assert named in said.stderr
-    assert len(said.stderr.splitlines()) <= 3
 
 
 _PAUSED = """
