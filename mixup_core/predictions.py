@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mixup_core.archives import read_arrays
 
+_DIGEST = 64
 AVERAGED = "_averaged"
 """Suffix of the names of logits and metrics that were computed with averaged weights."""
 
@@ -60,6 +61,7 @@ class Predictions:
             arrays = read_arrays(content)
             names = dict.fromkeys(name.partition("/")[0] for name in arrays)
             splits = {name: _split(name, arrays) for name in names}
+            _require_alike(splits)
         except (ValueError, KeyError) as error:
             raise PredictionsError(
                 f"damaged predictions: {len(content)} bytes that cannot be read ({error})."
@@ -83,6 +85,8 @@ def _split(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> Split:
         for path in arrays
         if path.startswith(head)
     }
+    if odd := logits.keys() - {"", AVERAGED}:
+        raise ValueError(f"{name}: no logits have the name logits{min(odd)}")
     shapes = {array.shape for array in logits.values()}
     if len(shapes) != 1 or any(shape[:1] != labels.shape for shape in shapes):
         raise ValueError(
@@ -90,15 +94,26 @@ def _split(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> Split:
             f"{len(labels)} labels, got {sorted(shapes)}"
         )
     ((_, classes),) = shapes
-    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
-        raise ValueError(f"{name}: labels must be from 0 to {classes - 1}")
+    if not len(labels) or not 0 <= labels.min() <= labels.max() < classes:
+        raise ValueError(f"{name}: there must be labels, from 0 to {classes - 1}")
     if not all(np.isfinite(array).all() for array in logits.values()):
         raise ValueError(f"{name}: logits must be finite")
-    return Split(
-        labels=labels,
-        images=_checked(arrays, f"{name}/images", "u", 1).astype(np.uint8).tobytes().hex(),
-        logits=logits,
-    )
+    digest = _checked(arrays, f"{name}/images", "u", 1).astype(np.uint8)
+    if digest.size > _DIGEST:
+        raise ValueError(f"{name}: a digest has at most {_DIGEST} bytes, got {digest.size}")
+    return Split(labels=labels, images=digest.tobytes().hex(), logits=logits)
+
+
+def _require_alike(splits: Mapping[str, Split]) -> None:
+    if odd := splits.keys() - {"val", "test"}:
+        raise ValueError(f"no split has the name {min(odd)}")
+    kinds = {
+        (name, array.shape[1]) for split in splits.values() for name, array in split.logits.items()
+    }
+    if len(kinds) != len({name for name, _ in kinds}) or any(
+        len(split.logits) != len(kinds) for split in splits.values()
+    ):
+        raise ValueError("all splits must have logits of the same weights and number of classes")
 
 
 def _checked(

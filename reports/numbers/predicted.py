@@ -1,6 +1,7 @@
 """Predicted: measures of runs and arms that a report computes from stored predictions (logits)."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from mixup_core.predictions import AVERAGED, Predictions
+from mixup_core.predictions import AVERAGED, Predictions, Split
 from mixup_core.scores import auroc, balanced_accuracy
 from reports.numbers.calibration import (
     Reliability,
@@ -25,7 +26,7 @@ from reports.numbers.spread import Spread, split_spread
 from reports.numbers.summary import CONFIDENCE
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged
-from sweeps.study.study import Study, spell_seeds
+from sweeps.study.study import Study
 
 ReadPredictions = Callable[[Sequence[RunResult]], Sequence[Predictions | None]]
 """Function that returns the stored predictions of each run; None for a run without any."""
@@ -187,11 +188,12 @@ def gather_predictions(
         runs = counted if study.until is None else complete_runs(by_seed)
         every = dict(zip(runs, read(list(runs.values())), strict=True))
         tested = {s: p for s, p in every.items() if p is None or "test" in p.splits}
-        found = {
+        predicted = {
             seed: predictions
             for seed, predictions in tested.items()
             if predictions is not None and weights in predictions.splits["test"].logits
         }
+        found = _alike(predicted, weights)
         if runs and not counted:
             beside_diverged[arm] = {seed: _run_of(p, weights) for seed, p in found.items()}
             continue
@@ -262,15 +264,25 @@ def _run_of(predictions: Predictions, weights: str) -> PredictedRun:
     )
 
 
+def _alike(found: Mapping[int, Predictions], weights: str) -> dict[int, Predictions]:
+    """Return the predictions for the test images and classes that most of given runs have.
+
+    Others may come from an archive, and cannot be averaged with these.
+    """
+    tested = {seed: predictions.splits["test"] for seed, predictions in found.items()}
+    kinds = {seed: (_kind(split), split.logits[weights].shape) for seed, split in tested.items()}
+    usual = Counter(kinds.values()).most_common(1)
+    return {seed: found[seed] for seed, kind in kinds.items() if kind == usual[0][0]}
+
+
+def _kind(split: Split) -> tuple[str, bytes]:
+    return split.images, split.labels.tobytes()
+
+
 def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
     runs = {seed: _run_of(predictions, weights) for seed, predictions in found.items()}
     chances = [probabilities(p.splits["test"].logits[weights]) for p in found.values()]
     splits = [predictions.splits["test"] for predictions in found.values()]
-    if len({split.images for split in splits}) > 1:
-        raise ValueError(
-            "the predictions of all runs of an arm must be for the same test images, got different "
-            f"images at {spell_seeds(found)}."
-        )
     labels = splits[0].labels
     predicted = np.stack([chance.argmax(1) for chance in chances])
     together = sum(chances[1:], chances[0]).argmax(1)
@@ -280,7 +292,7 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
     pair_gain, disagreement = _of_pairs(list(found), chances, predicted, labels)
     held_out = {seed: p.splits["val"] for seed, p in found.items() if "val" in p.splits}
     is_held_out = len(held_out) == len(found)
-    is_shared = is_held_out and len({split.images for split in held_out.values()}) == 1
+    is_shared = is_held_out and len(set(map(_kind, held_out.values()))) == 1
     shared = (
         {seed: probabilities(split.logits[weights]) for seed, split in held_out.items()},
         next(iter(held_out.values())).labels,
@@ -294,7 +306,7 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
         pair_gain=pair_gain,
         disagreement=disagreement,
         sizes=ensemble_sizes(dict(zip(found, chances, strict=True)), labels, shared),
-        spread=split_spread(predicted != labels) if len(found) > 1 else None,
+        spread=split_spread(predicted != labels) if min(predicted.shape) > 1 else None,
         of_class=np.bincount(labels, minlength=chances[0].shape[1]).tolist(),
     )
 

@@ -1,5 +1,6 @@
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,7 +71,11 @@ KINDS = [np.int64(3), np.zeros(2), np.zeros(2, complex), np.array(["1", "2"]),
          np.zeros((2, 1), np.uint8), np.zeros(2, "M8[s]"), np.zeros(2, [("a", "u1")])]  # fmt: skip
 WRONG = {
     "test/labels": [*KINDS, np.array([-1, 0]), np.array([0, 3])],
-    "test/images": KINDS,
+    "test/images": [*KINDS, np.zeros(65, np.uint8)],
+    "test/logits<b>": [np.zeros((2, 3), np.float32)],
+    "test/logits_averaged": [np.zeros((2, 4), np.float32)],
+    "train/logits": [np.zeros((2, 3), np.float32)],
+    "val/labels": [np.zeros(2, np.uint8)],
     "test/logits": [
         *KINDS, np.array([[0, 0, np.nan]] * 2, np.float32), np.array([[1e300, 0, 0]] * 2),
         np.zeros((2, 0), np.float32),
@@ -90,3 +95,21 @@ def test_arrays_of_another_type_shape_or_range_are_refused(name: str, place: int
     assert Predictions.from_bytes(stored(SOUND)).splits["test"].labels.tolist() == [0, 2]
     with pytest.raises(PredictionsError, match="damaged predictions"):
         Predictions.from_bytes(stored({**SOUND, name: WRONG[name][place]}))  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("change", ["another name", "fewer classes", "other weights", "no images"])
+def test_splits_that_do_not_fit_each_other_are_refused(change: str) -> None:
+    whole = _predictions()
+    val = whole.splits["val"]
+    changed = {
+        "another name": {"other": val},
+        "fewer classes": {"val": replace(val, labels=val.labels * 0, logits=_first(val, 2))},
+        "other weights": {"val": replace(val, logits={"": val.logits[""]})},
+        "no images": {"val": replace(val, labels=val.labels[:0], logits=_first(val, 3, 0))},
+    }[change]
+    with pytest.raises(PredictionsError, match="damaged predictions"):
+        Predictions.from_bytes(Predictions(splits={**whole.splits, **changed}).to_bytes())
+
+
+def _first(split: Split, classes: int, images: int = 99) -> dict[str, NDArray[np.float32]]:
+    return {name: of[:images, :classes] for name, of in split.logits.items()}

@@ -1,3 +1,4 @@
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -6,6 +7,7 @@ import pytest
 import scipy.stats
 from scipy.special import softmax
 
+from mixup_core.predictions import Predictions, Split
 from reports.numbers.judging import verdicts_of
 from reports.numbers.predicted import Predicted, gather_predictions, pseudo_values
 from reports.numbers.runs import arrange
@@ -80,6 +82,41 @@ def test_planned_looks_use_predictions_of_complete_runs_beside_a_diverged_run(
     assert list(predicted.claimed_values("brier")["uniform"]) == [0, 1, 2, 3]
     assert predicted.values("brier").keys() == predicted.arms.keys() == {"erm", "midpoint"}
     assert predicted.counts == "predictions of 10 of 10 runs"
+
+
+CHANGES: dict[str, Callable[[Split], Split]] = {
+    "other images": lambda split: replace(split, images="00"),
+    "other labels": lambda split: replace(split, labels=np.roll(split.labels, 1)),
+    "more classes": lambda split: replace(
+        split, logits={name: np.pad(of, ((0, 0), (0, 1))) for name, of in split.logits.items()}
+    ),
+    "fewer images": lambda split: split_of("erm", 0, size=10),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_predictions_that_do_not_fit_those_of_other_runs_count_as_missing(
+    change: str, study: Study, results: tuple[RunResult, ...]
+) -> None:
+    def read(wanted: Sequence[RunResult]) -> list[Predictions | None]:
+        found = list(reader()(wanted))
+        if wanted[0].run.arm == "erm":
+            assert found[1] is not None
+            test = CHANGES[change](found[1].splits["test"])
+            found[1] = Predictions(splits={**found[1].splits, "test": test})
+        return found
+
+    predicted = gather_predictions(study, arrange(study, results), read)
+    assert predicted.counts == "predictions of 14 of 15 runs"
+    assert list(predicted.arms["erm"].runs) == [0, 2, 3, 4]
+
+
+def test_one_test_image_has_no_spread(study: Study, results: tuple[RunResult, ...]) -> None:
+    def read(wanted: Sequence[RunResult]) -> list[Predictions]:
+        return [Predictions(splits={"test": split_of("erm", 0, size=1)}) for _ in wanted]
+
+    predicted = gather_predictions(study, arrange(study, results), read)
+    assert predicted.arms["erm"].spread is None
 
 
 def test_pseudo_values_agree_with_leave_one_out_estimates() -> None:
