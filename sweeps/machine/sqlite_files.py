@@ -10,12 +10,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mixup_core.file_errors import naming
+from mixup_core.rules import printable
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import open_lock, read_regular, share
 from sweeps.machine.databases import database_address, database_file
 
 _COMPANIONS = ("-journal", "-wal", "-shm")
 """Suffixes of the files that SQLite creates beside a database in use."""
+_WITH_TRIGGER = "secrets"
+"""Table on which MLflow has a trigger, and to which this program never writes."""
 _PATIENCE = 5.0
 """Seconds to wait for another process that writes to the database."""
 
@@ -161,7 +164,8 @@ def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
     address = f"{file.resolve().as_uri()}?mode=rw"  # rolls back the write of a killed process
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            listed = connection.execute("SELECT type, name, tbl_name FROM sqlite_master").fetchall()
+            tables = {name for _, name, _ in listed}
             ((first, *_),) = connection.execute("PRAGMA quick_check(1)").fetchall()
             found = _schema(connection) if "alembic_version" in tables else None
     except sqlite3.OperationalError as error:
@@ -170,6 +174,9 @@ def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
         return f"is damaged, or is not a SQLite database ({error})"
     if first != "ok":
         return f"is damaged ({first.splitlines()[-1]})"
+    for kind, name, of_table in listed:
+        if kind == "view" or (kind == "trigger" and of_table != _WITH_TRIGGER):
+            return f"has the {kind} {printable(name)}, which could redirect what is written"
     if tables and table not in tables:
         return "is a database of another program"
     if None not in (found, schema) and found != schema:

@@ -66,6 +66,29 @@ def test_a_damaged_page_in_the_middle_of_a_database_is_detected(home: Home) -> N
         require_tracking(home.tracking_uri, SYNC)
 
 
+@pytest.mark.parametrize("name", REQUIRES)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TRIGGER evil AFTER INSERT ON {} BEGIN UPDATE {} SET name = 'x'; END",
+        "CREATE VIEW evil AS SELECT random() FROM {}",
+    ],
+)
+def test_a_database_with_triggers_or_views_is_refused(home: Home, name: str, sql: str) -> None:
+    table, require = REQUIRES[name]
+    fill(home.folder / name, table)
+    with closing(sqlite3.connect(home.folder / name)) as connection, connection:
+        connection.execute(sql.replace("{}", table))
+    with pytest.raises(DatabaseError, match=r"has the (trigger|view) evil, "):
+        require(home)
+
+
+def test_a_database_of_mlflow_is_accepted(tmp_path: Path) -> None:
+    home = Home(folder=tmp_path)
+    Experiment.open(home.tracking_uri, "table1", artifact_location=None)
+    require_tracking(home.tracking_uri, SYNC)
+
+
 def test_the_journal_of_a_killed_writer_is_rolled_back(home: Home) -> None:
     """The journal undoes uncommitted changes; without it the database would be damaged."""
     file, journal = home.folder / "mlflow.db", home.folder / "mlflow.db-journal"
