@@ -54,6 +54,9 @@ _PATIENCE = 0.5
 a new driver needs a moment to write its record."""
 _LOOK_EVERY, _MISSES = 0.5, 2
 """Seconds between two looks at the lock file, and number of looks at which it must be missing."""
+_MOST_DRIVERS = 2**62
+"""A larger token was forged; a token one above the largest number that is read could not be read.
+"""
 _LARGEST = 2**20
 """Largest number of bytes that are read of a file. A progress file with a thousand runs has a tenth
 of this size."""
@@ -270,7 +273,8 @@ def _try_lock(path: Path, lock: int, kind: int) -> bool:
 
 def _next_token(files: _LeaseFiles, lock: int) -> int:
     """Return a number larger than the token of each earlier driver of the study."""
-    if (holder := _read_holder(files)) is not None:
+    holder = _read_holder(files)
+    if holder is not None and holder.token < _MOST_DRIVERS:
         return holder.token + 1
     if not os.path.lexists(files.holder):  # a damaged one is named where it is read
         if not os.fstat(lock).st_size:

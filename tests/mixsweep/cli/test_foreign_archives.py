@@ -237,6 +237,7 @@ def test_of_all_archives_only_those_with_nothing_foreign_are_added(
         else:
             assert is_good, (foreign, damage, odd)
         assert set(store.keys()) <= {stage_keys(run.config)[-1]}
+        assert not store.failures.keys()
         assert not list(tmp_path.rglob("*evil*")), (foreign, damage, odd)
         shutil.rmtree(home, ignore_errors=True)
     assert number > 200

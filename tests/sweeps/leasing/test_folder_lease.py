@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import json
 import os
 import queue
 import subprocess
@@ -18,6 +19,7 @@ from sweeps.leasing import folder_lease
 from sweeps.leasing.folder_lease import FolderLease
 from sweeps.leasing.holders import BUSY, RunningRun, StudyBusyError, StudyLostError
 from sweeps.leasing.lease import Lease, read_progress
+from sweeps.leasing.stops import ask_to_stop, asked_to_stop
 from tests.damages import DAMAGES, bound_by_modes
 
 
@@ -91,6 +93,19 @@ def test_a_damaged_lease_can_be_acquired_with_a_larger_token(
         assert progress.running[0].seed == 1
         with pytest.raises(StudyBusyError, match=rf"\(token {lease.token}\)"):
             Lease.acquire(modest, "table1", "second")
+
+
+@pytest.mark.parametrize("token", [2**62, 2**63 - 1])
+def test_the_driver_after_a_forged_token_is_seen_and_can_be_stopped(
+    store: Store, token: int
+) -> None:
+    leave_a_lease(store, 1)
+    file = lease_file(store, "table1.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"token": token}))
+    with Lease.acquire(store, "table1", "next") as lease:
+        assert Lease.current(store, "table1") == lease.holder
+        ask_to_stop(store, "table1", lease.holder, "finish")
+        assert asked_to_stop(store, "table1", lease.holder) == "finish"
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
