@@ -24,15 +24,21 @@ from sweeps.reading.tree_reader import did_you_mean, named
 from sweeps.state.ledger import Launch, known_data, launches, stored_launch
 from sweeps.study.study import Study
 
+_MOST_TOLD = 30
+"""Largest number of faults that one message lists."""
+
 
 class StudyError(Exception):
-    """A study cannot be read; the message lists all faults, one per line."""
+    """A study cannot be read; the message lists its faults, one per line."""
 
     def __init__(self, faults: Sequence[str], whole: Sequence[str] = ()) -> None:
         self.faults = tuple(faults)
         self.whole = tuple(whole) or self.faults
         """The faults with all accepted values; `faults` may name only some of them."""
-        super().__init__("\n".join(self.faults))
+        told = self.faults[:_MOST_TOLD]
+        if more := len(self.faults) - len(told):
+            told = (*told, f"... {more:,} more faults")
+        super().__init__("\n".join(told))
 
 
 def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:

@@ -35,3 +35,12 @@ def test_no_refusal_of_a_wrong_value_is_longer_than_five_lines(problem: str) -> 
             assert lines[0].startswith("study: ")
             assert len(fault) <= len(whole) or "`mixsweep plan --all`" in fault
     assert count > 10
+
+
+def test_a_message_lists_thirty_faults_and_counts_the_others() -> None:
+    with pytest.raises(StudyError) as caught:
+        study_of({"study": "s", "base": {}, **{f"nonesuch{n}": 1 for n in range(5000)}})
+    *_, last = lines = str(caught.value).splitlines()
+    assert len(lines) == 31
+    assert last == f"... {len(caught.value.faults) - 30:,} more faults"
+    assert len(caught.value.faults) > 5000
