@@ -98,7 +98,11 @@ def _locked_folder(place: Path, prefix: str) -> tuple[Path, int]:
         folder = place / f"{prefix}{os.getpid()}-{secrets.token_hex(2)}~"
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-            return folder, _lock(folder)
+            try:
+                return folder, _lock(folder)
+            except OSError:  # a full disk
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
 
 
 def _lock(folder: Path) -> int:

@@ -1,6 +1,7 @@
 """Temporary folders are private whatever the umask, and end with their process."""
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -58,6 +59,17 @@ def test_a_temporary_folder_is_private_under_any_umask_and_removed_at_the_end(pl
         os.umask(before)
     assert modes == {folder.name: 0o700, "lock": 0o600}
     assert list(place.iterdir()) == []
+
+
+def test_a_full_disk_leaves_no_temporary_folder(place: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(OSError, match="lock"), temporary_folder(place):
+            pytest.fail("made")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(place.iterdir())
 
 
 def test_folders_of_killed_drivers_are_removed_and_those_of_living_ones_kept(
