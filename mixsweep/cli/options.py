@@ -63,6 +63,8 @@ class LocalPath(click.Path):
         ctx: click.Context | None,
     ) -> Any:
         """Return the typed path with `~` expanded, after the checks of `click.Path`."""
+        if any(ord(letter) < 32 or ord(letter) == 127 for letter in os.fspath(value)):
+            self.fail("the path has a control character (such as a line break)", param, ctx)
         return super().convert(local_path(os.fspath(value)), param, ctx)
 
 

@@ -74,3 +74,11 @@ def test_an_address_with_a_login_is_accepted_from_a_variable(
     said = CliRunner().invoke(commands, ["status", "digits"])
     assert "cAnArY" not in said.output
     assert "the address" not in said.output
+
+
+@pytest.mark.parametrize("words", [("share", "digits", "--out"), ("publish", "--out"), ("add",)])
+def test_paths_with_control_characters_are_refused_and_not_printed(words: tuple[str, ...]) -> None:
+    said = CliRunner().invoke(commands, [*words, "a\x1b[2Jb"], color=True)
+    assert said.exit_code == 2
+    assert "control character" in said.output
+    assert "\x1b" not in said.output
