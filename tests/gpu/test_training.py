@@ -108,7 +108,7 @@ def _check(
         assert _waits(with_values(config, {"batch_size": 5}), data, teacher) == few
 
 
-@pytest.mark.parametrize("values", registries.each_part(), ids=str)
+@pytest.mark.parametrize("values", list(registries.each_part()), ids=str)
 def test_every_part_trains_on_a_gpu_like_on_a_cpu(
     values: dict[str, Any], digits: Splits, teacher: Teacher
 ) -> None:
