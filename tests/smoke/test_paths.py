@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 import urllib.request
 from collections.abc import Callable, Iterable
@@ -77,7 +78,7 @@ def test_an_unsupported_home_path_is_refused_before_writing(
     for ran in mixsweep.each(_arguments(commands, "digits", tmp_path / "x")):
         assert ran.returncode == 2, ran
         assert len(ran.stderr.splitlines()) == 1, ran
-        assert ran.stderr.startswith(("--home ", "--home:"))
+        assert re.match(r"(Invalid value for ')?--home[ :']", ran.stderr), ran
     assert list(tmp_path.iterdir()) == []
 
 
