@@ -37,7 +37,7 @@ from mixup_core.rules import RuleError
 _VIEWS = {
     "concat": " (two views by channel concatenation)",
     "added": " (two views, added)",
-    "orthogonal": " (beside a random image of each class)",
+    "orthogonal": " (beside one image of noise for each class)",
 }
 LAW_IN_FORCE = "The law of each epoch enters instead, with all of its fields."
 RATE_IN_FORCE = "The settings that determine the learning rates of each epoch enter instead."
