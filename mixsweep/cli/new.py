@@ -8,6 +8,7 @@ import click
 
 from mixsweep.cli.options import LocalPath
 from mixsweep.request import DONE, RefusedError
+from mixup_core.outputs import output_file
 from sweeps.machine.arguments import program
 
 _FILES = ("study.yaml", "plugin.py", "test_plugin.py")
@@ -28,8 +29,8 @@ def new(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
         template = resources.files("mixsweep.templates").joinpath(name)
-        with (folder / name).open("xb") as file:
-            file.write(template.read_bytes())
+        with output_file(folder / name, "a file of this example", lambda _: False) as unfinished:
+            unfinished.write_bytes(template.read_bytes())
     plugin, study = folder / "plugin.py", folder / "study.yaml"
     click.echo(f"wrote  {', '.join(str(folder / name) for name in _FILES)}")
     click.echo(f"next   {program()} check {plugin}")

@@ -44,12 +44,11 @@ def connect(uri: str) -> "MlflowClient":
     """Return an MLflow client for a tracking address; a missing database file is created first."""
     from mlflow import MlflowClient
 
-    for name in ("alembic", "mlflow"):  # both print a line for each table of a new database
-        logging.getLogger(name).setLevel(logging.WARNING)
-    # urllib3 warns at every retry, and MLflow prints the traceback of every failed call of a
-    # database; the tracker prints one message for an outage.
-    logging.getLogger("urllib3").setLevel(logging.ERROR)
-    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
+    # Alembic prints a line for each table of a new database, urllib3 warns at every retry, and
+    # MLflow prints the traceback of every failed call. The tracker prints one message itself.
+    levels = {"alembic": logging.WARNING, "urllib3": logging.ERROR, "mlflow": logging.CRITICAL}
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
     database = database_file(uri)
     with alone(database):
         if database is not None and not database.stat().st_size:

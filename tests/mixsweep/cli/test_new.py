@@ -1,5 +1,6 @@
 """init: the files that it writes pass checks and run; no file is overwritten."""
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from mixsweep.cli.new import new
 from tests.conftest import CommandLine
 
 Line = Callable[..., CommandLine]
@@ -37,3 +40,16 @@ def test_init_does_not_replace_an_existing_file(command_line: Line, tmp_path: Pa
     assert "plugin.py: exists already" in mixsweep("new", str(tmp_path), code=2).stderr
     assert [file.name for file in tmp_path.iterdir() if file.suffix] == ["plugin.py"]
     assert (tmp_path / "plugin.py").read_text() == "mine"
+
+
+def test_a_full_disk_leaves_no_unfinished_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_bytes(path: Path, content: bytes) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+    said = CliRunner().invoke(new, [str(tmp_path)])
+    assert isinstance(said.exception, OSError)
+    assert list(tmp_path.iterdir()) == []
