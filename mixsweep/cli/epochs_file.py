@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request
-from mixup_core.outputs import output_file
 from mixup_core.store.local_files import read_regular
+from mixup_core.temporary import output_file
 from sweeps.state.results import read_predictions
 
 if TYPE_CHECKING:

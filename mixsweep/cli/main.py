@@ -39,12 +39,18 @@ from mixsweep.request import (
     RefusedError,
 )
 from mixup_core.addresses import local_path
-from mixup_core.file_errors import FREE_SPACE, is_full, lookalike, spell_file_error
-from mixup_core.outputs import OutputError
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
 from mixup_core.rules import escaped
-from mixup_core.store.errors import StoreError, StoreFullError
+from mixup_core.store.errors import (
+    FREE_SPACE,
+    StoreError,
+    StoreFullError,
+    is_full,
+    lookalike,
+    spell_file_error,
+)
+from mixup_core.temporary import OutputError
 from sweeps.leasing.holders import BUSY, StudyBusyError, StudyLostError
 from sweeps.machine.address_space import spell_lack_of_memory
 from sweeps.machine.arguments import program, read_names_as_utf8

@@ -8,7 +8,7 @@ import click
 
 from mixsweep.cli.options import LocalPath
 from mixsweep.request import DONE, RefusedError
-from mixup_core.outputs import output_file
+from mixup_core.temporary import output_file
 from sweeps.machine.arguments import program
 
 _FILES = ("study.yaml", "plugin.py", "test_plugin.py")

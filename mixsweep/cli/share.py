@@ -20,9 +20,8 @@ from mixsweep.cli.options import (
 from mixsweep.cli.recorded_line import command_line
 from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request
 from mixup_core.addresses import without_secrets
-from mixup_core.outputs import output_file
 from mixup_core.store.checkpoints import Store
-from mixup_core.temporary import temporary_folder
+from mixup_core.temporary import output_file, temporary_folder
 from sweeps.leasing.lease import Lease
 from sweeps.machine.arguments import program
 from sweeps.machine.home import Home

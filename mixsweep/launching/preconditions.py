@@ -8,7 +8,7 @@ from mixsweep.launching.costs import bytes_of_predictions, bytes_to_keep
 from mixsweep.launching.stock import state_bytes, take_stock
 from mixsweep.request import RefusedError, Request
 from mixup_core.store.errors import StoreFullError
-from mixup_core.store.folder import Folder
+from mixup_core.store.files import Folder
 from sweeps.machine.address_space import too_small_for_ray
 from sweeps.machine.arguments import program
 from sweeps.machine.processor import sign_of_gpus

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from mixsweep.request import Request
 from mixup_core.keys import stage_keys
-from mixup_core.store.checkpoints import Store
-from mixup_core.store.identity import identity_of
+from mixup_core.store.checkpoints import Store, identity_of
 from sweeps.leasing.lease import Lease
 from sweeps.machine.signals import hear, leave_saying_so, owns_process
 from sweeps.machine.watchdog import cleaned_by_force

@@ -3,26 +3,56 @@
 `mixsweep check` calls `check_plugin`. It trains runs of a few epochs on tiny made-up images.
 """
 
-from collections.abc import Iterator
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from difflib import SequenceMatcher
+from functools import cache, partial
+from types import MappingProxyType
+from typing import Any, get_args, get_origin
 
+import numpy as np
 import torch
 
-from mixup_core.config.building import built
-from mixup_core.config.catalogue import kind_name
-from mixup_core.global_generators import seeded_globally
+from mixup_core.config.building import built, parsed, with_values
+from mixup_core.config.catalogue import catalogue_of, kind_name
+from mixup_core.config.parts import leaves, members, unmarked
+from mixup_core.config.possible_values import spellings
+from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.contracts import ContractError, first_outside, require_quantiles, weights_of
+from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import load
-from mixup_core.images.data.facts import Dataset
+from mixup_core.images.data.datasets import Splits, load
+from mixup_core.images.data.facts import Dataset, DatasetInfo
 from mixup_core.images.data.fetching import data_root, is_present
-from mixup_core.images.training import fit
+from mixup_core.images.data.pixels import Images
+from mixup_core.images.mixers import Mixer
+from mixup_core.images.objectives.objective import Guided
+from mixup_core.images.probes.probe import Probe
+from mixup_core.images.problem import IMAGES
+from mixup_core.images.run_settings import Planned
+from mixup_core.images.training import Training, TrainingState, fit
+from mixup_core.keys import stage_keys
+from mixup_core.laws import Law
+from mixup_core.mixing.operation import Operation
+from mixup_core.plugins.fields import extremes
 from mixup_core.plugins.loading import Plugin, loaded_again
-from mixup_core.plugins.member_checks import checks_of_member, trial_of
-from mixup_core.plugins.suite import BrokenError, Checks, Finding, checks_of_problem, findings
-from mixup_core.plugins.trial_runs import BASE
-from mixup_core.problem import Problem
+from mixup_core.plugins.suite import (
+    BaselessError,
+    BrokenError,
+    Checks,
+    Finding,
+    Trial,
+    checks_of_problem,
+    findings,
+    first_checks,
+    later_checks,
+)
+from mixup_core.problem import DivergedError, Problem, Teacher
 from mixup_core.rules import RuleError
+from mixup_core.seeding import seeded_globally
 
 
 def check_plugin(plugin: Plugin) -> Iterator[Finding]:
@@ -107,3 +137,313 @@ def _read_again(config: TrainConfig) -> None:
 
 def _trains(config: TrainConfig) -> None:
     next(iter(fit(config, load(config.data))))
+
+
+_LARGEST = 256
+"""Largest value of a field of a model that is tried: more could need much memory."""
+
+
+def checks_of_member(
+    kind: Any, *, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
+) -> Checks:
+    """Yield the checks of a registered class, such as a probe, that image runs can use."""
+    trial = trial_of(kind, spelling, values)
+    member = trial.of
+    noun = next(owner.noun for owner in map(catalogue_of, kind.__mro__) if owner is not None)
+    yield "its methods have the names of the base class", lambda: _require_spelled(kind)
+    yield from first_checks(trial)
+    if noun in _OWN:
+        statement, check = _OWN[noun]
+        yield statement, lambda: check(member)
+    if isinstance(member, Probe):
+        yield "its values are finite numbers", lambda: _finite(trial)
+    yield "it trains", lambda: _batches(trial, 16)
+    yield "it works at the ends of the ranges of its fields", lambda: _at_ends(trial, noun)
+    yield from later_checks(trial)
+    yield "it trains with other batch sizes", lambda: _batches(trial, 7, INFO.num_train)
+    if isinstance(member, Probe):
+        yield "measuring does not change the run", lambda: _harmless(trial)
+    yield "it records the metrics that it declares", lambda: _declared(trial)
+    yield "it trains without test images", lambda: _without_test(trial)
+
+
+def _require_spelled(kind: type) -> None:
+    """Check that no method of a class differs by one letter from one that its bases have."""
+    known = {name for base in kind.__mro__[1:] for name in vars(base) if name[0] != "_"}
+    for name, value in vars(kind).items():
+        if name[0] == "_" or name in known or not callable(value):
+            continue
+        for near in sorted(known):
+            blocks = SequenceMatcher(None, name, near).get_matching_blocks()
+            if max(len(name), len(near)) - sum(block.size for block in blocks) == 1:
+                raise BaselessError(
+                    f"`{name}` looks like `{near}` of the base class, but training calls `{near}` "
+                    "only; rename it, to this or to another name"
+                )
+
+
+def trial_of(
+    kind: Any, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
+) -> Trial:
+    """Return a configuration that uses a class, with its varied part."""
+    path = _place(kind)
+    member = _first_valid(kind, [spelling] if spelling else spellings(kind))
+    if isinstance(member, Guided):
+        member = replace(member, teacher_key=stage_keys(made_up_teacher().config)[-1])
+    of_evaluation = getattr(member, "is_of_evaluation", False)
+
+    def holding(member: Any) -> TrainConfig:
+        is_list = not {path, f"{path}.name"} & leaves(TrainConfig).keys()
+        is_list = is_list or not _is_choice(path)
+        views = getattr(member, "views", None)
+        given = {path: (member,) if is_list else member}
+        law = {"mix.law": "erm"} if getattr(member, "must_not_mix", False) else {}
+        base = with_values(built(TrainConfig, BASE), {**law, **values})
+        return with_values(base, given | ({"data.views": views} if views else {}))
+
+    return Trial(
+        config=holding(member),
+        start=start,
+        of=member,
+        holding=holding,
+        is_left_out=lambda field: (
+            (field == "every" and of_evaluation) or f"{path}.{field}" in IMAGES.keying.stands_for
+        ),
+        metrics=getattr(member, "metrics", {}),
+    )
+
+
+def _is_choice(path: str) -> bool:
+    known = leaves(TrainConfig)
+    return f"{path}.name" in known or bool(known[path].part.options)
+
+
+def _place(kind: Any) -> str:
+    """Return the path of the first configuration field that can hold an instance of a class."""
+    for path, leaf in leaves(TrainConfig).items():
+        if kind in leaf.part.options.values():
+            return path.removesuffix(".name") if leaf.part.is_named else path
+        hint = unmarked(leaf.part.hint)
+        if get_origin(hint) is tuple and kind in members(get_args(hint)[0]):
+            return path
+    raise BrokenError(
+        f"no field of a training configuration accepts a plugin of type {kind.__name__}"
+    )
+
+
+def _first_valid(kind: Any, written: list[Any]) -> Any:
+    """Return an instance of a class from the first of some notations that breaks no rule."""
+    for spelling in written[:-1]:
+        with suppress(RuleError, SpellingError):
+            return parsed(kind, spelling)
+    return parsed(kind, written[-1])
+
+
+def _network(model: Model) -> None:
+    network = model.initialised(2, 5, 16, seed=0)
+    for mode, count in itertools.product((network.train, network.eval), (3, 41)):
+        with torch.no_grad():
+            logits = mode()(torch.rand(count, 2, 16, 16))
+        if tuple(logits.shape) != (count, 5) or logits.dtype != torch.float32:
+            raise BrokenError(
+                f"the logits of {count} images and 5 classes must be float32 of shape "
+                f"({count}, 5), got {logits.dtype} of shape {tuple(logits.shape)} "
+                f"in {'training' if network.training else 'evaluation'} mode"
+            )
+    nn = torch.nn
+    kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+    normalises = any(isinstance(part, kinds) for part in network.modules())
+    if normalises != model.has_batch_norm:
+        raise BrokenError(
+            f"has_batch_norm is {model.has_batch_norm}, but the network has "
+            f"{'a' if normalises else 'no'} BatchNorm layer"
+        )
+
+
+def _law(law: Law) -> None:
+    from scipy.stats import kstest
+
+    _weights(law)
+    drawn = law.draw(5000, np.random.default_rng(0))
+    expected = law.quantiles(np.random.default_rng(1).random(drawn.size))
+    if kstest(drawn.ravel(), expected, method="asymp").pvalue < 1e-4:
+        raise BrokenError("`draw` and `quantiles` have different distributions")
+
+
+def _weights(law: Law) -> None:
+    require_quantiles(law)
+    weights_of(law, (100, 50), np.random.default_rng(0))
+
+
+def _mixing(operation: Operation, sizes: Sequence[int] = (1, 6, 41, 128)) -> None:
+    rng = np.random.default_rng(0)
+    for batch, each in itertools.product(sizes, (False, True)):
+        own, beside = torch.rand(2, batch, 3, 16, 16).unbind()
+        kept = own.clone(), beside.clone()
+        lam = rng.random(batch if each else 1)
+        lam[1:2], lam[2:3] = 0.0, 1.0
+        drawn = torch.from_numpy(operation.draw(lam, (16, 16), rng))
+        mixer = Mixer(operation=operation, drawn=drawn, layer=operation.layer(drawn))
+        weights, saliency = (
+            torch.from_numpy(lam).float().expand(batch),
+            torch.rand(2, batch, 16, 16),
+        )
+        mixed, weight, _ = mixer.mix(own, beside, weights, partial(torch.clone, saliency))
+        if not (torch.equal(own, kept[0]) and torch.equal(beside, kept[1])):
+            raise BrokenError("`mix` modifies the images that it is given")
+        if not mixed.isfinite().all():
+            raise BrokenError(
+                f"`mix` returned NaN or infinite pixels for a batch of {batch} images"
+            )
+        if found := first_outside([weight]):
+            raise BrokenError(
+                f"`mix` returned the label weight {found[1]:g} for a batch of {batch} images; "
+                "label weights must be in [0, 1]"
+            )
+
+
+_OWN: Mapping[str, tuple[str, Callable[[Any], None]]] = {
+    "model": ("the network returns logits, and `has_batch_norm` is right", _network),
+    "law": ("quantiles increase within [0, 1], and draws have this distribution", _law),
+    "operation": ("label weights are in [0, 1], and its input images stay unchanged", _mixing),
+}
+"""Check of one kind of class only, by its noun: a statement, and the function that checks it."""
+_OWN_AT_ENDS: Mapping[str, Callable[[Any], None]] = {
+    "model": _network, "law": _weights, "operation": partial(_mixing, sizes=(7, 41)),
+}  # fmt: skip
+
+
+def _at_ends(trial: Trial, noun: str) -> None:
+    """Check a law, operation, ... with each of its fields at the ends of its range."""
+    check = _OWN_AT_ENDS.get(noun)
+    for field, value, is_bound in extremes(type(trial.of)):
+        if noun == "model" and isinstance(value, int | float) and value > _LARGEST:
+            continue
+        try:
+            at_end = with_values(trial.of, {field: value})
+            if check is not None:
+                check(at_end)
+            one_epoch = {"epochs": 1, "eval_every": 1}
+            trial.trained(with_values(trial.holding(at_end), one_epoch))
+        except DivergedError:
+            pass
+        except (BrokenError, ContractError) as error:
+            raise BrokenError(f"with {field}={value!r}: {error}") from error
+        except RuleError as error:  # a rule between several fields, or a law's quantiles
+            if "`quantiles`" in error.rule:
+                raise BrokenError(str(error)) from error
+        except Exception:
+            if is_bound:
+                raise
+
+
+def _batches(trial: Trial, *sizes: int) -> None:
+    for size in sizes:
+        trial.trained(replace(trial.config, epochs=1, batch_size=size))
+
+
+def _without_test(trial: Trial) -> None:
+    hidden = with_values(trial.config, {"data.test": False})
+    if trial.trained(hidden)[-1][1] != trial.trained()[-1][1]:
+        raise BrokenError("training uses the test images: without them it gives other weights")
+
+
+def _declared(trial: Trial) -> str:
+    member = trial.of
+    names = {name for record, _ in trial.trained() for name in record.metrics}
+    absent = sorted(set(trial.metrics) - names)
+    if isinstance(member, Probe):
+        last = Planned(config=trial.config, epoch=trial.config.epochs - 1, info=INFO)
+        absent = [name for name in absent if not member.lacks(last, name)]
+    # The run of these checks has neither validation images nor averaged weights.
+    absent = [n for n in absent if not (n.startswith("val/") or n.endswith("_averaged"))]
+    if absent:
+        raise BrokenError(f"declared in `metrics`, but never recorded: {', '.join(absent)}")
+    if isinstance(member, Probe) and not member.is_of_evaluation:
+        _require_every_epoch(trial)
+    return f" ({', '.join(trial.metrics) or 'nothing of its own'})"
+
+
+def _require_every_epoch(trial: Trial) -> None:
+    """Check that a probe records its metrics also in epochs without evaluation of held-out images.
+
+    Raises:
+        BrokenError: If the probe records fewer metrics in such an epoch.
+    """
+    probe = replace(trial.of, every=1)
+    often = replace(trial.config, probes=(probe,), eval_every=trial.config.epochs)
+    (first, _), *_, (last, _) = trial.trained(often)
+    if lost := sorted((last.metrics.keys() - first.metrics.keys()) & probe.metrics.keys()):
+        raise BrokenError(
+            f"{', '.join(lost)} is recorded only in epochs in which held-out images are "
+            "evaluated; if `measure` uses `subject.evaluated`, set `is_of_evaluation = True`"
+        )
+
+
+def _finite(trial: Trial) -> None:
+    try:
+        trial.trained()
+    except DivergedError as error:
+        trial.trained(replace(trial.config, probes=()))
+        raise BaselessError(str(error)) from error
+
+
+def _harmless(trial: Trial) -> None:
+    """Check that a run has equal states and metrics with and without its probe."""
+    without = trial.trained(replace(trial.config, probes=()))
+    for (record, state), (expected, own) in zip(trial.trained(), without, strict=True):
+        changed = [name for name, of in expected.metrics.items() if record.metrics.get(name) != of]
+        what = f"other values of {', '.join(sorted(changed))}" if changed else ""
+        what = "other weights or another optimizer state" if state != own else what
+        if what:
+            raise BrokenError(
+                f"with the probe, a run has {what} after epoch {record.epoch} than without it: "
+                "`measure` must not modify the network, the images or the logits, nor return "
+                "metrics of training; work on copies"
+            )
+
+
+BASE: Mapping[str, Any] = {
+    "data.name": "digits", "model": {"name": "mlp", "hidden": [8, 8]}, "mix.law": {"beta": 1.0},
+    "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": 3, "batch_size": 16,
+}  # fmt: skip
+"""Configuration of a trial run without a plugin: values, as in study files, by dotted path."""
+INFO = DatasetInfo(
+    title="made up", num_train=64, num_test=32, num_classes=4, channels=1, image_size=16,
+    mean=(0.25,), std=(0.2,), smallest_class=16,
+)  # fmt: skip
+"""Sizes, number of classes and pixel statistics of the made-up images."""
+
+
+def start(config: TrainConfig) -> Training:
+    """Start a run on made-up images; on a made-up teacher if the objective needs one."""
+    device, splits = torch.device("cpu"), _made_up()
+    return Training(
+        config=config,
+        data=splits if config.data.test else replace(splits, test=None),
+        device=device,
+        state=TrainingState.initial(config, INFO, device),
+        teacher=made_up_teacher() if isinstance(config.objective, Guided) else None,
+    )
+
+
+@cache
+def made_up_teacher() -> Teacher:
+    """Return a finished run on made-up images, as the teacher of runs whose objective needs one."""
+    run = start(built(TrainConfig, BASE))
+    for _ in run:
+        pass
+    return Teacher(config=run.config, state=run.to_bytes())
+
+
+def _made_up() -> Splits:
+    """Return made-up images in which the position of a bright pixel is the class."""
+
+    def split(count: int, seed: int) -> Images:
+        rng, labels = np.random.default_rng(seed), np.arange(count) % INFO.num_classes
+        pixels = rng.integers(0, 128, (count, 1, 16, 16), dtype=np.uint8)
+        pixels[np.arange(count), 0, labels, labels] = 255
+        return Images.of_arrays(pixels, labels)
+
+    train, test = split(INFO.num_train, 0), split(INFO.num_test, 1)
+    return Splits(info=INFO, train=train, val=None, test=test)

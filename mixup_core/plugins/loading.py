@@ -39,7 +39,6 @@ from mixup_core.images.data.facts import Dataset
 from mixup_core.images.metrics import require_own_metrics
 from mixup_core.plugins.fields import UnreadableFieldError, check_fields
 from mixup_core.plugins.meaning import Meaning
-from mixup_core.plugins.registers import REGISTERS
 from mixup_core.plugins.source import (
     PluginError,
     Source,
@@ -49,7 +48,7 @@ from mixup_core.plugins.source import (
     read_source,
     what_happened,
 )
-from mixup_core.plugins.stand_ins import take_out
+from mixup_core.plugins.stand_ins import REGISTERS, take_out
 from mixup_core.problem import PROBLEMS, Problem
 
 

@@ -18,16 +18,21 @@ from typing import Any, ClassVar, Literal, NoReturn, get_args, get_origin, get_t
 
 from mixup_core.arrays import np
 from mixup_core.config.building import parsed
-from mixup_core.config.catalogue import Origin, add_all
+from mixup_core.config.catalogue import Origin, Register, add_all
 from mixup_core.config.checked import Checked
 from mixup_core.config.parts import REQUIRED, Part, members, parts, unmarked, words
 from mixup_core.config.written_forms import flatten, spelled
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.choices.models import Model
+from mixup_core.images.choices.optimizers import Optimizer
+from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.facts import Dataset, DatasetInfo
-from mixup_core.images.objectives.objective import Guided
+from mixup_core.images.objectives.objective import Guided, Objective
+from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Law
-from mixup_core.plugins.registers import BASES, REGISTERS
+from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.source import PluginError
-from mixup_core.problem import Metric, Problem
+from mixup_core.problem import PROBLEMS, Metric, Problem
 from mixup_core.store.json_records import Sha256, filled, record_of
 
 _NAMES: Mapping[Any, str] = {
@@ -349,3 +354,14 @@ def _refusing(facts: EntryFacts) -> Any:
 def start(*_: Any, **__: Any) -> NoReturn:
     """Refuse to start a run of a problem whose plugin is not loaded."""
     raise PluginError("the plugin of this problem is not loaded; add --plugin FILE")
+
+
+BASES: Mapping[str, Any] = {
+    base.catalogue.noun: base
+    for base in (Model, Optimizer, Objective, Law, Operation, Augmentation, Probe)
+}
+"""Base classes of the classes that plugins can add, by noun."""
+
+REGISTERS: Mapping[str, Register[Any]] = {noun: base.catalogue for noun, base in BASES.items()} | {
+    register.noun: register for register in (DATASETS, PROBLEMS)
+}

@@ -18,13 +18,13 @@ from mixup_core.config.possible_values import spellings, values
 from mixup_core.config.spelling_errors import SpellingError
 from mixup_core.config.written_forms import flatten
 from mixup_core.contracts import ContractError
-from mixup_core.global_generators import seeded_globally, watched
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.fields import unlimited
 from mixup_core.plugins.loading import message_of
 from mixup_core.problem import Metric, Problem, Process
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
+from mixup_core.seeding import seeded_globally, watched
 
 _MOST_TRAINED = 3
 """Maximum number of values per field that are trained to compare results under equal stage keys."""

@@ -1,9 +1,9 @@
 """Store: all trained results, not only checkpoints, on a disk or in a bucket.
 
-    stages/         records of the first epochs of runs: see manifest_store
+    stages/         records of the first epochs of runs: see sealed_files
     states/         checkpoints: model and optimizer after these epochs: see state_store
     predictions/    logits of finished runs: see prediction_store
-    failures/       why runs ended early: see failure_store
+    failures/       why runs ended early: see sealed_files
     quarantine/     damaged files: see sealed_files
 
 Reading a store loads neither torch nor numpy.
@@ -11,28 +11,31 @@ Reading a store loads neither torch nor numpy.
 
 import dataclasses
 import logging
+import re
+import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mixup_core.records import EpochRecord
-from mixup_core.store.errors import StoreError
-from mixup_core.store.failure_store import FailureStore
-from mixup_core.store.files import Files, open_files
-from mixup_core.store.folder import Folder
-from mixup_core.store.manifest_store import ManifestStore
+from mixup_core.store.errors import StoreError, UnreadableError
+from mixup_core.store.files import Files, Folder, open_files
 from mixup_core.store.manifests import (
     ADDED,
+    MANIFEST_NAME,
     EpochFacts,
     Stage,
     check_epochs,
+    checked,
+    is_temporary,
+    key_in,
+    manifest_name,
     seal,
     stage_content,
     state_header,
     state_ref,
 )
-from mixup_core.store.names import MANIFEST_NAME, checked, is_temporary, key_in, manifest_name
 from mixup_core.store.prediction_store import PredictionStore
-from mixup_core.store.sealed_files import SealedFiles, known
+from mixup_core.store.sealed_files import FailureStore, ManifestStore, SealedFiles, known
 from mixup_core.store.state_store import StateStore, name_of_state
 
 _TRIES = 10
@@ -264,3 +267,28 @@ class Store:
             self.states.clear(name)
         elif MANIFEST_NAME.fullmatch(name) or is_temporary(name):
             self._sealed.clear(name)
+
+
+_FILE = "identity"
+_FORM = re.compile(r"[0-9a-f]{32}")
+
+
+def identity_of(store: Store) -> str:
+    """Return the random ID of a store's entries in MLflow and Optuna; create a missing one."""
+    if (found := known_identity(store)) is not None:
+        return found
+    made = secrets.token_hex(16)
+    store.files.create(_FILE, made.encode())
+    found = known_identity(store)
+    if found is None:  # damaged: entries with the former ID no longer belong to this store
+        store.files.write(_FILE, made.encode())
+    return found or made
+
+
+def known_identity(store: Store) -> str | None:
+    """Return the random ID that marks a store's entries in MLflow and Optuna; None if absent."""
+    try:
+        found = store.files.read(_FILE).decode("ascii", errors="replace")
+    except (FileNotFoundError, NotADirectoryError, UnreadableError):
+        return None
+    return found if _FORM.fullmatch(found) else None

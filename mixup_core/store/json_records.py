@@ -17,7 +17,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from mixup_core.packed import Packed
+from mixup_core.records import Packed
 from mixup_core.rules import escaped, printable, shown
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular

@@ -9,8 +9,7 @@ from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
-from mixup_core.file_errors import is_full, naming
-from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
+from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError, is_full, naming
 
 _TRIES = 5
 """Number of attempts to write a file if another process removes its temporary file."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from mixup_core.records import EpochRecord
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.files import Files
-from mixup_core.store.names import PREDICTION_NAME, prediction_name
+from mixup_core.store.manifests import PREDICTION_NAME, prediction_name
 from mixup_core.store.sealed_files import SealedFiles
 
 

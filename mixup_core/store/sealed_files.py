@@ -1,13 +1,17 @@
-"""SealedFiles: files of a store that contain their own checksum.
+"""SealedFiles: files of a store that contain their own checksum; manifests and failures.
 
-    quarantine/    damaged files, named without their folders; equal names get a number
+    stages/<2 hex>/<key>.json    records, facts, environment, checksum of the state
+    failures/<run key>.json      message, epoch and number of attempts
+    quarantine/                  damaged files, without their folders; equal names get a number
 
-A damaged file is moved to `quarantine/` when it is read, and then counts as missing.
+A damaged file is moved to `quarantine/` when it is read, and then counts as missing. A stage
+counts as stored once its manifest exists; a state without a manifest does not count.
 """
 
+import dataclasses
 import errno
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +19,21 @@ from typing import Any, TypeVar
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.files import Files
 from mixup_core.store.json_records import RecordError, record_of
-from mixup_core.store.manifests import FORMAT, Failure, FormatError, Stage, check_epochs, unseal
+from mixup_core.store.manifests import (
+    FAILURE_NAME,
+    FORMAT,
+    MANIFEST_NAME,
+    Failure,
+    FormatError,
+    Stage,
+    check_epochs,
+    failure_name,
+    is_manifest,
+    manifest_name,
+    seal,
+    stage_content,
+    unseal,
+)
 
 _Kind = TypeVar("_Kind", Stage, Failure)
 _Found = TypeVar("_Found")
@@ -166,3 +184,95 @@ def put_aside(files: Files, name: str) -> str:
     aside = next(name for name in names if not files.is_taken(name))
     files.move(name, aside)
     return aside
+
+
+class ManifestStore:
+    """Reads and replaces the manifests (JSON files) of stages, by stage key. It is stateless."""
+
+    def __init__(self, files: Files) -> None:
+        """Open the manifests among the files of a store (`Store.files`)."""
+        self._files = files
+        self._sealed = SealedFiles(files)
+
+    def keys(self) -> list[str]:
+        """Return the keys of all stages that have a manifest (JSON file); no file is validated."""
+        found = map(MANIFEST_NAME.fullmatch, self._files.names("stages"))
+        return [match["key"] for match in found if match]
+
+    def read(self, key: str) -> Stage | None:
+        """Return the stage of a stage key; None if it is missing or its file is damaged."""
+        return next(iter(self.read_all([key]).values()), None)
+
+    def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
+        """Return the stages stored under given stage keys; leave out missing and damaged ones.
+
+        The result maps keys to stages, in the order of `keys`.
+        """
+        names = {manifest_name(key): key for key in keys}
+        found = {}
+        for name, sealed in self._files.read_present(names):
+            stage = self._sealed.record(Stage, name, sealed, names[name])
+            if stage is not None:
+                found[stage.key] = stage
+        return {key: found[key] for key in names.values() if key in found}
+
+    def damaged(self, keys: Iterable[str]) -> list[str]:
+        """Return those of the given stage keys whose manifest (JSON file) is damaged, or missing.
+
+        Damaged ones are moved to quarantine. This is cheaper than `read`, because manifests that
+        match their sha256 are not parsed.
+        """
+        names = {manifest_name(key): key for key in keys}
+        good = {
+            names[name]
+            for name, sealed in self._files.read_present(names)
+            if is_manifest(sealed, names[name])
+            or self._sealed.record(Stage, name, sealed, names[name]) is not None
+        }
+        return [key for key in names.values() if key not in good]
+
+    def replace(self, stage: Stage) -> None:
+        """Replace environment and state checksum in the manifest of a stage; keep the rest."""
+        name = manifest_name(stage.key)
+        sealed = self._sealed.read(name)
+        there = None if sealed is None else self._sealed.content(name, sealed)
+        content = stage_content(stage)
+        new = {part: content[part] for part in ("environment", "state")}
+        self._sealed.write(name, seal((there or content) | new))
+
+
+class FailureStore:
+    """Reads and writes the stored failures of runs, by run key. The object is stateless."""
+
+    def __init__(self, files: Files) -> None:
+        """Open the failures among the files of a store (`Store.files`)."""
+        self._files = files
+        self._sealed = SealedFiles(files)
+
+    def write(self, failure: Failure) -> None:
+        """Store the failure of a run, replacing an earlier failure of this run."""
+        self._sealed.write(failure_name(failure.run_key), seal(dataclasses.asdict(failure)))
+
+    def keys(self) -> frozenset[str]:
+        """Return the run keys under which failures are stored; no file is validated."""
+        names = self._files.names("failures")
+        return frozenset(Path(name).stem for name in names if FAILURE_NAME.fullmatch(name))
+
+    def read_all(self, keys: Iterable[str] | None = None) -> Mapping[str, Failure]:
+        """Return stored failures by run key; damaged files are moved to quarantine."""
+        names = {failure_name(key): key for key in sorted(self.keys() if keys is None else keys)}
+        found = {}
+        for name, sealed in self._files.read_present(names):
+            failure = self._sealed.record(Failure, name, sealed, names[name])
+            if failure is not None:
+                found[failure.run_key] = failure
+        return found
+
+    def remove(self, run_key: str) -> None:
+        """Remove the stored failure of a run, if there is one."""
+        self._sealed.remove(failure_name(run_key))
+
+    def verify(self) -> tuple[str, ...]:
+        """Read the files of all failures of runs, and move damaged ones to `quarantine/`."""
+        found = known(sorted(self.keys()), lambda key: self.read_all([key]))
+        return tuple(f"{failure_name(key)}: damaged" for key, failure in found if not failure)

@@ -12,10 +12,18 @@ import secrets
 from pathlib import Path
 
 from mixup_core.store.files import Files
-from mixup_core.store.manifest_store import ManifestStore
-from mixup_core.store.manifests import FormatError, Stage, state_header, state_ref
-from mixup_core.store.names import STATE_NAME, is_temporary, key_in, state_name, states_folder
-from mixup_core.store.sealed_files import SealedFiles
+from mixup_core.store.manifests import (
+    STATE_NAME,
+    FormatError,
+    Stage,
+    is_temporary,
+    key_in,
+    state_header,
+    state_name,
+    state_ref,
+    states_folder,
+)
+from mixup_core.store.sealed_files import ManifestStore, SealedFiles
 
 _ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
 

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from mixup_core.keys import changes
-from mixup_core.packed import packed
 from mixup_core.problem import Axis, Metric, Problem
+from mixup_core.records import packed
 from reports.figures.canvas import (
     PANEL_INCHES,
     Figure,

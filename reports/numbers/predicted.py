@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from mixup_core.predictions import AVERAGED, Predictions, Split
-from mixup_core.scores import auroc, balanced_accuracy
+from mixup_core.predictions import AVERAGED, Predictions, Split, auroc, balanced_accuracy
 from reports.numbers.calibration import (
     Reliability,
     brier,

@@ -3,10 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from mixup_core.file_errors import naming
-from mixup_core.outputs import require_places
+from mixup_core.store.errors import naming
 from mixup_core.store.local_files import share, sync
-from mixup_core.temporary import temporary_folder
+from mixup_core.temporary import require_places, temporary_folder
 
 Content = str | bytes | Iterable[str]
 """Content of a file: all of it, or pieces of text that are written one after the other."""

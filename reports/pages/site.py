@@ -14,10 +14,10 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from mixup_core.outputs import require_places
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.json_records import Line, Lines, Natural, Time, read_note, record_of
 from mixup_core.store.local_files import read_regular
+from mixup_core.temporary import require_places
 from reports.pages.files import replace_files
 from reports.pages.page import coded
 from reports.pages.report_folders import holds_report, listed_files

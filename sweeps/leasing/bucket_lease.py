@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mixup_core.store.bucket import Bucket
 from mixup_core.store.errors import StoreError
+from mixup_core.store.files import Bucket
 from mixup_core.store.json_records import Natural, parse_note, record_in_note
 from sweeps.leasing.holders import (
     BUSY,

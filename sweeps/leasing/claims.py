@@ -20,9 +20,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from mixup_core.store.bucket import Bucket
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
+from mixup_core.store.files import Bucket
 from mixup_core.store.json_records import Key, Ordinal, record_in_note
 from mixup_core.store.local_files import share
 from sweeps.leasing.lease import Lease

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Self
 
 from mixup_core.store.errors import StoreError, UnreadableError
-from mixup_core.store.folder import Folder
+from mixup_core.store.files import Folder
 from mixup_core.store.json_records import record_in_note
 from mixup_core.store.local_files import open_lock, read_regular, write_durably
 from mixup_core.store.sealed_files import put_aside

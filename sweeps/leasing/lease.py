@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from mixup_core.store.bucket import Bucket
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import Bucket
 from sweeps.leasing.bucket_lease import BucketLease
 from sweeps.leasing.folder_lease import FolderLease
 from sweeps.leasing.holders import Heartbeat, Holder, RunningRun

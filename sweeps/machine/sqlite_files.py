@@ -9,9 +9,8 @@ from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from mixup_core.file_errors import naming
 from mixup_core.rules import printable
-from mixup_core.store.errors import UnreadableError
+from mixup_core.store.errors import UnreadableError, naming
 from mixup_core.store.local_files import open_lock, read_regular, share
 from sweeps.machine.databases import database_address, database_file
 

@@ -17,12 +17,11 @@ from typing import Any
 from mixup_core.config.written_forms import plugins_of
 from mixup_core.contracts import ContractError
 from mixup_core.faults import fault_of
-from mixup_core.file_errors import advice, spell_file_error
-from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
 from mixup_core.numeric_settings import (
     InstructionsError,
     fix_precision,
+    keep_freed_memory,
     require_instructions,
     use_one_thread,
 )
@@ -32,7 +31,7 @@ from mixup_core.problem import DataError, DivergedError, Gradual, Process, Teach
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.errors import StoreError
+from mixup_core.store.errors import StoreError, advice, spell_file_error
 from sweeps.running.assignment import Assignment
 from sweeps.running.global_draws import each_without_global_draws, without_global_draws
 from sweeps.running.retries import DeviceFaultError, KernelFaultError, device_id

@@ -25,7 +25,7 @@ def without_global_draws(
     if not plugins:
         yield
         return
-    from mixup_core.global_generators import watched
+    from mixup_core.seeding import watched
 
     with watched(device, may_use_python=True, is_quick=is_quick) as drawn:
         yield

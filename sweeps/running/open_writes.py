@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mixup_core.file_errors import naming
+from mixup_core.store.errors import naming
 
 WRITING = "writing"
 _PATIENCE = 3.0

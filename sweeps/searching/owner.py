@@ -7,8 +7,7 @@ from typing import Any, Self
 from mixup_core.config.building import with_values
 from mixup_core.keys import stage_keys
 from mixup_core.problem import with_named_teacher
-from mixup_core.store.checkpoints import Store
-from mixup_core.store.identity import identity_of, known_identity
+from mixup_core.store.checkpoints import Store, identity_of, known_identity
 from sweeps.study.study import Study
 
 

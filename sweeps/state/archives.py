@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from mixup_core.config.written_forms import flatten
-from mixup_core.file_errors import naming
 from mixup_core.keys import stage_keys
 from mixup_core.problem import KnownData
 from mixup_core.rules import shown
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import naming
 from mixup_core.store.json_records import RecordError, parse_note, record_of
 from mixup_core.store.local_files import open_regular, read_regular
 from mixup_core.store.manifests import ADDED, FormatError, Stage

@@ -18,7 +18,7 @@ from mixup_core.config.written_forms import flatten, plugins_of
 from mixup_core.keys import stage_keys
 from mixup_core.problem import Config, problem_of
 from mixup_core.store.local_files import share_below
-from mixup_core.store.names import prediction_name
+from mixup_core.store.manifests import prediction_name
 from sweeps.state.results import Outcome
 from sweeps.study.readouts import Last, Readout
 from sweeps.study.study import Run, Study

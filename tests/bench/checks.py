@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import torch
 
-from mixup_core import global_generators
+from mixup_core import seeding
 from mixup_core.config.building import with_values
 from mixup_core.images import mixers, training
 from mixup_core.images.data.datasets import load
@@ -32,7 +32,7 @@ from tests.soak.findings import publish
 
 CHECKS: tuple[tuple[Any, str], ...] = (
     (mixers, "require_mixed"), (training, "_require_weights"),
-    (measuring, "_copies"), (measuring, "_require_unchanged"), (global_generators, "_positions"),
+    (measuring, "_copies"), (measuring, "_require_unchanged"), (seeding, "_positions"),
 )  # fmt: skip
 STUDIES = ("digits", "quickstart")
 """Bundled studies whose arm `uniform` is measured."""

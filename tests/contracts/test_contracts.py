@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from mixup_core.config.catalogue import Catalogue, kind_name
-from mixup_core.plugins.member_checks import checks_of_member
-from mixup_core.plugins.registers import REGISTERS
+from mixup_core.plugins.checking import checks_of_member
+from mixup_core.plugins.stand_ins import REGISTERS
 from mixup_core.plugins.suite import checks_of_problem, findings
 from mixup_core.problem import problem_named
 

@@ -13,8 +13,8 @@ from mixup_core.config.building import parsed
 from mixup_core.config.parts import leaves, places
 from mixup_core.config.spelling_errors import SpellingError
 from mixup_core.images.config import TrainConfig
+from mixup_core.plugins.checking import trial_of
 from mixup_core.plugins.loading import Plugin, use
-from mixup_core.plugins.member_checks import trial_of
 from mixup_core.plugins.suite import smallest
 from mixup_core.problem import PROBLEMS, Problem, problem_named
 from mixup_core.rules import RuleError

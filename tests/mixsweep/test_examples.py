@@ -32,7 +32,7 @@ from mixup_core.images.losses.loss import LossChoice
 from mixup_core.images.training import fit
 from mixup_core.laws.schedules import Schedule
 from mixup_core.mixing.partners import Partner
-from mixup_core.plugins.registers import REGISTERS
+from mixup_core.plugins.stand_ins import REGISTERS
 
 PACKAGES = ("mixsweep", "mixup_core")
 METHODS = (FunctionType, classmethod, staticmethod, property, cached_property)

@@ -1,6 +1,15 @@
-import hashlib
+"""Seeding: streams by seed, purpose and epoch, and a watch over the global generators."""
 
-from mixup_core.seeding import Seeds, stream_seed
+import hashlib
+import random
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from mixup_core.seeding import Seeds, seeded_globally, stream_seed, watched
 
 
 def test_the_seed_of_a_stream_is_the_start_of_a_sha256_hash() -> None:
@@ -25,3 +34,41 @@ def test_a_seed_can_apply_to_selected_purposes_only() -> None:
     assert stream_seed(seeds, "batch order", 3) == stream_seed(0, "batch order", 3)
     other = Seeds(own=5, purposes=frozenset({"mixing"}), others=7)
     assert stream_seed(other, "batch order") == stream_seed(7, "batch order")
+
+
+@pytest.mark.parametrize(
+    ("draw", "module"),
+    [
+        (random.random, "random"),
+        (np.random.rand, "numpy.random"),
+        (np.random.normal, "numpy.random"),
+        (partial(np.random.rand, 312), "numpy.random"),
+        (lambda: torch.rand(1), "torch"),
+        (lambda: torch.nn.Dropout()(torch.ones(3)), "torch"),
+    ],
+)
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_a_draw_from_a_global_generator_is_detected_with_its_module(
+    draw: Callable[[], object], module: str, is_quick: bool
+) -> None:
+    with seeded_globally(0), watched(is_quick=is_quick) as found:
+        draw()
+    assert found == [module]
+
+
+def test_draws_from_a_local_generator_are_not_detected() -> None:
+    with watched() as found:
+        np.random.default_rng(0).random()
+        random.Random(0).random()
+        torch.rand(1, generator=torch.Generator().manual_seed(0))
+    assert found == []
+
+
+def test_seeded_globally_restores_the_global_generators() -> None:
+    before = random.getstate(), torch.default_generator.get_state()
+    with seeded_globally(3):
+        first = random.random(), float(torch.rand(()))
+    with seeded_globally(3):
+        assert (random.random(), float(torch.rand(()))) == first
+    assert random.getstate() == before[0]
+    assert torch.equal(torch.default_generator.get_state(), before[1])

@@ -11,7 +11,7 @@ from pathlib import Path
 from mixsweep import plugins
 from mixup_core.config.catalogue import Catalogue, kind_name
 from mixup_core.images.data.catalog import DATASETS
-from mixup_core.plugins.registers import REGISTERS
+from mixup_core.plugins.stand_ins import REGISTERS
 from mixup_core.problem import PROBLEMS, Problem
 from tests.style.sources import CODE, ROOT, nodes_of
 

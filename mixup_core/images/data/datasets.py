@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.global_generators import watched
 from mixup_core.images.data.catalog import DATASETS, DataError, DatasetInfo, SplitName
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.draws import draw_held_out_noise, split_off
@@ -24,6 +23,7 @@ from mixup_core.images.data.folders import (
 from mixup_core.images.data.pictures import rgb_picture
 from mixup_core.images.data.pixels import Images, squared
 from mixup_core.images.data.sets.corrupted import CORRUPTED, read_corrupted
+from mixup_core.seeding import watched
 
 __all__ = ["Images", "Splits", "load", "read_split"]
 

@@ -53,7 +53,7 @@ class Scores(Probe):
         return f"{count} images have not all {info.num_classes} classes; set a larger data.val_size"
 
     def measure(self, subject: Subject) -> dict[str, float]:
-        from mixup_core.scores import accuracy, auroc, balanced_accuracy
+        from mixup_core.predictions import accuracy, auroc, balanced_accuracy
 
         found: dict[str, float] = {}
         for (split, suffix), logits in subject.evaluated.items():

@@ -6,7 +6,7 @@ import pytest
 from mixsweep.cli.plan_summary import plan_summary, spell_plan
 from mixsweep.cli.status_summary import status_summary
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.folder import Folder
+from mixup_core.store.files import Folder
 from sweeps.reading.study_file import load_study
 from sweeps.study.search import SearchHistory
 from tests.bench.stored import fill

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mixup_core.global_generators import seeded_globally
 from mixup_core.images.data.facts import Dataset
+from mixup_core.plugins.checking import trial_of
 from mixup_core.plugins.loading import use
 from mixup_core.plugins.meaning import Meaning
-from mixup_core.plugins.member_checks import trial_of
+from mixup_core.seeding import seeded_globally
 from tests.plugin_files import Write
 
 FILE = '''

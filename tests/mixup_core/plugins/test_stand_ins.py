@@ -9,9 +9,8 @@ import yaml
 
 from mixup_core.keys import stage_keys
 from mixup_core.plugins import loading
-from mixup_core.plugins.registers import REGISTERS
 from mixup_core.plugins.source import PluginError
-from mixup_core.plugins.stand_ins import stand_ins_of
+from mixup_core.plugins.stand_ins import REGISTERS, stand_ins_of
 from mixup_core.problem import KnownData
 from mixup_core.store.json_records import record_of
 from sweeps.reading.study_file import StudyError, load_study, study_of_launch

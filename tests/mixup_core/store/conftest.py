@@ -9,7 +9,7 @@ import pytest
 from mixup_core.store.checkpoints import Store
 from tests.damages import bound_by_modes
 
-# `test_bucket.py` tests buckets on a server; `make long` tests whole stores there.
+# `test_files.py` tests buckets on a server; `make long` tests whole stores there.
 SERVERS = [pytest.param(name, marks=pytest.mark.long) for name in ("moto", "ceph")]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.outputs import OutputError
+from mixup_core.temporary import OutputError
 from reports.pages.files import replace_files
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.outputs import OutputError
 from mixup_core.store.errors import UnreadableError
+from mixup_core.temporary import OutputError
 from reports.pages.site import write_site
 from tests.reports.small_report import write_report
 

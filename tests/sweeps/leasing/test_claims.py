@@ -8,8 +8,8 @@ from threading import Barrier
 
 import pytest
 
-from mixup_core.store.bucket import Bucket
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import Bucket
 from mixup_core.store.json_records import name_once
 from sweeps.leasing.claims import Claims, unused
 from sweeps.leasing.lease import Lease

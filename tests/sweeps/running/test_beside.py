@@ -11,11 +11,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from mixup_core.file_errors import spell_file_error
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.errors import StoreFullError
-from mixup_core.store.folder import Folder
+from mixup_core.store.errors import StoreFullError, spell_file_error
+from mixup_core.store.files import Folder
 from sweeps.running import storing as storing_module
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt

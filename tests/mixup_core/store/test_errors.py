@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.file_errors import lookalike, naming, spell_file_error
+from mixup_core.store.errors import lookalike, naming, spell_file_error
 
 
 @pytest.mark.parametrize(
