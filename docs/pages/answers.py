@@ -281,7 +281,7 @@ class Answers:
             escape_markdown(found.states(claim)),
             found.link(self.published),
             *map(escape_markdown, cells),
-            f"**{outcome}**{flag}",
+            f"**{outcome}**{flag}{found.late(claim)}",
             escape_markdown(value),
             f"{verdict.n} networks" if claim.that.together else str(verdict.n),
             self._differs(found, claim.that.arms, claim.that.readout),
@@ -373,6 +373,11 @@ class Asked:
     def outcome(self, verdict: Verdict) -> str:
         """Return the verdict as text, or that the runs are missing or outdated."""
         return spell_outcome(verdict, self.report, self.study)
+
+    def late(self, claim: Claim) -> str:
+        """Return a note on a claim that was stated after some of its runs; empty for others."""
+        when = self.report.stated(claim, self.study) if self.report is not None else ""
+        return f", stated {when}" if when.startswith("after") else ""
 
     def kind(self, claim: Claim) -> str:
         """Return the kind of evidence of a claim, a key of `KINDS`."""

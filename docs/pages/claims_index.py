@@ -112,7 +112,7 @@ def _rows(
             str(verdict.n or planned_seeds(study, claim)),
             spell_p(verdict.p),
             spell_outcomes(study, claim),
-            _spell_stated(study, claim, found),
+            found.stated(claim, study) if found else "before any run",
             _why(
                 study,
                 verdict,
@@ -149,14 +149,6 @@ def spell_outcomes(study: Study, claim: Claim) -> str:
     measures = measures_of(study, claim.that.metric, readout)
     missing = {"holds", "fails"} - reachable(claim.that, measures, n)
     return f"never {' or '.join(sorted(missing))} at n = {n}" if missing else "possible"
-
-
-def _spell_stated(study: Study, claim: Claim, found: Published | None) -> str:
-    """Return when a claim was stated: the text in the report, or before or after that report."""
-    if found is None:
-        return "before any run"
-    row = found.row_of(claim, study)
-    return (row.get("stated") or "not recorded") if row else "after that report"
 
 
 def _rerun(found: Published | None, first: Published | None, claim: Claim) -> str:

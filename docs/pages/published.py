@@ -57,6 +57,11 @@ class Published:
         same = (c["says"] for c in self.written if c["that"] == now)
         return next((self.told[says] for says in same if says in self.told), {})
 
+    def stated(self, claim: Claim, study: Study) -> str:
+        """Return when a claim was stated, as recorded in the report: before or after its runs."""
+        row = self.row_of(claim, study)
+        return (row.get("stated") or "not recorded") if row else "after the report"
+
     def outdated(self, study: Study) -> frozenset[str]:
         """Return the arms whose runs would have other keys today although their settings are equal.
 

@@ -24,7 +24,8 @@ def test_the_committed_answers_page_equals_the_generated_page(page: str) -> None
 
 
 def test_every_claim_is_one_row_and_is_counted_once(page: str) -> None:
-    rows = re.findall(r"\| \*\*([a-z ]+)\*\*(?:, \*\*contradicts its source\*\*)? \|", page)
+    flags = r"(?:, \*\*contradicts its source\*\*)?(?:, stated after [^|]+)?"
+    rows = re.findall(rf"\| \*\*([a-z ]+)\*\*{flags} \|", page)
     known = "holds, fails, undecided, equivalent, unfinished, not run, to be run again"
     assert set(known.split(", ")) >= set(rows)
     table = page.split("| evidence ")[1].split("\n\n")[0]
@@ -34,6 +35,17 @@ def test_every_claim_is_one_row_and_is_counted_once(page: str) -> None:
     counted = sum(int(number) for number in re.findall(r"\| (\d+)(?= )", table))
     assert counted == sum(claims.values())
     assert len(rows) - rows.count("not run") == sum(claims[name] for name in run)
+
+
+def test_a_claim_that_was_stated_after_its_runs_is_marked(page: str) -> None:
+    rows = [cells for line in page.splitlines() if len(cells := line.split(" | ")) == 13]
+    marks = {(cells[1].split("]")[0][1:], cells[2]): "stated after" in cells[8] for cells in rows}
+    assert sum(marks.values()) > 10
+    for name in bundled_names():
+        found = latest_report(PUBLISHED, name)
+        for says, row in found.told.items() if found else ():
+            is_late = row.get("stated", "").startswith("after")
+            assert marks.get((name, says), is_late) == is_late
 
 
 def test_every_entry_has_a_known_kind_of_evidence_and_known_links() -> None:
