@@ -85,7 +85,7 @@ soak-kills-%: $(DEV)
 soak-%: $(DEV)
 	$(SOAK).$*
 
-# Changes 200 tokens of twenty-two modules, one at a time; the tests of the module must fail for 92 % of
+# Changes 200 tokens of twenty-one modules, one at a time; the tests of the module must fail for 92 % of
 # them. About 10 minutes. Results are kept until the module or its tests change.
 mutants: $(DEV)
 	$(BIN)/python -m tests.soak.mutants

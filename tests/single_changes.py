@@ -7,9 +7,7 @@ from typing import Any, get_args, get_origin
 
 from mixup_core.config.building import with_values
 from mixup_core.config.parts import leaves, members, unmarked
-from mixup_core.config.possible_values import values
-from mixup_core.config.spelling_errors import SpellingError
-from mixup_core.config.written_forms import flatten
+from mixup_core.config.written_forms import SpellingError, flatten, possible_values
 from mixup_core.keys import run_key
 from mixup_core.laws import Erm
 from mixup_core.plugins.suite import smallest
@@ -106,10 +104,10 @@ def changed(config: Any, path: str) -> Iterator[tuple[Any, Any]]:
         return
     leaf = leaves(type(config))[path]
     whole = path.removesuffix(".name") if leaf.part.is_named else path
-    members_of_choice = [v for kind in leaf.part.options.values() for v in values(kind)]
+    members_of_choice = [v for kind in leaf.part.options.values() for v in possible_values(kind)]
     if members_of_choice and leaf.part.is_optional:
         members_of_choice.append(None)
-    for value in members_of_choice or values(leaf.part.hint):
+    for value in members_of_choice or possible_values(leaf.part.hint):
         try:
             other = with_values(config, {whole: value})
             run_key(other)

@@ -1,7 +1,4 @@
-"""Building: makes configurations from values by dotted path, and parses values of study files.
-
-The two tasks are in one module because a parsed value can itself be a dataclass with fields.
-"""
+"""Building: makes configurations from values by dotted path, and parses values of study files."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -9,13 +6,20 @@ from contextlib import suppress
 from typing import Any, TypeVar, get_args, get_origin
 
 from mixup_core.config.catalogue import kind_name
-from mixup_core.config.choices import carried, check_owner, chosen_kind
 from mixup_core.config.parts import REQUIRED, Part, members, noun_of, parts, unmarked, words
-from mixup_core.config.short_forms import short_form
-from mixup_core.config.spelling_errors import SpellingError, expected, spellings_under
+from mixup_core.config.written_forms import (
+    SpellingError,
+    expected,
+    short_form,
+    spelling_of,
+    spellings_under,
+)
 from mixup_core.rules import RuleError
 
 T = TypeVar("T")
+
+_MOST_FORMS = 3
+"""Maximum number of notations that a message lists."""
 
 
 def with_values(node: T, values: Mapping[str, Any]) -> T:
@@ -46,26 +50,70 @@ def parsed(hint: Any, value: Any) -> Any:
         if not isinstance(value, list | tuple):
             raise SpellingError(expected(hint), value)
         return tuple(_parsed_at(str(at), get_args(hint)[0], item) for at, item in enumerate(value))
-    kinds = {kind_name(kind): kind for kind in members(hint) if dataclasses.is_dataclass(kind)}
     if value is None and type(None) in members(hint):
         return None
-    if not kinds:
+    kinds = {kind_name(kind): kind for kind in members(hint) if dataclasses.is_dataclass(kind)}
+    others = [kind for kind in members(hint) if not dataclasses.is_dataclass(kind)]
+    plain = [kind for kind in others if kind is not type(None)]
+    if plain == [hint]:
         return _parsed_plain(hint, value)
-    for member in members(hint):
-        if not dataclasses.is_dataclass(member) and member is not type(None):
-            with suppress(SpellingError):
-                return parsed(member, value)
+    for member in plain:
+        with suppress(SpellingError):
+            return parsed(member, value)
+    if not kinds:
+        raise SpellingError(expected(hint), value)
     return _parsed_choice(hint, kinds, value)
 
 
+def chosen_kind(part: Part, name: object, path: str) -> type:
+    """Return the dataclass that a tag or name selects for a field."""
+    if not isinstance(name, str) or name not in part.options:
+        known = tuple(part.options)
+        raise SpellingError(f"one of {', '.join(known)}", name, known, path, part.noun)
+    return part.options[name]
+
+
+def carried(old: Any, kind: type) -> dict[str, Any]:
+    """Return the field values that a dataclass passes on to another one that replaces it.
+
+    These are the values of fields that both have, with the same name and type, and that differ from
+    the default of the old dataclass, such as a learning rate if `optimizer.name` changes. A
+    dataclass with a required field gets none.
+    """
+    if old is None or any(part.default is REQUIRED for part in parts(kind)):
+        return {}
+    before: Any = type(old)
+    shared = {part.name: part.hint for part in parts(kind)}
+    values = ((part, getattr(old, part.name)) for part in parts(before))
+    return {
+        part.name: value
+        for part, value in values
+        if shared.get(part.name) == part.hint and value != part.default
+    }
+
+
+def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> None:
+    """Refuse a field of another dataclass of the choice: `mix.law.alpha` if the law is `erm`."""
+    owners = [
+        name for name, option in part.options.items() if field in {p.name for p in parts(option)}
+    ]
+    if owners and kind_name(kind) not in owners:
+        at = path.rpartition(part.name)[0] + part.kind_path
+        forms = [spelling_of(part.options[name]) for name in owners] if at == path else []
+        raise RuleError(
+            f"{field} needs {at} to be {' or '.join(owners)}",
+            {at: kind_name(kind), f"{path}.{field}": value},
+            fields=(f"{path}.{field}", at),
+            hint=f"write {at}: {' or '.join(forms)}" if 0 < len(forms) <= _MOST_FORMS else "",
+        )
+
+
+@dataclasses.dataclass(slots=True)
 class _Given:
     """The values to set at a path and at the paths below it."""
 
-    __slots__ = ("below", "value")
-
-    def __init__(self) -> None:
-        self.value: Any = REQUIRED
-        self.below: dict[str, _Given] = {}
+    value: Any = dataclasses.field(default_factory=lambda: REQUIRED)
+    below: "dict[str, _Given]" = dataclasses.field(default_factory=dict)
 
 
 def _nested(values: Mapping[str, Any]) -> _Given:
@@ -144,11 +192,9 @@ def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
     held = _held(old)
     if type(old) is not kind:
         held = carried(old, kind) if part.is_named else {}
-    below = _Given()
-    below.below = fields
     for field in fields:
         check_owner(part, kind, field, path, fields[field].value)
-    return _rebuilt(kind, held, below, f"{path}.")
+    return _rebuilt(kind, held, _Given(below=fields), f"{path}.")
 
 
 def _parsed_at(path: str, hint: Any, value: Any) -> Any:
@@ -161,12 +207,6 @@ def _parsed_at(path: str, hint: Any, value: Any) -> Any:
 
 
 def _parsed_plain(hint: Any, value: Any) -> Any:
-    """Return a value of a plain type, or of a union of types."""
-    if hint not in members(hint):
-        for member in members(hint):
-            with suppress(SpellingError):
-                return parsed(member, value)
-        raise SpellingError(expected(hint), value)
     is_right = isinstance(value, int | float if hint is float else hint)
     if not is_right or (isinstance(value, bool) and hint not in {bool, object}):
         raise SpellingError(expected(hint), value)
@@ -180,10 +220,6 @@ def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
         given = form and form.fields(value, [part.name for part in parts(kind)])
         if given:
             return built(kind, given)
-    return _parsed_tagged(hint, options, value)
-
-
-def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     plain = options.get("")
     if plain and isinstance(value, Mapping):
         known = {part.name for part in parts(plain)}

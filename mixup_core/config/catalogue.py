@@ -11,10 +11,9 @@ A field that plugins can extend has an abstract base class as its type, which ow
 
     Probe.catalogue.add(WeightNorm)
 
-A field of type `Probe` then accepts every class of the catalogue, as a field of type `A | B`
-accepts an A or a B; `mixup_core.config.parts.members` returns the classes in either case. The
-package of the base class adds its classes in its `__init__`, so that the catalogue is complete once
-the base class can be imported. A plugin adds its classes later, all of them or none.
+A field of type `Probe` then accepts every class of the catalogue. The package of the base class
+adds its classes in its `__init__`, so that the catalogue is complete once the base class can be
+imported. A plugin adds its classes later, all of them or none.
 """
 
 import dataclasses
@@ -43,10 +42,7 @@ _CLEARING: list[Callable[[], None]] = []
 
 
 class CatalogueError(ValueError):
-    """Error: an entry cannot be added to a registry, such as a law to the registry of laws.
-
-    The message names the entry and the reason.
-    """
+    """Error: an entry, such as a law, cannot be added to a registry. The message says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,10 +61,7 @@ class Origin:
     """Version of the distribution; empty for a file."""
 
     def keyed(self, name: str) -> str:
-        """Return a name followed by this plugin's short digest: `cutmix@0123456789abcdef`.
-
-        Run keys and stage keys are computed from such names.
-        """
+        """Return the name that enters keys: `cutmix@0123456789abcdef`, with the short digest."""
         return f"{name}@{self.digest[:_DIGITS]}"
 
 
@@ -82,23 +75,18 @@ class Register(Mapping[str, T]):
         *,
         meant: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Create a registry."""
-        self.noun = noun
-        self.meant = meant
+        self.noun, self.meant = noun, meant
         self.origins: dict[str, Origin] = {}
         """Plugin that added an entry, by name of the entry; built-in entries are absent."""
         self._entries: dict[str, T] = dict(entries)
 
     def __getitem__(self, name: str) -> T:
-        """Return an entry by its name."""
         return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names of the entries."""
         return iter(self._entries)
 
     def __len__(self) -> int:
-        """Return the number of entries."""
         return len(self._entries)
 
     def add(self, *entries: T) -> None:
@@ -139,10 +127,7 @@ class Register(Mapping[str, T]):
 
 
 class Catalogue(Register[type[T]], Generic[T]):
-    """Registry of the dataclasses of one base class, by tag or name.
-
-    A field whose type is the base class can hold any of them.
-    """
+    """Registry of the dataclasses of one base class, by tag or name."""
 
     def check(self, entry: type[T]) -> None:
         if not getattr(vars(entry).get("__dataclass_params__"), "frozen", False):
@@ -157,29 +142,24 @@ class Catalogue(Register[type[T]], Generic[T]):
         super().check(entry)
         if inspect.isabstract(entry):
             missing = ", ".join(sorted(getattr(entry, "__abstractmethods__", ())))
-            name = kind_name(entry)
-            raise CatalogueError(
-                f"the {self.noun} {name} ({described(entry)}) does not define {missing}"
-            )
+            whose = f"the {self.noun} {kind_name(entry)} ({described(entry)})"
+            raise CatalogueError(f"{whose} does not define {missing}")
 
     def put(self, entry: type[T], origin: Origin | None) -> None:
         super().put(entry, origin)
-        if origin is not None:
-            note_origin(entry, origin)
+        note_origin(entry, origin)
 
 
-def note_origin(kind: type[Any], origin: Origin) -> None:
-    """Record the plugin that defines a class; `origin_of` returns this plugin."""
-    _ORIGINS[kind] = origin
+def note_origin(kind: type[Any], origin: Origin | None) -> None:
+    """Record the plugin that defines a class, for `origin_of`."""
+    if origin is not None:
+        _ORIGINS[kind] = origin
 
 
 def add_all(
     entries: Iterable[tuple[Register[Any], Any]], origins: Iterable[Origin | None] | None = None
 ) -> None:
-    """Add entries, such as models, to their registries: all, or none if one is not allowed.
-
-    Then the caches of `cached_until_growth` are emptied.
-    """
+    """Add entries, such as models, to their registries: all, or none if one is not allowed."""
     entries = list(entries)
     for register, entry in entries:
         register.check(entry)
@@ -196,10 +176,7 @@ def add_all(
 
 
 def origin_of(kind: Any) -> Origin | None:
-    """Return the plugin that defines a dataclass; None if it is built in.
-
-    A class keeps its origin after a newer version of its plugin has replaced the class.
-    """
+    """Return the plugin that defines a dataclass, also a replaced one; None if it is built in."""
     return _ORIGINS.get(kind)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from mixup_core.config.catalogue import cached_until_growth
 from mixup_core.config.limits import Limit
@@ -48,7 +48,8 @@ class Checked:
 @cached_until_growth
 def _limited(kind: Any) -> "tuple[_Limited, ...]":
     """Return the fields of a dataclass that have limits; cached."""
-    return tuple(field for field in map(_field, parts(kind)) if field.has_any)
+    fields = map(_field, parts(kind))
+    return tuple(field for field in fields if field.of_value or field.of_list or field.of_items)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,24 +58,17 @@ class _Limited:
 
     name: str
     may_be_none: bool
-    takes: Literal["value", "list", "either"]
+    lists: tuple[type, ...]
+    """Types of the values that are checked as lists."""
     of_value: tuple[tuple[tuple[type, ...], Limit], ...]
-    """Pairs (types, limit): the limits of values that are not lists, with the types they apply to.
-    """
+    """Limits of values that are not lists, each with the types it applies to."""
     of_list: tuple[Limit, ...]
     of_items: tuple[Limit, ...]
 
-    @property
-    def has_any(self) -> bool:
-        return bool(self.of_value or self.of_list or self.of_items)
-
     def check(self, value: Any) -> None:
-        """Check a value against the limits of this field's type."""
         if (value is None and self.may_be_none) or isinstance(value, Checked):
             return
-        is_list = self.takes == "list" or (
-            self.takes == "either" and isinstance(value, list | tuple)
-        )
+        is_list = isinstance(value, self.lists)
         for limit in self.of_items if is_list else ():
             if wrong := [item for item in value if not limit.holds(item)]:
                 raise self._error(limit, f"each of {self.name}", wrong[:_MAX_SHOWN])
@@ -92,14 +86,14 @@ def _field(part: Part) -> _Limited:
     lists = [member for member in kinds if get_origin(unmarked(member)) is tuple]
     items = [get_args(unmarked(member))[0] for member in lists]
     values = [(member, _types(member, kinds)) for member in kinds if member not in lists]
-    takes: Literal["value", "list", "either"] = "list" if lists else "value"
+    listed = (list, tuple) if values else (object,)
     return _Limited(
         name=part.name,
         may_be_none=type(None) in members(part.hint),
-        takes=takes if len(lists) in {0, len(kinds)} else "either",
+        lists=listed if lists else (),
         of_value=tuple((types, limit) for member, types in values for limit in limits(member)),
-        of_list=_all(lists),
-        of_items=_all(items),
+        of_list=tuple(limit for hint in lists for limit in limits(hint)),
+        of_items=tuple(limit for hint in items for limit in limits(hint)),
     )
 
 
@@ -109,10 +103,6 @@ def _types(member: Any, kinds: list[Any]) -> tuple[type, ...]:
         return (object,)
     plain = unmarked(member)
     return (int, float) if plain is float else (plain,)
-
-
-def _all(hints: Iterable[Any]) -> tuple[Limit, ...]:
-    return tuple(limit for hint in hints for limit in limits(hint))
 
 
 def _repeated(items: Iterable[Any]) -> list[Any]:

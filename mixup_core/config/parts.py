@@ -6,12 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from mixup_core.config.catalogue import (
-    Origin,
-    cached_until_growth,
-    catalogue_of,
-    kind_name,
-)
+from mixup_core.config.catalogue import Origin, cached_until_growth, catalogue_of, kind_name
 from mixup_core.config.limits import Among, Limit
 
 REQUIRED: Final = dataclasses.MISSING
@@ -35,18 +30,13 @@ class Part:
     is_optional: bool
     """True if the field is a choice that may be None."""
     origins: Mapping[str, Origin]
-    """Plugins that define dataclasses or names which the field accepts, by tag or name."""
+    """Plugins that define names which the field accepts, by name."""
     noun: str
-    """Word for a value of the field in messages, such as `model` (`Register.noun`); empty if the
-    values are in no registry.
-    """
+    """Word for a value of the field in messages, such as `model` (see `noun_of`)."""
 
     @property
     def kind_path(self) -> str:
-        """Dotted path of this field's tag or name, relative to the dataclass that has the field.
-
-        A tag is set at the field itself: `law`. A name is set inside it: `optimizer.name`.
-        """
+        """Path of this field's tag or name in its dataclass: `law`, `optimizer.name`."""
         return f"{self.name}.name" if self.is_named else self.name
 
 
@@ -56,19 +46,14 @@ class Leaf:
 
     path: str
     part: Part
-    """Description of the field at the path. For a path such as `optimizer.name`, its type is a
-    `Literal` of all names of optimizers.
-    """
+    """The field; its type is a `Literal` of all names for a path such as `optimizer.name`."""
     owner: type
     """The dataclass to which the field belongs."""
 
 
 @cached_until_growth
 def parts(kind: Any) -> tuple[Part, ...]:
-    """Return a description of each field of a dataclass, in the order of definition.
-
-    Results are cached: reading a study of 10,000 runs calls this function a million times.
-    """
+    """Return a description of each field of a dataclass, in the order of definition."""
     hints = get_type_hints(kind, include_extras=True)
     return tuple(_part(field, hints[field.name]) for field in dataclasses.fields(kind))
 
@@ -77,8 +62,7 @@ def parts(kind: Any) -> tuple[Part, ...]:
 def leaves(kind: type) -> Mapping[str, Leaf]:
     """Return the dotted paths of a configuration type that accept a value, each with its field.
 
-    A field that several dataclasses of a choice have in common appears once, with the union of its
-    types.
+    A field that several dataclasses of a choice have appears once, with the union of its types.
     """
     found: dict[str, Leaf] = {}
     for leaf in _leaves(kind, ""):
@@ -118,10 +102,7 @@ def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
 
 
 def words(hint: Any) -> tuple[Any, ...]:
-    """Return the values that a type lists, with `Literal` or the limit `Among`.
-
-    The result is empty for types that list no values.
-    """
+    """Return the values that a type lists, with `Literal` or the limit `Among`; else nothing."""
     if get_origin(hint) is Literal:
         return get_args(hint)
     return tuple(name for mark in limits(hint) if isinstance(mark, Among) for name in mark.names)
@@ -139,10 +120,7 @@ def unmarked(hint: Any) -> Any:
 
 
 def members(hint: Any) -> tuple[Any, ...]:
-    """Return the types in a union, or the classes in the catalogue (registry) of a base class.
-
-    For any other type, the result contains that type only.
-    """
+    """Return the types in a union, the classes in a base class's catalogue, or the type itself."""
     if get_origin(hint) in {Union, types.UnionType}:
         return tuple(kind for member in get_args(hint) for kind in members(member))
     if (catalogue := catalogue_of(hint)) is None:
@@ -152,11 +130,7 @@ def members(hint: Any) -> tuple[Any, ...]:
 
 
 def noun_of(hint: Any) -> str:
-    """Return the word for a value of a field in messages, such as `model`.
-
-    The word is the `noun` of the registry that contains the values; it is empty if no registry
-    contains them.
-    """
+    """Return `Register.noun` of the registry of a field's values, such as `model`; else `""`."""
     is_union = get_origin(hint) in {Union, types.UnionType}
     for kind in get_args(hint) if is_union else (hint,):
         named = [mark.names for mark in limits(kind) if isinstance(mark, Among)]

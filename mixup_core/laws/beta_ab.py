@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mixup_core.arrays import Floats, np, special
-from mixup_core.config.short_forms import Under
+from mixup_core.config.written_forms import Under
 from mixup_core.laws.beta import Alpha
 from mixup_core.laws.law import Law
 

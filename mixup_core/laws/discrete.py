@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from mixup_core.arrays import Floats, np, special
 from mixup_core.config.limits import Distinct, Range, Share
-from mixup_core.config.short_forms import Pairs
+from mixup_core.config.written_forms import Pairs
 from mixup_core.laws.law import Law
 from mixup_core.rules import require
 

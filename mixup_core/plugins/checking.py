@@ -18,8 +18,7 @@ import torch
 from mixup_core.config.building import built, parsed, with_values
 from mixup_core.config.catalogue import catalogue_of, kind_name
 from mixup_core.config.parts import leaves, members, unmarked
-from mixup_core.config.possible_values import spellings
-from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.config.written_forms import SpellingError, spellings
 from mixup_core.contracts import ContractError, first_outside, require_quantiles, weights_of
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig

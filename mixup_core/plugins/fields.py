@@ -10,7 +10,7 @@ from mixup_core.config.building import parsed
 from mixup_core.config.catalogue import Register, kind_name
 from mixup_core.config.limits import Range
 from mixup_core.config.parts import REQUIRED, leaves, limits, members, parts, unmarked
-from mixup_core.config.spelling_errors import SpellingError, expected
+from mixup_core.config.written_forms import SpellingError, expected
 from mixup_core.rules import RuleError
 
 

@@ -14,9 +14,7 @@ from typing import Any
 
 from mixup_core.config.building import built, with_values
 from mixup_core.config.parts import leaves
-from mixup_core.config.possible_values import spellings, values
-from mixup_core.config.spelling_errors import SpellingError
-from mixup_core.config.written_forms import flatten
+from mixup_core.config.written_forms import SpellingError, flatten, possible_values, spellings
 from mixup_core.contracts import ContractError
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.fields import unlimited
@@ -102,7 +100,7 @@ class Trial:
             if one_kind or self.is_left_out(path):
                 continue
             found = list(self._pairs(path))
-            if found or len(set(map(repr, values(leaf.part.hint)))) > 1:
+            if found or len(set(map(repr, possible_values(leaf.part.hint)))) > 1:
                 yield path, found
 
     def _pairs(self, path: str) -> Iterator[Change]:
@@ -127,7 +125,7 @@ def _others(node: Any, path: str) -> Iterator[Any]:
     part = leaves(type(node))[path].part
     whole = path.removesuffix(".name") if part.is_named else path
     kinds = [value for kind in part.options.values() for value in spellings(kind)]
-    for value in kinds or values(part.hint):
+    for value in kinds or possible_values(part.hint):
         with suppress(RuleError, SpellingError, KeyError):
             other = with_values(node, {whole: value})
             if other != node:

@@ -42,7 +42,7 @@ class _Problems(Register["str | Problem"]):
 
     def put(self, entry: "str | Problem", origin: Origin | None) -> None:
         super().put(entry, origin)
-        if isinstance(entry, Problem) and origin is not None:
+        if isinstance(entry, Problem):
             note_origin(entry.config, origin)
 
 

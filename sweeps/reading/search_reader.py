@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from mixup_core.config.building import parsed, with_values
 from mixup_core.config.parts import parts
-from mixup_core.config.short_forms import tag_meant
-from mixup_core.config.written_forms import flatten, spelled
+from mixup_core.config.written_forms import flatten, spelled, tag_meant
 from mixup_core.problem import Config, Problem
 from mixup_core.rules import RuleError, shown
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Mistake, Place

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 from mixup_core.config.building import parsed
 from mixup_core.config.catalogue import kind_name
 from mixup_core.config.parts import members, parts, unmarked
-from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.config.written_forms import SpellingError
 from mixup_core.plugins.stand_ins import REGISTERS
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError, shown

@@ -11,7 +11,7 @@ import yaml
 from mixsweep.cli.main import commands
 from mixup_core.config.building import parsed
 from mixup_core.config.parts import leaves, places
-from mixup_core.config.spelling_errors import SpellingError
+from mixup_core.config.written_forms import SpellingError
 from mixup_core.images.config import TrainConfig
 from mixup_core.plugins.checking import trial_of
 from mixup_core.plugins.loading import Plugin, use

@@ -42,8 +42,6 @@ MODULES: Mapping[str, Sequence[str]] = {
     "mixup_core/config/checked.py": ["tests/mixup_core/config/test_checked.py"],
     "mixup_core/config/parts.py": ["tests/mixup_core/config/test_parts.py"],
     "mixup_core/config/written_forms.py": ["tests/mixup_core/config/test_written_forms.py"],
-    "mixup_core/config/spelling_errors.py": ["tests/mixup_core/config/test_spelling_errors.py"],
-    "mixup_core/config/choices.py": ["tests/mixup_core/config/test_choices.py"],
     "mixup_core/config/building.py": ["tests/mixup_core/config/test_building.py"],
     "mixup_core/images/evaluation.py": ["tests/mixup_core/images/test_evaluation.py"],
     "mixup_core/images/choices/rates.py": ["tests/mixup_core/images/test_rates.py"],

@@ -12,8 +12,7 @@ from mixup_core.config.catalogue import Catalogue, CatalogueError, add_all, cata
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Positive
 from mixup_core.config.parts import leaves, members, parts
-from mixup_core.config.spelling_errors import SpellingError, expected
-from mixup_core.config.written_forms import flatten
+from mixup_core.config.written_forms import SpellingError, expected, flatten
 from mixup_core.rules import RuleError
 
 

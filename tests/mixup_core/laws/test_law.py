@@ -10,9 +10,7 @@ from scipy.integrate import quad
 from scipy.special import entr
 
 from mixup_core.config.building import parsed
-from mixup_core.config.possible_values import spellings
-from mixup_core.config.spelling_errors import SpellingError
-from mixup_core.config.written_forms import spelled
+from mixup_core.config.written_forms import SpellingError, spelled, spellings
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
 from mixup_core.mixing.loss_floor import loss_floor
 from mixup_core.rules import RuleError

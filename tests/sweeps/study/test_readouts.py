@@ -3,8 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from mixup_core.config.building import parsed
-from mixup_core.config.spelling_errors import SpellingError
-from mixup_core.config.written_forms import spelled
+from mixup_core.config.written_forms import SpellingError, spelled
 from mixup_core.records import EpochRecord
 from sweeps.study.readouts import (
     Averaged,
