@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from docs.pages.published import PUBLISHED, provenance_of, rows_of
-from mixup_core.records import EpochRecord
-from mixup_core.store.manifests import EpochFacts, Stage
+from mixup_core.records import EpochRecord, Records
+from mixup_core.store.manifests import EpochFacts, Facts, Stage
 from reports.pages.build import report_table
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.state.results import RunResult
@@ -45,8 +45,8 @@ def results_of(study: Study, published: Path = PUBLISHED) -> tuple[RunResult, ..
         epochs = range(run.config.epochs)
         stage = Stage(
             key=run.key,
-            records=(EpochRecord(epoch=epoch, metrics=metrics) for epoch in epochs),
-            facts=(facts for _ in epochs),
+            records=Records(EpochRecord(epoch=epoch, metrics=metrics) for epoch in epochs),
+            facts=Facts(facts for _ in epochs),
             environment=told["environments"][0],
             state=None,
         )

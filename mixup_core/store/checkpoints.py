@@ -16,13 +16,14 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mixup_core.records import EpochRecord
+from mixup_core.records import EpochRecord, Records
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.files import Files, Folder, open_files
 from mixup_core.store.manifests import (
     ADDED,
     MANIFEST_NAME,
     EpochFacts,
+    Facts,
     Stage,
     check_epochs,
     checked,
@@ -35,8 +36,8 @@ from mixup_core.store.manifests import (
     state_ref,
 )
 from mixup_core.store.prediction_store import PredictionStore
-from mixup_core.store.sealed_files import FailureStore, ManifestStore, SealedFiles, known
-from mixup_core.store.state_store import StateStore, name_of_state
+from mixup_core.store.sealed_files import FailureStore, SealedFiles, known
+from mixup_core.store.state_store import StateStore
 
 _TRIES = 10
 """Number of attempts to store a stage if other processes keep damaging or removing its file."""
@@ -78,8 +79,7 @@ class Store:
         self.folder = self.files.root if isinstance(self.files, Folder) else None
         self.url = url if self.folder is None else str(self.folder)
         self._sealed = SealedFiles(self.files)
-        self._manifests = ManifestStore(self.files)
-        self.states = StateStore(self.files, self._manifests)
+        self.states = StateStore(self.files, self.read)
         self.predictions = PredictionStore(self.files)
         self.failures = FailureStore(self.files)
 
@@ -95,10 +95,10 @@ class Store:
 
         File names are listed; only files of keys in `proven` or `proven_states` are validated.
         """
-        with_state, keys = self.states.keys(), self._manifests.keys()
-        listed = {key: key in with_state for key in keys}
-        relied_upon = {*proven, *proven_states}
-        for key in self._manifests.damaged(key for key in relied_upon if key in listed):
+        with_state = self.states.keys()
+        listed = {key: key in with_state for key in self._sealed.keys(MANIFEST_NAME)}
+        relied_upon = {manifest_name(key): key for key in {*proven, *proven_states} & listed.keys()}
+        for key in {*relied_upon.values()} - self._sealed.are_sound(relied_upon):
             del listed[key]
         for stage in self.read_all(key for key in proven_states if listed.get(key)).values():
             listed[stage.key] = self.states.read(stage) is not None
@@ -106,7 +106,7 @@ class Store:
 
     def read(self, key: str) -> Stage | None:
         """Return the stage of a stage key; None if it is missing or its file is damaged."""
-        return self._manifests.read(key)
+        return self.read_all([key]).get(key)
 
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
         """Return the stages stored under given stage keys; leave out missing and damaged ones.
@@ -114,7 +114,7 @@ class Store:
         The result maps keys to stages, in the order of `keys`. From a bucket, all are read in
         parallel.
         """
-        return self._manifests.read_all(keys)
+        return self._sealed.records(Stage, {manifest_name(key): key for key in keys})
 
     def write(
         self,
@@ -136,8 +136,8 @@ class Store:
         blob = None if state is None else state_header(key) + state
         stage = Stage(
             key=key,
-            records=tuple(records),
-            facts=tuple(facts),
+            records=Records(records),
+            facts=Facts(facts),
             environment=dict(environment),
             state=None if blob is None else state_ref(blob),
         )
@@ -172,11 +172,11 @@ class Store:
         elif blob is not None and self.states.read(stored) is None:
             self.states.write(stage, blob)
             gained = dataclasses.replace(stored, state=stage.state)
-            self._manifests.replace(gained)
+            self._replace(gained)
             self.states.write_if_removed(stage, blob)
             return gained
-        if lost and (written := name_of_state(stage)) is not None:
-            self.states.clear(written)
+        if lost and stage.state_name is not None:
+            self.states.clear(stage.state_name)
         return stored
 
     def forget(self, key: str, fact: str) -> None:
@@ -184,21 +184,21 @@ class Store:
         stage = self.read(key)
         if stage is not None and fact in stage.environment:
             kept = {name: value for name, value in stage.environment.items() if name != fact}
-            self._manifests.replace(dataclasses.replace(stage, environment=kept))
+            self._replace(dataclasses.replace(stage, environment=kept))
 
     def drop_state(self, key: str) -> None:
         """Remove the state (model and optimizer) of a stage and keep its records."""
         stage = self.read(key)
         if stage is not None and stage.state is not None:
-            self._manifests.replace(dataclasses.replace(stage, state=None))
+            self._replace(dataclasses.replace(stage, state=None))
         self.states.remove(key)
 
     def discard(self, *stages: Stage) -> None:
         """Remove stages with the states they name; unlike `delete`, no folder is listed."""
         for stage in stages:
             self._clear(manifest_name(stage.key))
-            if (state := name_of_state(stage)) is not None:
-                self.states.clear(state)
+            if stage.state_name is not None:
+                self.states.clear(stage.state_name)
 
     def delete(self, *keys: str) -> None:
         """Remove the stages of the given keys, with their states and temporary files.
@@ -247,10 +247,10 @@ class Store:
         for key, stage in known(sorted(self.keys()), self.read):
             if stage is None:
                 faults.append(f"{manifest_name(key)}: damaged")
-            elif (name := name_of_state(stage)) is not None:
-                named.add(name)
+            elif stage.state_name is not None:
+                named.add(stage.state_name)
                 if self.states.read(stage) is None:
-                    faults.append(f"{name}: missing or damaged")
+                    faults.append(f"{stage.state_name}: missing or damaged")
         faults += self.failures.verify()
         faults += self.predictions.verify()
         for top in _FOLDERS:
@@ -260,6 +260,12 @@ class Store:
                 if left_behind and self.files.age(name) >= stale_after:
                     self._clear(name)
         return tuple(faults)
+
+    def _replace(self, stage: Stage) -> None:
+        """Replace environment and state checksum in the manifest of a stage; keep the rest."""
+        name, content = manifest_name(stage.key), stage_content(stage)
+        new = {part: content[part] for part in ("environment", "state")}
+        self._sealed.write(name, seal((self._sealed.content(name) or content) | new))
 
     def _clear(self, name: str) -> None:
         """Remove a file unless a process is writing it, a manifest names it, or it is foreign."""

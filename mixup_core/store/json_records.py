@@ -11,6 +11,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -121,40 +122,30 @@ def _refused(rule: str, value: Any) -> RecordError:
     return RecordError(f"must be {rule}, got {printable(shown(value))}")
 
 
-def _integer(low: int, high: int, rule: str) -> _Read:
-    def read(value: Any) -> int:
-        if type(value) is int and low <= value <= high:
+def _where(rule: str, holds: Callable[[Any], bool]) -> _Read:
+    """Return the reader of values for which a function returns True; `rule` describes them."""
+
+    def read(value: Any) -> Any:
+        if holds(value):
             return value
         raise _refused(rule, value)
 
     return read
 
 
-def _number(value: Any) -> float:
-    if (type(value) is float and math.isfinite(value)) or (
-        type(value) is int and -(2**63) < value < 2**63
-    ):
-        number: float = value
-        return number
-    raise _refused("a finite number", value)
+def _integer(low: int, high: int, rule: str) -> _Read:
+    return _where(rule, lambda value: type(value) is int and low <= value <= high)
 
 
-def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise _refused("true or false", value)
+def _is_number(value: Any) -> bool:
+    is_short = type(value) is int and -(2**63) < value < 2**63
+    return is_short or (type(value) is float and math.isfinite(value))
 
 
-def _any_text(value: Any) -> str:
-    if isinstance(value, str) and len(value) <= _LONGEST:
-        return value
-    raise _refused(f"text of at most {_LONGEST:,} characters", value)
-
-
-def _text(value: Any) -> str:
-    if _any_text(value).isprintable():
-        return str(value)
-    raise _refused("text of printable characters", value)
+_any_text = _where(
+    f"text of at most {_LONGEST:,} characters",
+    lambda value: isinstance(value, str) and len(value) <= _LONGEST,
+)
 
 
 def _line(value: Any) -> str:
@@ -167,14 +158,10 @@ def _lines(value: Any) -> str:
 
 def matching(pattern: str, rule: str) -> _Read:
     """Return the reader of a field, for `Annotated`: text that a regular expression matches."""
-    compiled = re.compile(pattern)
-
-    def read(value: Any) -> str:
-        if isinstance(value, str) and compiled.fullmatch(value) and value.isprintable():
-            return value
-        raise _refused(rule, value)
-
-    return read
+    whole = re.compile(pattern).fullmatch
+    return _where(
+        rule, lambda value: isinstance(value, str) and bool(whole(value)) and value.isprintable()
+    )
 
 
 Time = Annotated[int, _integer(0, LATEST_MS, "a Unix time in ms of the years 1970 to 9892")]
@@ -197,9 +184,9 @@ AnyText = Annotated[str, _any_text]
 _PLAIN: Mapping[Any, _Read] = {
     Any: lambda value: value,
     int: _integer(-(2**63), 2**63 - 1, "a whole number of 64 bits"),
-    float: _number,
-    bool: _boolean,
-    str: _text,
+    float: _where("a finite number", _is_number),
+    bool: _where("true or false", lambda value: isinstance(value, bool)),
+    str: _where("text of printable characters", lambda value: _any_text(value).isprintable()),
 }
 
 
@@ -229,28 +216,23 @@ def _reader(kind: Any) -> _Read:
 
 
 def _one_of(values: tuple[Any, ...]) -> _Read:
-    def read(value: Any) -> Any:
-        if any(value == one and type(value) is type(one) for one in values):
-            return value
-        raise _refused(f"one of {', '.join(map(repr, values))}", value)
-
-    return read
+    return _where(
+        f"one of {', '.join(map(repr, values))}",
+        lambda value: any(type(value) is type(one) and value == one for one in values),
+    )
 
 
 def _union(kinds: tuple[Any, ...]) -> _Read:
-    reads = [_reader(kind) for kind in kinds if kind is not NoneType]
+    *others, last = (_reader(kind) for kind in kinds if kind is not NoneType)
     accepts_none = NoneType in kinds
 
     def read(value: Any) -> Any:
         if value is None and accepts_none:
             return None
-        for number, one in enumerate(reads, 1):
-            try:
+        for one in others:
+            with suppress(RecordError):
                 return one(value)
-            except RecordError:
-                if number == len(reads):
-                    raise
-        raise AssertionError("a union has a type")
+        return last(value)
 
     return read
 
@@ -259,14 +241,12 @@ def _list(of: _Read) -> _Read:
     def read(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
             raise _refused("a list", value)
-        place = 0
-        found = []
+        found: list[Any] = []
         try:
             for part in value:
-                found.append(of(part))
-                place += 1
+                found.append(of(part))  # noqa: PERF401  its length is the place of an error
         except RecordError as error:
-            raise error.within(f"[{place}]") from None
+            raise error.within(f"[{len(found)}]") from None
         return tuple(found)
 
     return read
@@ -289,22 +269,21 @@ def _mapping(named: _Read, of: _Read) -> _Read:
 
 def _dataclass(kind: Any) -> _Read:
     hints = get_type_hints(kind, include_extras=True)
-    reads = [(field, _reader(hints[field.name])) for field in fields(kind)]
+    reads = [
+        (field.name, _reader(hints[field.name]), field.default is field.default_factory is MISSING)
+        for field in fields(kind)
+    ]
 
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _refused("a mapping", value)
         found = {}
-        for field, of in reads:
-            if field.name not in value and field.default is not MISSING:
-                found[field.name] = field.default
-            elif field.name not in value and field.default_factory is not MISSING:
-                found[field.name] = field.default_factory()
-            else:
+        for name, of, is_required in reads:
+            if name in value or is_required:
                 try:
-                    found[field.name] = of(value.get(field.name))
+                    found[name] = of(value.get(name))
                 except RecordError as error:
-                    raise error.within(field.name) from None
+                    raise error.within(name) from None
         return kind(**found)
 
     return read

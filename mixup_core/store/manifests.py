@@ -66,7 +66,7 @@ class StateRef:
     """Size of the whole file in bytes."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, init=False)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
     """Stored results of the first epochs of a run; runs with the same stage key share them."""
 
@@ -81,30 +81,21 @@ class Stage:
     state: StateRef | None
     """Reference to the state after the last epoch; None if only the records are kept."""
 
-    def __init__(
-        self,
-        *,
-        key: str,
-        records: Iterable[EpochRecord],
-        facts: Iterable[EpochFacts],
-        environment: Mapping[str, str],
-        state: StateRef | None,
-    ) -> None:
+    def __post_init__(self) -> None:
         """Pack records and facts, so that tens of thousands of stages fit in memory."""
-        fields = {
-            "key": key,
-            "records": records if isinstance(records, Records) else Records(records),
-            "facts": facts if isinstance(facts, Facts) else Facts(facts),
-            "environment": environment,
-            "state": state,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        for name, packing in (("records", Records), ("facts", Facts)):
+            if not isinstance(given := getattr(self, name), packing):
+                object.__setattr__(self, name, packing(given))
 
     @property
     def epochs(self) -> int:
         """Number of epochs in the stage."""
         return len(self.records)
+
+    @property
+    def state_name(self) -> str | None:
+        """Name of the file with the state of this stage; None if no state is kept."""
+        return None if self.state is None else state_name(self.key, self.state.sha256)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,7 +201,7 @@ _SHARDED = r"(?P<shard>[0-9a-f]{2})/(?P<key>(?P=shard)[0-9a-f]{2,62})"
 MANIFEST_NAME = re.compile(rf"stages/{_SHARDED}\.json")
 STATE_NAME = re.compile(rf"states/{_SHARDED}-[0-9a-f]{{64}}\.bin")
 PREDICTION_NAME = re.compile(rf"predictions/{_SHARDED}\.bin")
-FAILURE_NAME = re.compile(r"failures/[0-9a-f]{4,64}\.json")
+FAILURE_NAME = re.compile(r"failures/(?P<key>[0-9a-f]{4,64})\.json")
 _NOTE_NAME = re.compile(
     r"studies/[a-z0-9-]{1,100}/([0-9a-f]+|statements)\.json"
     r"|data/[0-9a-f]+\.json"
@@ -247,14 +238,9 @@ def is_temporary(name: str) -> bool:
     return complete != name and any(pattern.fullmatch(complete) for pattern in _NAMES)
 
 
-def states_folder(key: str) -> str:
-    """Return the name of the folder for the states of a stage, from the stage key."""
-    return f"states/{checked(key)[:2]}"
-
-
 def state_name(key: str, sha256: str) -> str:
     """Return the file name of a state, from the stage key and the sha256 of the file."""
-    return f"{states_folder(key)}/{key}-{sha256}.bin"
+    return f"states/{checked(key)[:2]}/{key}-{sha256}.bin"
 
 
 def failure_name(run_key: str) -> str:

@@ -9,7 +9,7 @@ refers to a prediction file. A run can count as finished without predictions.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.errors import UnreadableError
@@ -22,7 +22,6 @@ class PredictionStore:
     """Reads and writes predictions of finished runs, by the key of the last stage of a run."""
 
     def __init__(self, files: Files) -> None:
-        """Open the predictions among the files of a store (`Store.files`)."""
         self._files = files
         self._sealed = SealedFiles(files)
 
@@ -36,7 +35,7 @@ class PredictionStore:
         """
         if self.read(key, record) is not None:
             return
-        data = _header(key, record, content) + content
+        data = _start(key, content) + _digest(record) + b"\n" + content
         if not self._files.create(prediction_name(key), data):
             # It exists, but is damaged or belongs to another record.
             self._files.write(prediction_name(key), data)
@@ -54,24 +53,27 @@ class PredictionStore:
         Damaged predictions, and those stored for another record than the given one, count as
         missing. From a bucket, all are read in parallel.
         """
-        names = {prediction_name(key): key for key in records}
-        found = {}
+        return {
+            key: content for key, of, content in self._sound(records) if of == _digest(records[key])
+        }
+
+    def _sound(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes, bytes]]:
+        """Yield (key, digest of its record, content) of each file, if it is not damaged."""
+        names = {prediction_name(key): key for key in keys}
         for name, data in self._files.read_present(names):
-            key = names[name]
             if isinstance(data, UnreadableError):
                 self._sealed.quarantine(name, str(data))
                 continue
             header, _, content = data.partition(b"\n")
-            if _header(key, records[key], content) == header + b"\n":
-                found[key] = content
-            elif not _is_sound(key, header, content):
+            start = _start(names[name], content)
+            if header.startswith(start):
+                yield names[name], header.removeprefix(start), content
+            else:
                 self._sealed.quarantine(name, "does not match its own sha256")
-        return found
 
     def keys(self) -> frozenset[str]:
         """Return the stage keys under which predictions are stored; no file is validated."""
-        found = map(PREDICTION_NAME.fullmatch, self._files.names("predictions"))
-        return frozenset(match["key"] for match in found if match)
+        return frozenset(self._sealed.keys(PREDICTION_NAME))
 
     def remove(self, keys: Iterable[str]) -> int:
         """Remove the predictions under the given stage keys; return the number of bytes freed."""
@@ -87,27 +89,14 @@ class PredictionStore:
 
     def verify(self) -> tuple[str, ...]:
         """Read the files of all predictions, and move damaged ones to `quarantine/`."""
-        faults = []
-        for key in sorted(self.keys()):
-            for name, data in self._files.read_present([prediction_name(key)]):
-                if isinstance(data, UnreadableError):
-                    self._sealed.quarantine(name, str(data))
-                    faults.append(f"{name}: damaged")
-                    continue
-                header, _, content = data.partition(b"\n")
-                if not _is_sound(key, header, content):
-                    self._sealed.quarantine(name, "does not match its own sha256")
-                    faults.append(f"{name}: damaged")
-        return tuple(faults)
+        damaged = [key for key in sorted(self.keys()) if not any(self._sound([key]))]
+        return tuple(f"{prediction_name(key)}: damaged" for key in damaged)
 
 
-def _header(key: str, record: EpochRecord, content: bytes) -> bytes:
+def _start(key: str, content: bytes) -> bytes:
+    return f"mixsweep predictions of stage {key} {hashlib.sha256(content).hexdigest()} ".encode()
+
+
+def _digest(record: EpochRecord) -> bytes:
     plain = json.dumps(record.to_plain(), sort_keys=True).encode()
-    digests = hashlib.sha256(content).hexdigest(), hashlib.sha256(plain).hexdigest()
-    return f"mixsweep predictions of stage {key} {digests[0]} {digests[1]}\n".encode()
-
-
-def _is_sound(key: str, header: bytes, content: bytes) -> bool:
-    """Return whether a file is undamaged; its record is not compared."""
-    start = f"mixsweep predictions of stage {key} {hashlib.sha256(content).hexdigest()} ".encode()
-    return header.startswith(start)
+    return hashlib.sha256(plain).hexdigest().encode()

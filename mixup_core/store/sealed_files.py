@@ -11,7 +11,10 @@ counts as stored once its manifest exists; a state without a manifest does not c
 import dataclasses
 import errno
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,16 +25,13 @@ from mixup_core.store.json_records import RecordError, record_of
 from mixup_core.store.manifests import (
     FAILURE_NAME,
     FORMAT,
-    MANIFEST_NAME,
     Failure,
     FormatError,
     Stage,
     check_epochs,
     failure_name,
     is_manifest,
-    manifest_name,
     seal,
-    stage_content,
     unseal,
 )
 
@@ -49,15 +49,15 @@ class SealedFiles:
     """
 
     def __init__(self, files: Files) -> None:
-        """Wrap the files of a store (`Store.files`)."""
         self._files = files
 
-    def read(self, name: str) -> bytes | None:
-        """Return the bytes of a file of the store, without validation; None if it is missing.
+    def keys(self, pattern: re.Pattern[str]) -> list[str]:
+        """Return the keys in the names of all files of one kind; no file is validated."""
+        found = map(pattern.fullmatch, self._files.names(pattern.pattern.partition("/")[0]))
+        return [match["key"] for match in found if match]
 
-        Anything else of this name that cannot be read, such as a folder, is moved to quarantine
-        and counts as missing.
-        """
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a file, without validation; None if it is missing or no file."""
         try:
             return self._files.read(name)
         except FileNotFoundError:
@@ -66,19 +66,40 @@ class SealedFiles:
             self.quarantine(name, str(error))
             return None
 
-    def content(self, name: str, sealed: bytes | UnreadableError) -> dict[str, Any] | None:
-        """Return the parsed content of a manifest or failure file; None if the file is damaged."""
-        return self._sound(name, sealed, lambda: unsealed(name, sealed))
+    def content(self, name: str) -> dict[str, Any] | None:
+        """Return the parsed content of a sealed file; None if it is missing or damaged."""
+        sealed = self.read(name)
+        return None if sealed is None else self._sound(name, sealed, lambda: unsealed(name, sealed))
 
-    def record(
-        self, kind: type[_Kind], name: str, sealed: bytes | UnreadableError, key: str
-    ) -> _Kind | None:
-        """Return the record (`Stage`, `Failure`) of a key; None if the file is damaged."""
-        return self._sound(name, sealed, lambda: record_in(kind, name, sealed, key))
+    def records(self, kind: type[_Kind], names: Mapping[str, str]) -> dict[str, _Kind]:
+        """Return the records of a kind (`Stage`, `Failure`) by key, from files named for keys.
+
+        Missing and damaged ones are left out. From a bucket, all are read in parallel.
+        """
+        found = {}
+        for name, sealed in self._files.read_present(names):
+            record = self._sound(name, sealed, partial(record_in, kind, name, sealed, names[name]))
+            if record is not None:
+                found[names[name]] = record
+        return found
+
+    def are_sound(self, names: Mapping[str, str]) -> set[str]:
+        """Return the keys whose manifests are undamaged; `names` maps their names to keys.
+
+        This is cheaper than `records`: manifests that match their sha256 are not parsed.
+        """
+        return {
+            names[name]
+            for name, sealed in self._files.read_present(names)
+            if is_manifest(sealed, names[name])
+            or self._sound(name, sealed, partial(record_in, Stage, name, sealed, names[name]))
+            is not None
+        }
 
     def _sound(
         self, name: str, sealed: bytes | UnreadableError, read: Callable[[], _Found]
     ) -> _Found | None:
+        """Return what is read of a file; move the file to quarantine if it is damaged."""
         try:
             return read()
         except RecordError as error:
@@ -86,7 +107,7 @@ class SealedFiles:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file of the store, replacing a file; move a folder of this name to quarantine."""
+        """Write a file, replacing a file; move a folder of this name to quarantine."""
         try:
             self._files.write(name, data)
         except IsADirectoryError:
@@ -94,19 +115,19 @@ class SealedFiles:
             self._files.write(name, data)
 
     def remove(self, name: str) -> None:
-        """Remove a file of the store; move a folder of this name, with its files, to quarantine."""
+        """Remove a file; move a folder of this name, with its files, to quarantine."""
         try:
             self._files.remove(name)
         except IsADirectoryError:
             self.quarantine(name, "is no file")
 
     def clear(self, name: str) -> None:
-        """Remove a file of the store, unless it is temporary and a process is still writing it."""
+        """Remove a file, unless it is temporary and a process is still writing it."""
         if not (name.endswith(".tmp") and self._files.is_being_written(name)):
             self.remove(name)
 
     def quarantine(self, name: str, reason: str, content: bytes | None = None) -> None:
-        """Move a damaged file of the store to `quarantine/` and log its name and the reason."""
+        """Move a damaged file to `quarantine/` and log its name and the reason."""
         try:
             aside = put_aside(self._files, name)
         except FileNotFoundError:
@@ -116,21 +137,16 @@ class SealedFiles:
                 raise
             _logger.warning("%s %s; it cannot be moved and is ignored", name, reason)
             return
-        if content is not None and (moved := self._read_aside(aside)) not in {None, content}:
-            assert moved is not None
-            self._files.create(name, moved)
-            return
+        if content is not None:
+            with suppress(FileNotFoundError, UnreadableError):
+                if (moved := self._files.read(aside)) != content:  # written since it was read
+                    self._files.create(name, moved)
+                    return
         _logger.warning("%s %s; moved to quarantine", name, reason)
 
     def quarantined(self) -> tuple[str, ...]:
-        """Return the names of the damaged files, which the store keeps in `quarantine/`, sorted."""
+        """Return the names of the damaged files in `quarantine/`, sorted."""
         return tuple(sorted(self._files.names("quarantine")))
-
-    def _read_aside(self, name: str) -> bytes | None:
-        try:
-            return self._files.read(name)
-        except (FileNotFoundError, UnreadableError):
-            return None
 
 
 def known(keys: Iterable[str], read: Callable[[str], _Any]) -> Iterator[tuple[str, _Any]]:
@@ -186,67 +202,10 @@ def put_aside(files: Files, name: str) -> str:
     return aside
 
 
-class ManifestStore:
-    """Reads and replaces the manifests (JSON files) of stages, by stage key. It is stateless."""
-
-    def __init__(self, files: Files) -> None:
-        """Open the manifests among the files of a store (`Store.files`)."""
-        self._files = files
-        self._sealed = SealedFiles(files)
-
-    def keys(self) -> list[str]:
-        """Return the keys of all stages that have a manifest (JSON file); no file is validated."""
-        found = map(MANIFEST_NAME.fullmatch, self._files.names("stages"))
-        return [match["key"] for match in found if match]
-
-    def read(self, key: str) -> Stage | None:
-        """Return the stage of a stage key; None if it is missing or its file is damaged."""
-        return next(iter(self.read_all([key]).values()), None)
-
-    def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
-        """Return the stages stored under given stage keys; leave out missing and damaged ones.
-
-        The result maps keys to stages, in the order of `keys`.
-        """
-        names = {manifest_name(key): key for key in keys}
-        found = {}
-        for name, sealed in self._files.read_present(names):
-            stage = self._sealed.record(Stage, name, sealed, names[name])
-            if stage is not None:
-                found[stage.key] = stage
-        return {key: found[key] for key in names.values() if key in found}
-
-    def damaged(self, keys: Iterable[str]) -> list[str]:
-        """Return those of the given stage keys whose manifest (JSON file) is damaged, or missing.
-
-        Damaged ones are moved to quarantine. This is cheaper than `read`, because manifests that
-        match their sha256 are not parsed.
-        """
-        names = {manifest_name(key): key for key in keys}
-        good = {
-            names[name]
-            for name, sealed in self._files.read_present(names)
-            if is_manifest(sealed, names[name])
-            or self._sealed.record(Stage, name, sealed, names[name]) is not None
-        }
-        return [key for key in names.values() if key not in good]
-
-    def replace(self, stage: Stage) -> None:
-        """Replace environment and state checksum in the manifest of a stage; keep the rest."""
-        name = manifest_name(stage.key)
-        sealed = self._sealed.read(name)
-        there = None if sealed is None else self._sealed.content(name, sealed)
-        content = stage_content(stage)
-        new = {part: content[part] for part in ("environment", "state")}
-        self._sealed.write(name, seal((there or content) | new))
-
-
 class FailureStore:
-    """Reads and writes the stored failures of runs, by run key. The object is stateless."""
+    """Reads and writes the causes of runs that ended early, by run key. The object is stateless."""
 
     def __init__(self, files: Files) -> None:
-        """Open the failures among the files of a store (`Store.files`)."""
-        self._files = files
         self._sealed = SealedFiles(files)
 
     def write(self, failure: Failure) -> None:
@@ -255,18 +214,12 @@ class FailureStore:
 
     def keys(self) -> frozenset[str]:
         """Return the run keys under which failures are stored; no file is validated."""
-        names = self._files.names("failures")
-        return frozenset(Path(name).stem for name in names if FAILURE_NAME.fullmatch(name))
+        return frozenset(self._sealed.keys(FAILURE_NAME))
 
     def read_all(self, keys: Iterable[str] | None = None) -> Mapping[str, Failure]:
         """Return stored failures by run key; damaged files are moved to quarantine."""
         names = {failure_name(key): key for key in sorted(self.keys() if keys is None else keys)}
-        found = {}
-        for name, sealed in self._files.read_present(names):
-            failure = self._sealed.record(Failure, name, sealed, names[name])
-            if failure is not None:
-                found[failure.run_key] = failure
-        return found
+        return self._sealed.records(Failure, names)
 
     def remove(self, run_key: str) -> None:
         """Remove the stored failure of a run, if there is one."""

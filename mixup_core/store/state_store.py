@@ -9,6 +9,7 @@ States are handled as bytes, so that reading a store loads neither torch nor num
 import contextlib
 import re
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 from mixup_core.store.files import Files
@@ -16,14 +17,13 @@ from mixup_core.store.manifests import (
     STATE_NAME,
     FormatError,
     Stage,
+    checked,
     is_temporary,
     key_in,
     state_header,
-    state_name,
     state_ref,
-    states_folder,
 )
-from mixup_core.store.sealed_files import ManifestStore, SealedFiles
+from mixup_core.store.sealed_files import SealedFiles
 
 _ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
 
@@ -37,20 +37,19 @@ class StateStore:
     renames it back if a manifest names it. So one of the two notices the other.
     """
 
-    def __init__(self, files: Files, manifests: ManifestStore) -> None:
-        """Open the states among the files of a store; `manifests` lists the states in use."""
+    def __init__(self, files: Files, stage_of: Callable[[str], Stage | None]) -> None:
+        """Open the states among the files of a store; `stage_of` reads the stage of a key."""
         self._files = files
         self._sealed = SealedFiles(files)
-        self._manifests = manifests
+        self._stage_of = stage_of
 
     def keys(self) -> frozenset[str]:
         """Return the stage keys under which states are stored; no file is validated."""
-        return frozenset(STATE_NAME.sub(r"\g<key>", name) for name in self._files.names("states"))
+        return frozenset(self._sealed.keys(STATE_NAME))
 
     def read(self, stage: Stage) -> bytes | None:
         """Return a stage's state as bytes; None if it was not kept, is missing or is damaged."""
-        name = name_of_state(stage)
-        if name is None:
+        if (name := stage.state_name) is None:
             return None
         blob = self._sealed.read(name)
         if blob is None and self._bring_back(name):
@@ -66,24 +65,22 @@ class StateStore:
 
     def refuse(self, stage: Stage, reason: str) -> None:
         """Move a stage's state, which cannot be loaded, to quarantine; keep the stage's records."""
-        if (name := name_of_state(stage)) is not None:
-            self._sealed.quarantine(name, reason)
+        if stage.state_name is not None:
+            self._sealed.quarantine(stage.state_name, reason)
 
     def write(self, stage: Stage, blob: bytes | None) -> None:
         """Write the state file of a stage; call this before the stage's manifest is written."""
-        name = name_of_state(stage)
-        if blob is not None and name is not None:
-            self._sealed.write(name, blob)
+        if blob is not None and stage.state_name is not None:
+            self._sealed.write(stage.state_name, blob)
 
     def write_if_removed(self, stage: Stage, blob: bytes | None) -> None:
         """Write a stage's state again if another process removed it while the stage was stored."""
-        name = name_of_state(stage)
-        if name is not None and not self._files.has(name):
+        if stage.state_name is not None and not self._files.has(stage.state_name):
             self.write(stage, blob)
 
     def remove(self, key: str) -> None:
         """Remove the states stored under a stage key, except one named by the stage's manifest."""
-        for name in list(self._files.names(states_folder(key))):
+        for name in list(self._files.names(f"states/{checked(key)[:2]}")):
             if Path(name).name.startswith(f"{key}-"):
                 self.clear(name)
 
@@ -111,10 +108,10 @@ class StateStore:
     def _is_named(self, state: str) -> bool:
         """Return whether a manifest names a state; True if the manifest has a newer format."""
         try:
-            stage = self._manifests.read(key_in(state))
+            stage = self._stage_of(key_in(state))
         except FormatError:
             return True
-        return stage is not None and name_of_state(stage) == state
+        return stage is not None and stage.state_name == state
 
     def _bring_back(self, state: str) -> bool:
         """Restore a state that another process renamed to remove it; return whether it existed."""
@@ -123,8 +120,3 @@ class StateStore:
                 with contextlib.suppress(FileNotFoundError):
                     self._files.move(name, state)
         return self._files.has(state)
-
-
-def name_of_state(stage: Stage) -> str | None:
-    """Return the file name of the state of a stage; None if no state is kept."""
-    return None if stage.state is None else state_name(stage.key, stage.state.sha256)

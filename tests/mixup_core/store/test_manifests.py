@@ -29,7 +29,6 @@ from mixup_core.store.manifests import (
     seal,
     stage_content,
     state_name,
-    states_folder,
     unseal,
 )
 from tests.mixup_core.store.stored_files import (
@@ -177,7 +176,6 @@ SHA256 = "0f" * 32
 
 def test_each_kind_of_file_has_a_folder_and_a_shard_of_its_own() -> None:
     assert manifest_name(KEY) == f"stages/01/{KEY}.json"
-    assert states_folder(KEY) == "states/01"
     assert state_name(KEY, SHA256) == f"states/01/{KEY}-{SHA256}.bin"
     assert prediction_name(KEY) == f"predictions/01/{KEY}.bin"
     assert failure_name(KEY) == f"failures/{KEY}.json"
@@ -191,7 +189,7 @@ def test_a_key_of_4_to_64_hexadecimal_digits_is_accepted(key: str) -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        checked, manifest_name, states_folder, failure_name, prediction_name,
+        checked, manifest_name, failure_name, prediction_name,
         lambda key: state_name(key, SHA256),
     ],
 )  # fmt: skip
