@@ -16,7 +16,7 @@ from reports.numbers.claim_looks import ends_if_measured, reached
 from reports.numbers.judging import judge
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from sweeps.reading.study_file import bundled_names, load_study
-from sweeps.study.until_decided import UntilDecided
+from sweeps.study.claims import UntilDecided
 
 LEAST_SEEDS = 5
 """Smallest number of seeds of a study that is replayed; the first look is at 3 seeds."""

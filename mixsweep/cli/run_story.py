@@ -12,13 +12,13 @@ from mixup_core.store.manifests import Stage
 from sweeps.leasing.lease import Lease
 from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.tree_reader import named
-from sweeps.state.failures import spell_attempts
 from sweeps.state.ledger import Launch, launches
 from sweeps.state.results import (
     Addition,
     RunResult,
     begun_seeds,
     ended_on_budget,
+    spell_attempts,
     trained_by,
 )
 from sweeps.state.stages import PlannedRun, plan_study

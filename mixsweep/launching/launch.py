@@ -44,9 +44,8 @@ from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
 from sweeps.state.ledger import enter
-from sweeps.state.passing import let_results_stay
 from sweeps.state.results import RunResult, ended_on_budget, read_results
-from sweeps.state.stages import Plan, plan_study
+from sweeps.state.stages import Plan, let_results_stay, plan_study
 from sweeps.state.statements import state
 from sweeps.study.study import Run
 

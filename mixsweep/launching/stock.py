@@ -9,7 +9,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
 from mixup_core.store.sealed_files import known
 from sweeps.machine.terminal_text import padded, shortened, width_of
-from sweeps.state.failures import diverged
+from sweeps.state.results import diverged
 from sweeps.study.study import Study
 
 _SPARE = 2

@@ -63,9 +63,8 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
     """Return a tracker, the object that writes the results of a study to MLflow."""
     from reports.numbers.code_origin import origin_tags
     from reports.numbers.runs import summariser
-    from sweeps.tracking.connection import load
+    from sweeps.tracking.connection import has_settings, load
     from sweeps.tracking.experiment import HOME
-    from sweeps.tracking.settings import has_settings
     from sweeps.tracking.study_log import StudyLog
     from sweeps.tracking.tracker import Tracker
 

@@ -24,7 +24,7 @@ from scipy import special
 from reports.numbers.comparison import Comparison
 from reports.numbers.summary import CONFIDENCE
 from sweeps.study.bounds import nominal_levels, overall_level
-from sweeps.study.until_decided import UntilDecided
+from sweeps.study.claims import UntilDecided
 
 _LEVEL = 1 - CONFIDENCE
 _FORESEEN = 200

@@ -11,7 +11,7 @@ from mixup_core.arrays import Floats
 from reports.numbers.course import Decides, chance_at_the_end
 from reports.numbers.summary import CONFIDENCE
 from sweeps.study.bounds import nominal_levels
-from sweeps.study.until_decided import UntilDecided
+from sweeps.study.claims import UntilDecided
 
 STUDIES = 300
 """Number of simulated studies. The standard error of a mean number of seeds is then at most 0.5, if

@@ -9,7 +9,7 @@ from scipy import special
 from reports.numbers.effects import POWER
 from reports.numbers.foresight import draw_effects, foresee
 from reports.numbers.summary import CONFIDENCE
-from sweeps.study.until_decided import UntilDecided
+from sweeps.study.claims import UntilDecided
 
 MOST_SEEDS = 10_000
 """Largest number of seeds that is tried."""

@@ -28,7 +28,7 @@ from mixup_core.store.local_files import read_regular
 from reports.numbers.provenance import SETTLED
 from sweeps.state.ledger import plugin_settings, spell_differences
 from sweeps.state.results import RunResult
-from sweeps.study.added_arm import added_among
+from sweeps.study.search import added_among
 from sweeps.study.study import Study, spell_seeds
 
 _DIGITS = 8

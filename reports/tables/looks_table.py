@@ -10,9 +10,8 @@ from reports.tables.claim_tables import spell_numbers
 from reports.tables.listings import Listing
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement, num_changes
-from sweeps.study.claims import Claim
+from sweeps.study.claims import Claim, UntilDecided
 from sweeps.study.study import Study
-from sweeps.study.until_decided import UntilDecided
 
 
 def looks_table(

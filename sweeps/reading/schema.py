@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 from mixup_core.config.parts import REQUIRED, Leaf, Part, limits, members, parts, unmarked
 from mixup_core.config.written_forms import Pairs, Under, short_form
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, Problem, problem_named
-from sweeps.reading.arm_names import ARM_NAME
+from sweeps.reading.grid_reader import ARM_NAME
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys, StudyKeys
 from sweeps.reading.tree_paths import TreePaths, config_paths
 from sweeps.study.claims import Claim

@@ -12,10 +12,10 @@ from mixup_core.config.parts import parts
 from mixup_core.problem import DEFAULT_PROBLEM, MAX_SEED, PROBLEMS
 from mixup_core.rules import RuleError, require
 from sweeps.study.budget import Budget
+from sweeps.study.claims import UntilDecided
 from sweeps.study.readouts import Last, Readout
 from sweeps.study.search import SearchStrategy, SeedList
 from sweeps.study.space import GridValues, Integer, Real
-from sweeps.study.until_decided import UntilDecided
 
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 KINDS = ("log_uniform", "uniform", "int", "categorical")

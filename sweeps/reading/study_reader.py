@@ -19,19 +19,17 @@ from mixup_core.problem import (
     with_named_teacher,
 )
 from mixup_core.rules import RuleError
-from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name, coded_values
-from sweeps.reading.claims_reader import ClaimsReader
-from sweeps.reading.grid_reader import GridReader
+from sweeps.reading.claims_reader import ClaimsReader, SensitivityReader
+from sweeps.reading.grid_reader import ARM_NAME, MAX_NAME, GridReader, arm_name, coded_values
 from sweeps.reading.search_reader import SearchReader
-from sweeps.reading.sensitivity_reader import SensitivityReader
 from sweeps.reading.strict_yaml import REFUSED, At, Document, dotted, write_yaml
 from sweeps.reading.study_keys import StudyKeys
 from sweeps.reading.tree_paths import Settings, TreePaths, config_paths
 from sweeps.reading.tree_reader import TreeReader
 from sweeps.study.budget import Budget
+from sweeps.study.claims import UntilDecided
 from sweeps.study.search import Search, confirming
 from sweeps.study.study import Study
-from sweeps.study.until_decided import UntilDecided
 
 MAX_RUNS = 100_000
 """Largest number of runs of a study (arms times seeds); more runs are reported as a mistake."""

@@ -19,8 +19,8 @@ from sweeps.running.assignment import Assignment
 from sweeps.running.beside import Beside
 from sweeps.running.open_writes import open_write
 from sweeps.running.trained_on import environment_of
-from sweeps.state.passing import OWNER
 from sweeps.state.results import TRIED, last_attempt
+from sweeps.state.stages import OWNER
 from sweeps.study.budget import GPUS_PER_RUN
 
 STORE_AT_LEAST_EVERY = 20.0

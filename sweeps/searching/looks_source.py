@@ -10,8 +10,7 @@ from itertools import pairwise
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.searching.sources import Outlook
-from sweeps.state.passing import let_results_stay
-from sweeps.state.stages import PlannedRun, plan_study
+from sweeps.state.stages import PlannedRun, let_results_stay, plan_study
 from sweeps.study.search import SearchError
 from sweeps.study.study import Run, Study
 

@@ -16,11 +16,9 @@ from sweeps.searching.selection import (
     winner_of,
 )
 from sweeps.searching.sources import Outlook
-from sweeps.state.failures import diverged, failures_of
 from sweeps.state.ledger import launches
-from sweeps.state.passing import let_results_stay
-from sweeps.state.results import RunResult, read_results
-from sweeps.state.stages import PlannedRun, plan_runs, proven_stages
+from sweeps.state.results import RunResult, diverged, failures_of, read_results
+from sweeps.state.stages import PlannedRun, let_results_stay, plan_runs, proven_stages
 from sweeps.study.budget import SECONDS_PER_HOUR, Spending
 from sweeps.study.search import Point, Search, SearchError
 from sweeps.study.study import Run, Study

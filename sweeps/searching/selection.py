@@ -8,10 +8,8 @@ from statistics import stdev
 from mixup_core.keys import stage_keys
 from mixup_core.problem import with_named_teacher
 from mixup_core.store.checkpoints import Store
-from sweeps.state.failures import failures_of
-from sweeps.state.results import read_results
-from sweeps.study.added_arm import AddedArm
-from sweeps.study.search import Point, Search, SearchHistory
+from sweeps.state.results import failures_of, read_results
+from sweeps.study.search import AddedArm, Point, Search, SearchHistory
 from sweeps.study.study import Study
 
 

@@ -37,8 +37,8 @@ from mixup_core.store.manifests import ADDED, FormatError, Stage
 from mixup_core.store.sealed_files import record_in
 from mixup_core.temporary import temporary_folder
 from sweeps.state.ledger import Launch, is_printable
-from sweeps.state.passing import OWNER
 from sweeps.state.results import Addition, RunResult, parsed_predictions
+from sweeps.state.stages import OWNER
 from sweeps.state.statements import Statement, bring_statements, stated_in, write_statements
 from sweeps.study.study import Study
 

@@ -17,8 +17,11 @@ from typing import Literal
 from mixup_core.keys import stage_keys
 from mixup_core.problem import problem_of
 from mixup_core.store.checkpoints import Store
-from sweeps.state.failures import diverged, failures_of
+from sweeps.state.results import diverged, failures_of
 from sweeps.study.study import Run, Study
+
+OWNER = "resumes"
+"""Key in the environment of a passing stage; its value is the key of the run that may delete it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -239,3 +242,19 @@ def spare_bytes(runs: int) -> int:
     The result is 1 MB, or less if the states of all runs together would exceed 1 GB.
     """
     return min(10**6, 10**9 // max(1, runs))
+
+
+def let_results_stay(finished: Iterable[Run], store: Store) -> bool:
+    """Make the last stages of finished runs permanent, so that other runs do not delete them.
+
+    For example, a run of 20 epochs has its first 10 in common with a finished run of 10. The longer
+    run may have stored the stage after 10 epochs only to resume from, and would then delete it
+    after storing newer ones.
+    """
+    with_state = store.states.keys()
+    ends = (stage_keys(run.config)[-1] for run in finished)
+    stages = store.read_all([key for key in ends if key in with_state])
+    passing = [key for key, stage in stages.items() if OWNER in stage.environment]
+    for key in passing:
+        store.forget(key, OWNER)
+    return bool(passing)

@@ -10,12 +10,10 @@ from mixup_core.config.parts import leaves
 from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Problem, problem_of
-from sweeps.study.added_arm import AddedArm, name_of_confirmation
 from sweeps.study.budget import Budget
-from sweeps.study.claims import Claim
+from sweeps.study.claims import Claim, UntilDecided
 from sweeps.study.readouts import Last, Readout
-from sweeps.study.search import Point, Search, confirming
-from sweeps.study.until_decided import UntilDecided
+from sweeps.study.search import AddedArm, Point, Search, confirming, name_of_confirmation
 
 
 @dataclass(frozen=True, kw_only=True)

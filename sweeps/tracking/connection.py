@@ -1,4 +1,9 @@
-"""Connection: an MLflow client for a tracking address, and what its errors mean."""
+"""Connection: an MLflow client for a tracking address, its settings, and what its errors mean.
+
+MLflow reads some environment variables when it is imported. It would repeat a failed call seven
+times, which can block for minutes; here it repeats a call only once, and the tracker repeats the
+write.
+"""
 
 import logging
 import os
@@ -12,13 +17,23 @@ from urllib.request import url2pathname
 
 from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.sqlite_files import DatabaseError, alone
-from sweeps.tracking.settings import refused_setting
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+
 PAGE = 1000
 """Largest number of runs or experiments that one call to MLflow returns."""
+
+_DEFAULTS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+}
+
+for _name, _value in _DEFAULTS.items():
+    os.environ.setdefault(_name, _value)
 
 
 class NotMlflowError(Exception):
@@ -131,3 +146,31 @@ def require_artifacts(location: str | None) -> None:
         f"MLflow's artifact folder {place} {trouble}; MLflow must write reports and networks to "
         "this path: move it away"
     )
+
+
+def has_settings() -> bool:
+    """Return True if the user has set an environment variable of MLflow (`MLFLOW_...`).
+
+    MLflow might reject its value, so it is worth a check before training (`refused_setting`).
+    """
+    return any(
+        name.startswith("MLFLOW_") and _DEFAULTS.get(name) != value
+        for name, value in os.environ.items()
+    )
+
+
+def refused_setting() -> str | None:
+    """Return the reason why MLflow rejects an environment variable; None if all are valid.
+
+    Without this check, MLflow may reject a variable only after training. Call this while no other
+    thread imports MLflow, because simultaneous imports can fail.
+    """
+    try:
+        from mlflow import environment_variables
+
+        for name, variable in vars(environment_variables).items():
+            if name in os.environ and hasattr(variable, "get"):
+                variable.get()
+    except ValueError as error:
+        return str(error)
+    return None

@@ -1,13 +1,16 @@
-"""Rows: epochs and outcome of a run so far, and its metric values as rows for MLflow."""
+"""Rows: metric values of runs and arms as rows for MLflow, and results of arms as text."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from mixup_core.problem import Metric, Problem
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts
 from sweeps.state.results import Outcome, RunResult
+from sweeps.study.readouts import Last, Readout
 from sweeps.study.study import Run
 
 SECONDS = "time/seconds"
@@ -93,3 +96,143 @@ def rows_of(epochs: Iterable[LoggedEpoch]) -> list[Row]:
 def digest_of(rows: Iterable[Row], *others: object) -> str:
     """Return a hash of rows and other values, which shows whether MLflow has them already."""
     return hashlib.sha256(repr((sorted(rows), others)).encode()).hexdigest()[:32]
+
+
+Summarise = Callable[[Sequence[Mapping[str, float]]], Mapping[str, float]]
+"""Function from the metrics of one or more runs to the metrics of their arm, all finite:
+`test/error_mean`, and with two or more runs also `_sd`, `_ci_low` and `_ci_high`."""
+
+MAIN_POINTS, OTHER_POINTS = 200, 10
+"""Largest number of epochs in an arm's curve, for main metrics of reports and for other metrics. So
+the arm has fewer rows than its runs."""
+
+
+def curves(
+    seeds: Sequence[Sequence[LoggedEpoch]],
+    problem: Problem,
+    summarise: Summarise,
+    lead: str | None = None,
+) -> Iterator[Row]:
+    """Yield rows for MLflow: mean, sd and interval over the complete runs of an arm, by epoch.
+
+    Long curves are thinned: to `MAIN_POINTS` epochs for main metrics of the report, to
+    `OTHER_POINTS` for others.
+
+    An epoch has a row only if every run has a finite value of the metric there. MLflow's table
+    shows the last step, which is the result. The time of a row is the latest time at which one of
+    the runs stored the epoch, plus one ms for each run. It depends on the store alone, so a rebuilt
+    MLflow has equal rows. If several rows have the same step, MLflow shows that of the most runs.
+    """
+    values: dict[str, dict[int, list[float]]] = {}
+    times: dict[int, int] = {}
+    for epochs in seeds:
+        for record, facts in epochs:
+            times[record.epoch] = max(times.get(record.epoch, 0), facts.stored_at_ms)
+            for name, value in record.metrics.items():
+                values.setdefault(name, {}).setdefault(record.epoch, []).append(value)
+    main = set(main_metrics(problem, values, lead))
+    for name, by_epoch in values.items():
+        shared = [e for e, found in sorted(by_epoch.items()) if len(found) == len(seeds)]
+        for epoch in _spread(shared, MAIN_POINTS if name in main else OTHER_POINTS):
+            if not all(map(math.isfinite, by_epoch[epoch])):
+                continue
+            summary = summarise([{name: value} for value in by_epoch[epoch]])
+            for statistic, value in summary.items():
+                yield Row(statistic, epoch + 1, times[epoch] + len(seeds), value)
+
+
+def _spell(metric: Metric, mean: float, low: float | None = None, high: float | None = None) -> str:
+    """Return `19.68 ± 0.42`, with both ends of an interval whose middle is not the mean."""
+    text, *ends = (
+        f"{metric.scale * value:.{metric.digits}f}"
+        for value in (mean, low, high)
+        if value is not None
+    )
+    if low is None or high is None:
+        return text
+    above, below = high - mean, mean - low
+    if not math.isclose(above, below, rel_tol=1e-6):
+        return f"{text} [{', '.join(ends)}]"
+    half = f"{metric.scale * above:.{metric.digits}f}"
+    return f"{text} ± {half if float(half) else f'{metric.scale * above:.1g}'}"
+
+
+def headline_name(metric: str, readout: Readout) -> str:
+    """Return the name of the metric in MLflow by which the arms are sorted.
+
+    If the read-out is the last epoch, this is the curve of means, `METRIC_mean`, because MLflow
+    shows its last value. Any other read-out has a metric of its own.
+    """
+    if readout == Last():
+        return f"{metric}_mean"
+    return f"{metric} {readout}".replace(",", "")  # MLflow allows no comma in a name
+
+
+def headline_row(
+    seeds: Sequence[Sequence[LoggedEpoch]], metric: str, readout: Readout, summarise: Summarise
+) -> Row | None:
+    """Return an arm's mean of the compared metric, as a row (metric value) at the last step.
+
+    A read-out at the last epoch needs no such row, because the curve of means ends with its value.
+    """
+    read = [readout.of([record for record, _ in epochs], metric) for epochs in seeds]
+    values = [value for value in read if value is not None and math.isfinite(value)]
+    if readout == Last() or len(values) < len(seeds):
+        return None
+    step = max(epochs[-1][0].epoch for epochs in seeds) + 1
+    at_ms = max(epochs[-1][1].stored_at_ms for epochs in seeds) + len(seeds)
+    mean = summarise([{metric: value} for value in values])[f"{metric}_mean"]
+    return Row(headline_name(metric, readout), step, at_ms, mean)
+
+
+def texts(  # noqa: PLR0913  six independent inputs
+    seeds: Sequence[Sequence[LoggedEpoch]],
+    expected: int,
+    problem: Problem,
+    readout: Readout,
+    summarise: Summarise,
+    lead: str | None = None,
+) -> Mapping[str, str]:
+    """Return the results of an arm as text by metric, such as `19.68 ± 0.42 %` for `test/error`."""
+    records = [[record for record, _ in epochs] for epochs in seeds]
+    measured = {name for of_run in records for name in of_run[-1].metrics}
+    said = {}
+    for name in main_metrics(problem, measured, lead):
+        metric = problem.metric(name)
+        read = [readout.of(of_run, name) for of_run in records]
+        values = [value for value in read if value is not None and math.isfinite(value)]
+        if not values or len(values) < len(seeds):
+            continue
+        summary = summarise([{name: value} for value in values])
+        ends = (summary.get(f"{name}_ci_{end}") for end in ("low", "high"))
+        text = _spell(metric, summary[f"{name}_mean"], *ends)
+        unit = f" {metric.unit}" if metric.unit else ""
+        count = f" ({len(seeds)}/{expected})" if len(seeds) < expected else ""
+        said[name] = f"{text}{unit}{count}"
+    return said
+
+
+def main_metrics(
+    problem: Problem, measured: Mapping[str, object] | set[str], lead: str | None = None
+) -> tuple[str, ...]:
+    """Return the measured metrics that a report shows: headline, other columns, curves."""
+    leads = problem.headline if lead is None else (lead,)
+    heads = [name for name in leads if name in measured][:1]
+    beside = [
+        pattern.replace("*", name.partition("/")[0])
+        for name in heads
+        for pattern in problem.presentation.beside
+    ]
+    panels = [
+        next((name for name in panel if name in measured), "")
+        for panel in problem.presentation.curves
+    ]
+    wanted = dict.fromkeys((*heads, *beside, *panels))
+    return tuple(name for name in wanted if name in measured)
+
+
+def _spread(epochs: Sequence[int], most: int) -> Sequence[int]:
+    """Return at most `most` of the epochs, evenly spread, including the last."""
+    if len(epochs) <= most:
+        return epochs
+    return [epochs[(place + 1) * len(epochs) // most - 1] for place in range(most)]

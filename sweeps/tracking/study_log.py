@@ -32,11 +32,20 @@ from sweeps.tracking.experiment import (
     Experiment,
     Level,
     Status,
+    upload_network,
 )
 from sweeps.tracking.links import view_tags
-from sweeps.tracking.networks import upload_network
-from sweeps.tracking.rows import Row, RunProgress, digest_of, rows_of
-from sweeps.tracking.summaries import Summarise, curves, headline_name, headline_row, texts
+from sweeps.tracking.rows import (
+    Row,
+    RunProgress,
+    Summarise,
+    curves,
+    digest_of,
+    headline_name,
+    headline_row,
+    rows_of,
+    texts,
+)
 
 MODEL_TAG = "model"
 """Tag with the address of a run's trained network, for `mlflow.pytorch.load_model`."""

@@ -7,7 +7,6 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
 from sweeps.state.results import RunResult
-from sweeps.study.added_arm import name_of_confirmation
 from sweeps.study.search import (
     Confirmation,
     Patience,
@@ -16,6 +15,7 @@ from sweeps.study.search import (
     Search,
     SearchHistory,
     SearchStrategy,
+    name_of_confirmation,
 )
 from sweeps.study.space import Integer, Parameter, Real, Space
 from sweeps.study.study import Run, Study

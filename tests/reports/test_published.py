@@ -10,7 +10,7 @@ import scipy.stats
 
 from mixup_core.config.written_forms import flatten
 from sweeps.reading.study_file import load_study
-from sweeps.study.added_arm import name_of_confirmation
+from sweeps.study.search import name_of_confirmation
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = sorted(path.parent for path in (ROOT / "reports" / "published").glob("*/runs.csv"))

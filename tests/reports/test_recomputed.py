@@ -27,7 +27,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 from docs.pages.tables import published_studies, results_of
 from reports.pages import build
 from reports.pages.build import draft_report
-from sweeps.study.added_arm import name_of_confirmation
+from sweeps.study.search import name_of_confirmation
 from sweeps.study.study import Study
 from tests.bundled import bundled
 

@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from sweeps.study.added_arm import added_among, name_of_confirmation, name_of_point
+from sweeps.study.search import added_among, name_of_confirmation, name_of_point
 from tests.style.sources import CODE, ROOT, nodes_of
 
-PLACE = ROOT / "sweeps" / "study" / "added_arm.py"
+PLACE = ROOT / "sweeps" / "study" / "search.py"
 READER = ROOT / "reports" / "pages" / "report_folders.py"
 """The module that reads arms from a stored file, which holds names alone."""
 PREFIXES = tuple(name.removesuffix("0") for name in (name_of_point(0), name_of_confirmation("0")))

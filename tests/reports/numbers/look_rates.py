@@ -15,7 +15,7 @@ from reports.numbers.foresight import draw_effects, foresee
 from reports.numbers.spelling import markdown_grid
 from reports.numbers.summary import CONFIDENCE
 from sweeps.study.bounds import nominal_levels
-from sweeps.study.until_decided import UntilDecided
+from sweeps.study.claims import UntilDecided
 
 UNTIL = UntilDecided(at_most=20, until="decided")
 CASES = (

@@ -7,9 +7,8 @@ import pytest
 from reports.numbers.claim_looks import ends_if_measured, reached
 from reports.numbers.judging import judge, spell_variants
 from reports.numbers.verdict import Verdict
-from sweeps.study.claims import Claim
+from sweeps.study.claims import Claim, UntilDecided
 from sweeps.study.study import Study
-from sweeps.study.until_decided import UntilDecided
 from tests.reports.synthetic import make_study
 from tests.reports.tables.test_claim_tables import claim
 

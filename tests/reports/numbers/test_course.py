@@ -8,7 +8,7 @@ from reports.numbers.comparison import compare
 from reports.numbers.course import Answer, Question, take_looks
 from reports.numbers.summary import t_quantile
 from sweeps.study.bounds import nominal_levels
-from sweeps.study.until_decided import UntilDecided
+from sweeps.study.claims import UntilDecided
 
 UNTIL = UntilDecided(at_most=20, until="decided")
 

@@ -4,7 +4,7 @@ import pytest
 from reports.numbers.comparison import compare
 from reports.numbers.course import Question, take_looks
 from reports.numbers.foresight import draw_after, draw_effects, foresee
-from sweeps.study.until_decided import UntilDecided
+from sweeps.study.claims import UntilDecided
 
 UNTIL = UntilDecided(at_most=20, until="decided")
 

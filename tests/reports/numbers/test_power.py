@@ -3,7 +3,7 @@ import pytest
 
 from reports.numbers.effects import detectable_difference
 from reports.numbers.power import found_by_looks, seeds_to_find
-from sweeps.study.until_decided import UntilDecided
+from sweeps.study.claims import UntilDecided
 
 
 @pytest.mark.parametrize("tests", [1, 5])

@@ -13,10 +13,9 @@ from reports.numbers.predicted import Predicted, gather_predictions, pseudo_valu
 from reports.numbers.runs import arrange
 from reports.tables.claim_tables import spell_compared
 from sweeps.state.results import RunResult
-from sweeps.study.claims import Claim, StatedComparison
+from sweeps.study.claims import Claim, StatedComparison, UntilDecided
 from sweeps.study.readouts import Averaged, Last
 from sweeps.study.study import Study
-from sweeps.study.until_decided import UntilDecided
 from tests.reports.synthetic import ended
 from tests.reports.synthetic_predictions import reader, split_of
 

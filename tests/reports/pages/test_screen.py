@@ -24,8 +24,8 @@ from reports.tables.table import Table, tabulate
 from sweeps.machine.terminal_text import COLUMNS, width_of
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
-from sweeps.study.added_arm import name_of_confirmation
 from sweeps.study.claims import Claim, StatedComparison
+from sweeps.study.search import name_of_confirmation
 from sweeps.study.study import Run, Study
 from tests.bundled import bundled
 from tests.reports.synthetic import finish, make_study

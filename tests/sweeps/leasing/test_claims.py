@@ -1,5 +1,3 @@
-"""Claims: of two live drivers one trains a run; claims of dead drivers do not count."""
-
 import os
 import uuid
 from concurrent.futures import ThreadPoolExecutor

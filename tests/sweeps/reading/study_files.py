@@ -40,10 +40,11 @@ def read(folder: Path, text: str | bytes, *overrides: str) -> Study:
     return load_study(str(file), overrides)
 
 
-def refusals(folder: Path, text: str, *overrides: str) -> list[str]:
+def refusals(folder: Path, text: str | bytes, *overrides: str) -> list[str]:
     """Return the faults of a text, each with its line, and those of its overrides."""
     with pytest.raises(StudyError) as caught:
         read(folder, text, *overrides)
+    assert str(caught.value).splitlines() == list(caught.value.faults)
     return [line.partition("s.yaml:")[2] or line for line in caught.value.faults]
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.study.budget import Budget
+from sweeps.study.space import Categorical, Integer, Parameter, Real
 from tests.sweeps.small_searches import STUDY, assert_refused, read
 
 # Name of the case: what is replaced in the study, by what, and the one line it must give.
@@ -70,3 +71,116 @@ def test_null_disables_a_part_of_a_search(tmp_path: Path) -> None:
     assert search.budget == Budget(hours=2)
     off = [f"search.{part}=null" for part in ("prune", "budget", "confirm")]
     assert read(tmp_path, on, *off).search == read(tmp_path).search
+
+
+ALPHA = "mix.law: {beta: {log_uniform: [0.1, 32.0]}}"
+SWITCH = "mix.switch_epoch: {int: [0, 20], step: 2}"
+
+# Name of the case: what is replaced in the study, by what, and the one line it must give.
+BAD_SPACES = {
+    "step not dividing": (
+        "step: 2",
+        "step: 3",
+        "14: *: step must divide high - low, so that high is a value, got (*, step=3).",
+    ),
+    "field that says what is compared": (
+        ALPHA,
+        "objective: {filter: {teacher: erm, oracle: {categorical: [true, false]}}}",
+        "13: search.space.objective.filter.oracle: cannot be searched: points with different *",
+    ),
+    "field that is filled in": (
+        ALPHA,
+        "objective: {filter: {teacher: erm, teacher_key: a}}",
+        "13: *.filter.teacher_key: cannot be set in a study file; name the teacher's arm",
+    ),
+    "conditional without parent": (
+        SWITCH,
+        "mix.switch_epoch: {int: [0, 20], when: {model.name: mlp}}",
+        "14: *switch_epoch: when: 'model.name' is not in the search space",
+    ),
+    "alpha without a beta law": (
+        ALPHA,
+        "mix.law_after.alpha: {uniform: [1, 2]}",
+        "13: *.mix.law_after.alpha: alpha needs mix.law_after to be beta or truncated, *",
+    ),
+    "erm as a choice": (
+        ALPHA,
+        "mix.law: {categorical: [erm, midpoint]}",
+        "13: *: erm has no field to search; remove it here and make it an arm",
+    ),
+    "switch after the end": (
+        "[0, 20]",
+        "[0, 30]",
+        "14: *: `mix.switch_epoch <= epochs` must hold, *switch_epoch=30*",
+    ),
+    "empty space": (
+        f"\n    {ALPHA}\n    {SWITCH}\n",
+        " {}\n",
+        "12: search.space: needs at least one path",
+    ),
+    "condition on itself": (
+        SWITCH,
+        "mix.lam_scope: {categorical: [batch, sample], when: {mix.partner: dataset}}\n"
+        "    mix.partner: {categorical: [dataset, permutation], when: {mix.lam_scope: batch}}",
+        "14: search.space.mix.lam_scope: depends on itself through `when`",
+    ),
+    "values that exclude each other": (
+        SWITCH,
+        f"{SWITCH}\n    epochs: {{categorical: [20, 10]}}",
+        "14: *: `mix.switch_epoch <= epochs` must hold, got (mix.switch_epoch=20, epochs=10).",
+    ),
+    "rule broken between the bounds": (
+        SWITCH,
+        "eval_every: {int: [1, 20]}",
+        "14: *: eval_every must divide epochs, so that the last epoch is evaluated, "
+        "got (eval_every=3, epochs=20).",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SPACES)
+def test_invalid_spaces_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
+    assert_refused(tmp_path, *BAD_SPACES[case])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "optimizer.lr: {log_uniform: [1e-4, 0.1]}",
+        "mix.switch_epoch: {categorical: [null, 5, 10]}",
+        "mix.law_after: {categorical: [erm, midpoint, {beta: {uniform: [1, 2]}}]}\n"
+        "    mix.switch_epoch: {int: [0, 20]}",
+    ],
+)
+def test_every_field_of_a_run_can_be_searched(tmp_path: Path, entry: str) -> None:
+    search = read(tmp_path, STUDY.replace(SWITCH, entry)).search
+    assert search is not None
+    configs = [search.config_of(values) for values in search.space.corners()]
+    assert len(set(configs)) > 2
+
+
+def test_a_space_is_read_with_its_branches(tmp_path: Path) -> None:
+    text = STUDY.replace(
+        f"    {ALPHA}\n",
+        "    optimizer.momentum: {uniform: [0.0, 0.9], when: {optimizer.name: sgd}}\n"
+        "    mix.law: {categorical: [midpoint, {beta: {log_uniform: [0.1, 32]}}]}\n"
+        "    optimizer.name: {categorical: [adam, sgd]}\n",
+    )
+    search = read(tmp_path, text).search
+    assert search is not None
+    assert search.space.parameters == (
+        Parameter(path="mix.law", distribution=Categorical(choices=("midpoint", "beta"))),
+        Parameter(
+            path="mix.law.alpha",
+            distribution=Real(low=0.1, high=32.0, is_log=True),
+            when={"mix.law": ("beta",)},
+        ),
+        Parameter(path="optimizer.name", distribution=Categorical(choices=("adam", "sgd"))),
+        Parameter(
+            path="optimizer.momentum",
+            distribution=Real(low=0.0, high=0.9, is_log=False),
+            when={"optimizer.name": ("sgd",)},
+        ),
+        Parameter(path="mix.switch_epoch", distribution=Integer(low=0, high=20, step=2)),
+    )
+    assert search.base.data.test is False

@@ -1,15 +1,15 @@
 import dataclasses
 import io
+import json
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -22,25 +22,20 @@ from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.laws.beta import MAX_ALPHA, MIN_ALPHA
 from mixup_core.mixing.partners import FromBatch, FromDataset
-from mixup_core.problem import MAX_SEED
-from sweeps.reading.study_file import StudyError, load_study
-from sweeps.study.study import Study
-from tests.sweeps.reading.study_files import ONE_FILE, SMALL, faults_of, parts, read, values
-
-Load = Callable[..., Study]
-
-
-@pytest.fixture
-def load(tmp_path: Path) -> Load:
-    return partial(read, tmp_path)
-
-
-def refusals(load: Load, text: str | bytes, *overrides: str) -> list[str]:
-    with pytest.raises(StudyError) as caught:
-        load(text, *overrides)
-    lines = str(caught.value).splitlines()
-    assert lines == list(caught.value.faults)
-    return [line.partition("s.yaml:")[2] or line for line in lines]
+from mixup_core.problem import MAX_SEED, PROBLEMS, problem_named
+from sweeps.machine.terminal_text import wrapped
+from sweeps.reading.strict_yaml import Document, Place, read_yaml
+from sweeps.reading.study_file import StudyError, load_study, override, study_of
+from sweeps.reading.tree_paths import config_paths
+from tests.sweeps.reading.study_files import (
+    ONE_FILE,
+    SMALL,
+    faults_of,
+    parts,
+    read,
+    refusals,
+    values,
+)
 
 
 def base(inside: str) -> str:
@@ -124,9 +119,9 @@ BAD: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_invalid_files_are_refused_with_line_path_rule_and_value(load: Load, case: str) -> None:
+def test_invalid_files_are_refused_with_line_path_rule_and_value(tmp_path: Path, case: str) -> None:
     text, expected = BAD[case]
-    line = "|".join(refusals(load, text))
+    line = "|".join(refusals(tmp_path, text))
     assert line.isprintable()
     start, *parts = expected.split("*")
     assert line.startswith(start)
@@ -136,7 +131,7 @@ def test_invalid_files_are_refused_with_line_path_rule_and_value(load: Load, cas
         assert line == expected
 
 
-def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(load: Load) -> None:
+def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(tmp_path: Path) -> None:
     text = (
         "study: Bad Name\n"
         "base:\n"
@@ -148,7 +143,7 @@ def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(load: Load)
         "arms: {a: {mix.switch_epoch: -1}}\n"
         "grid: {}\n"
     )
-    places = [line.split(": ")[:2] for line in refusals(load, text, "base.data.pool=0")]
+    places = [line.split(": ")[:2] for line in refusals(tmp_path, text, "base.data.pool=0")]
     assert places == [
         ["1", "study"],
         ["3", "base.optimizer.momentum"],
@@ -162,16 +157,14 @@ def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(load: Load)
     ]
 
 
-def test_an_image_folder_is_found_next_to_the_study_file_and_hashed(
-    load: Load, tmp_path: Path
-) -> None:
+def test_an_image_folder_is_found_next_to_the_study_file_and_hashed(tmp_path: Path) -> None:
     image_folder(tmp_path / "images", ("a", "b"))
     data = "data: {name: image-folder, folder: images, image_size: 8, test: false}"
     text = base(data).replace("batch_size: 8", "batch_size: 1")
-    first = load(text).arms["base"].data
+    first = read(tmp_path, text).arms["base"].data
     assert first.folder == str(tmp_path / "images")
     (tmp_path / "images" / "train" / "a" / "0.png").write_bytes(tiny_png(9))
-    second = load(text).arms["base"].data
+    second = read(tmp_path, text).arms["base"].data
     assert first.digest is not None
     assert second.digest is not None
     assert first.digest != second.digest
@@ -189,8 +182,9 @@ def tiny_png(red: int) -> bytes:
     return content.getvalue()
 
 
-def test_the_format_is_read_as_documented(load: Load) -> None:
-    study = load(
+def test_the_format_is_read_as_documented(tmp_path: Path) -> None:
+    study = read(
+        tmp_path,
         "\ufeffstudy: my-study\n"
         "description: What is asked\n"
         "base:\n"
@@ -204,7 +198,7 @@ def test_the_format_is_read_as_documented(load: Load) -> None:
         "  plain: {mix.law: erm, mix.switch_epoch: null}\n"
         "  half: {mix.law: midpoint, optimizer.lr: 1E-2}\n"
         "  wide: {mix.law.alpha: 0.5}\n"
-        "seeds: [7, 3]\n"
+        "seeds: [7, 3]\n",
     )
     config = TrainConfig(
         data=DataConfig(name="cifar10", views="concat", val_size=5000),
@@ -223,27 +217,27 @@ def test_the_format_is_read_as_documented(load: Load) -> None:
     assert study.arms["wide"] == with_values(config, {"mix.law": {"beta": 0.5}})
 
 
-def test_a_grid_is_crossed_with_every_arm_and_named_by_its_last_parts(load: Load) -> None:
+def test_a_grid_is_crossed_with_every_arm_and_named_by_its_last_parts(tmp_path: Path) -> None:
     grid = "grid: {mix.switch_epoch: [1, null], optimizer.lr: [1e-3, 0.01]}\n"
-    assert list(load(SMALL + grid).arms) == [
+    assert list(read(tmp_path, SMALL + grid).arms) == [
         "switch_epoch=1 lr=0.001",
         "switch_epoch=1 lr=0.01",
         "switch_epoch=null lr=0.001",
         "switch_epoch=null lr=0.01",
     ]
-    arms = load(SMALL + "arms: {mixup: {}, half: {mix.law: midpoint}}\n" + grid).arms
+    arms = read(tmp_path, SMALL + "arms: {mixup: {}, half: {mix.law: midpoint}}\n" + grid).arms
     assert list(arms)[:2] == ["mixup switch_epoch=1 lr=0.001", "mixup switch_epoch=1 lr=0.01"]
     assert len(arms) == 8
     assert arms["half switch_epoch=1 lr=0.01"].mix == MixConfig(law=Midpoint(), switch_epoch=1)
     assert arms["half switch_epoch=1 lr=0.01"].optimizer.lr == 0.01
 
 
-def test_the_source_reads_back_as_the_same_study(load: Load) -> None:
+def test_the_source_reads_back_as_the_same_study(tmp_path: Path) -> None:
     text = SMALL + "# a comment\ndescription: '1e-3'\narms: {a: {mix.law: {beta: 1e-3}}}\n"
-    study = load(text, "seeds=3")
+    study = read(tmp_path, text, "seeds=3")
     assert "seeds: 3" in study.source
     assert "comment" not in study.source
-    assert load(study.source) == study
+    assert read(tmp_path, study.source) == study
 
 
 def test_paths_other_than_study_files_are_refused(tmp_path: Path) -> None:
@@ -343,14 +337,14 @@ def written(value: Any) -> Any:
 @ONE_FILE
 @given(config=configs(), seeds=st.sets(st.integers(0, MAX_SEED), min_size=1, max_size=5))
 def test_any_valid_configuration_survives_a_round_trip_through_yaml(
-    load: Load, config: TrainConfig, seeds: set[int]
+    tmp_path: Path, config: TrainConfig, seeds: set[int]
 ) -> None:
     document = {"study": "x", "base": written(config), "seeds": list(seeds)}
     for flow in (False, True):
-        study = load(yaml.safe_dump(document, default_flow_style=flow))
+        study = read(tmp_path, yaml.safe_dump(document, default_flow_style=flow))
         assert study.arms == {"base": config}
         assert study.seeds == tuple(seeds)
-        assert load(study.source) == study
+        assert read(tmp_path, study.source) == study
 
 
 WORDS = """study base arms grid seeds search mix mix.law mix.law.alpha beta erm midpoint data name x
@@ -377,3 +371,164 @@ def test_random_bytes_raise_only_study_errors(tmp_path: Path, content: bytes) ->
     for line in faults_of(tmp_path, content):
         assert "s.yaml:" in line
         assert line.isprintable()
+
+
+DOTTED = SMALL + "arms: {a: {}, a.b: {mix.law: midpoint}}\n"
+
+
+def document_of(text: str) -> Document:
+    return read_yaml(text.encode(), lambda line: Place(source="s.yaml", line=line))
+
+
+def overridden(text: str, *overrides: str) -> Any:
+    """Return the content of a file after valid overrides."""
+    document = document_of(text)
+    for spelled in overrides:
+        override(document, spelled)
+    assert document.faults == []
+    return document.value
+
+
+BAD_OVERRIDES = {
+    "seeds": "seeds: --set needs PATH=VALUE, for example seeds=6",
+    "=6": "=6: --set needs PATH=VALUE, for example seeds=6",
+    "seeds=": "seeds=: seeds: expected an integer, a list of integers, *, got null",
+    "epochs=6": "epochs=6: epochs: unknown key 'epochs' (did you mean base.epochs?)",
+    "base.epoch=6": "base.epoch=6: base.epoch: unknown key 'epoch' (did you mean epochs?)",
+    "base.epochs=six": "base.epochs=six: base.epochs: expected an integer, got text 'six'",
+    "base.epochs=no": "base.epochs=no: base.epochs: YAML reads no as the boolean false; quote a "
+    "name as 'no', or write a boolean as false",
+    "base.mix.lav=erm": "base.mix.lav=erm: base.mix.lav: unknown key 'lav' (did you mean law?)",
+    "base.epochs=\udcff": "base.epochs=\\udcff: base.epochs: not UTF-8 text",
+    "study.x=1": "study.x=1: study.x: unknown key 'study.x' (did you mean study?)",
+    "arms.b.epochs=1": "arms.b.epochs=1: arms.b.epochs: names no arm of the study file; its arms "
+    "are: a, a.b",
+    "arms.a.epoch=1": "arms.a.epoch=1: arms.a.epoch: unknown path (did you mean epochs?)",
+    "arms.a.epochs=0": "arms.a.epochs=0: arms.a.epochs: `epochs >= 1` must hold, got (epochs=0).",
+    "grid.lr=[1]": "grid.lr=[1]: grid.lr: unknown path (did you mean optimizer.lr?)",
+    "seeds=[1": "seeds=[1: seeds: not valid YAML: while parsing a flow sequence, "
+    "did not find expected ',' or ']' (column 1)",
+    "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: seeds: expected one document, got a second",
+}
+
+
+@pytest.mark.parametrize("text", BAD_OVERRIDES)
+def test_invalid_overrides_are_refused_with_set_as_their_location(
+    tmp_path: Path, text: str
+) -> None:
+    (line,) = refusals(tmp_path, DOTTED, text)
+    start, _, end = f"--set {BAD_OVERRIDES[text]}".partition("*")
+    assert line.startswith(start)
+    assert line == start or (end and line.endswith(end))
+
+
+@given(text=st.text(st.characters(codec="utf-8"), max_size=20) | st.text("a #\n\t-:'", max_size=9))
+@example("photos #2")
+@example("#5")
+@example("--- issue")
+@example("a\n b")
+@example(">")
+@example("|")
+def test_a_text_is_taken_whole_or_reported(text: str) -> None:
+    document = document_of(SMALL)
+    override(document, f"description={text}")
+    value = document.value["description"]
+    is_text = isinstance(value, str) and not text.strip().startswith(("'", '"'))
+    assert not is_text or document.faults or value == text.removeprefix("\ufeff").strip()
+    assert value is not None or text.strip() in {"", "null", "~", "\ufeff"}
+
+
+@pytest.mark.parametrize(
+    ("spelled", "where", "value"),
+    [
+        ("seeds=6", ("seeds",), 6),
+        ("description=a = b", ("description",), "a = b"),
+        ("description='6'", ("description",), "6"),
+        ("base.epochs=2", ("base", "epochs"), 2),
+        ("base.optimizer.lr=1e-2", ("base", "optimizer", "lr"), 0.01),
+        ("base.mix.law.alpha=2", ("base", "mix", "law.alpha"), 2),
+        ("base.mix={law: erm}", ("base", "mix"), {"law": "erm"}),
+        ("arms.a.mix.law.alpha=2", ("arms", "a", "mix.law.alpha"), 2),
+        ("arms.a.b.epochs=2", ("arms", "a.b", "epochs"), 2),
+        ("arms.a.b={}", ("arms", "a.b"), {}),
+        ("grid.optimizer.lr=[1]", ("grid", "optimizer.lr"), [1]),
+        ("grid=[{epochs: [1]}]", ("grid",), [{"epochs": [1]}]),
+        ("zip.optimizer.lr=[1]", ("zip", "optimizer.lr"), [1]),
+        ("search.budget.hours=6", ("search", "budget", "hours"), 6),
+        ("search.space.mix.law.alpha={}", ("search", "space", "mix.law.alpha"), {}),
+        ("readout.mean_of_last=2", ("readout", "mean_of_last"), 2),
+        ("references.a.test/error=1", ("references", "a", "test/error"), 1),
+    ],
+)
+def test_an_override_by_path_changes_the_same_place_as_the_file(
+    spelled: str, where: tuple[str, ...], value: Any
+) -> None:
+    study = overridden(DOTTED, spelled)
+    expected = document_of(DOTTED).value
+    inside = expected
+    for key in where[:-1]:
+        inside = inside.setdefault(key, {})
+    inside[where[-1]] = value
+    assert study == expected
+
+
+@ONE_FILE
+@given(
+    path=st.lists(parts | st.sampled_from(["base", "arms", "grid", "seeds", ""])).map(".".join),
+    value=st.text(max_size=10) | values.map(json.dumps),
+)
+def test_any_override_raises_only_study_errors(tmp_path: Path, path: str, value: str) -> None:
+    text = SMALL + "arms: {a: {mix.law: {beta: 1}}}\n"
+    for line in faults_of(tmp_path, text, f"{path}={value}"):
+        assert line.startswith("--set ")
+        assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    "base", ["mix.law: {beta: 1}", "mix: {law: {beta: 1}}", "mix.law: beta, mix.law.beta.alpha: 1"]
+)
+@pytest.mark.parametrize("path", ["mix.law", "mix.law.alpha", "mix.law.beta.alpha"])
+def test_an_override_replaces_every_spelling_of_its_path_in_base(
+    tmp_path: Path, base: str, path: str
+) -> None:
+    text = SMALL.replace("model:", f"{base}, model:") + "arms: {a: {}}\n"
+    value = "0.25" if path.endswith("alpha") else "{beta: 0.25}"
+    study = read(tmp_path, text, f"base.{path}={value}", f"base.{path}={value}")
+    assert study.arms["a"].mix.law == Beta(alpha=0.25)
+
+
+COLUMNS, LINES = 100, 5
+WRONG = ("nonesuch", -7, {"nonesuch": 1}, ["nonesuch"], None, "")
+"""A name, a number, a mapping, a list, nothing and an empty text: each wrong for most fields."""
+
+
+def wrong_values(problem: str, path: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yield each fault of a study with a wrong value, with the same fault in full."""
+    document = {"study": "s", "problem": problem, "base": {}, "arms": {"a": {path: value}}}
+    try:
+        study_of(document | {"seeds": 1})
+    except StudyError as error:
+        yield from zip(error.faults, error.whole, strict=True)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_no_refusal_of_a_wrong_value_is_longer_than_five_lines(problem: str) -> None:
+    paths, count = config_paths(problem_named(problem)), 0
+    every = (*paths.leaves, *paths.groups, "nonesuch", "base.nonesuch")
+    for place, path in enumerate(every):
+        for fault, whole in wrong_values(problem, path, WRONG[place % len(WRONG)]):
+            count += 1
+            lines = wrapped(fault, COLUMNS).splitlines()
+            assert len(lines) <= LINES, fault
+            assert lines[0].startswith("study: ")
+            assert len(fault) <= len(whole) or "`mixsweep plan --all`" in fault
+    assert count > 10
+
+
+def test_a_message_lists_thirty_faults_and_counts_the_others() -> None:
+    with pytest.raises(StudyError) as caught:
+        study_of({"study": "s", "base": {}, **{f"nonesuch{n}": 1 for n in range(5000)}})
+    *_, last = lines = str(caught.value).splitlines()
+    assert len(lines) == 31
+    assert last == f"... {len(caught.value.faults) - 30:,} more faults"
+    assert len(caught.value.faults) > 5000

@@ -15,9 +15,8 @@ from sweeps.running.assignment import Assignment
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.storing import Storing
 from sweeps.searching.sources import FixedSource
-from sweeps.state.passing import let_results_stay
 from sweeps.state.results import read_results
-from sweeps.state.stages import PlannedRun, plan_study
+from sweeps.state.stages import PlannedRun, let_results_stay, plan_study
 from sweeps.study.study import Study
 from tests import toy
 

@@ -13,9 +13,8 @@ from sweeps.running.assignment import Assignment
 from sweeps.running.storing import Storing
 from sweeps.state.archives import Brought, add_content, unpack, write_archive
 from sweeps.state.ledger import Launch
-from sweeps.state.passing import OWNER
 from sweeps.state.results import RunResult
-from sweeps.state.stages import PlannedRun
+from sweeps.state.stages import OWNER, PlannedRun
 from sweeps.study.study import Run
 from tests import toy
 

@@ -12,7 +12,18 @@ from mixup_core.laws import Beta, Erm
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
-from sweeps.state.stages import Need, Plan, plan_runs, plan_study, spare_bytes
+from sweeps.running.assignment import Assignment
+from sweeps.running.storing import Storing
+from sweeps.state.results import read_results
+from sweeps.state.stages import (
+    Need,
+    Plan,
+    PlannedRun,
+    let_results_stay,
+    plan_runs,
+    plan_study,
+    spare_bytes,
+)
 from sweeps.study.study import Run, Study
 from tests import toy
 
@@ -327,3 +338,31 @@ def test_the_last_state_of_a_teacher_is_kept_for_its_runs_alone(school: Study) -
 def test_the_kept_states_of_a_study_take_a_gigabyte_at_most() -> None:
     sizes = [spare_bytes(runs) for runs in (0, 15, 1000, 10_000)]
     assert sizes == [10**6, 10**6, 10**6, 10**5]
+
+
+SHORT = Run(arm="short", config=toy.ToyConfig(epochs=3))
+LONG = Run(arm="long", config=toy.ToyConfig(epochs=9))
+
+
+def _trained(run: Run, store: Store) -> Storing:
+    planned = PlannedRun(run=run, start=0, needs=(), keep=frozenset())
+    return Storing(Assignment.of(planned, store, keep_final_state=False, on_gpu=False), "cpu")
+
+
+@pytest.mark.usefixtures("toy_problem")
+@pytest.mark.parametrize("by", ["the launch", "its own process", "nobody"])
+def test_the_result_of_a_short_run_is_kept_when_a_longer_run_continues(
+    tmp_path: Path, by: str
+) -> None:
+    store = Store(str(tmp_path))
+    longer = _trained(LONG, store)
+    walk = longer.resume(lambda: toy.start(LONG.config, None, "cpu"))
+    for _ in iter(walk):
+        longer.add(walk, 30.0)
+        if len(walk.records) == 4 and by == "the launch":
+            assert let_results_stay([SHORT], store)
+            assert not let_results_stay([SHORT], store)
+        elif len(walk.records) == 4 and by == "its own process":
+            _trained(SHORT, store).resume(lambda: toy.start(SHORT.config, None, "cpu"))
+    (result,) = read_results([SHORT], store)
+    assert result.outcome == ("missing" if by == "nobody" else "complete")

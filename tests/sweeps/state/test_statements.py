@@ -16,10 +16,9 @@ from sweeps.state.statements import (
     stated_in,
     statements_of,
 )
-from sweeps.study.claims import Claim, StatedComparison
+from sweeps.study.claims import Claim, StatedComparison, UntilDecided
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
-from sweeps.study.until_decided import UntilDecided
 from tests.filled import train_into
 from tests.reports.synthetic import ended, finish, make_study
 

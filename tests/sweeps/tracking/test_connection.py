@@ -1,8 +1,6 @@
-"""Settings of MLflow: ours do not affect the user's; a setting that MLflow refuses is named."""
-
 import pytest
 
-from sweeps.tracking.settings import has_settings, refused_setting
+from sweeps.tracking.connection import has_settings, refused_setting
 
 
 @pytest.fixture(autouse=True)
