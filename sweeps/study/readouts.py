@@ -1,5 +1,6 @@
 """Read-outs: rules that compute one number of a run, such as its error, from its epochs."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
@@ -12,16 +13,15 @@ from mixup_core.records import EpochRecord
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Last:
-    """Read-out: the metric at the last epoch, which most papers report."""
+class _OneNumber(Checked, ABC):
+    """A rule that computes one number of a run from its epochs."""
 
-    tag: ClassVar = "last"
-    evaluations: ClassVar = 1
-    """Smallest number of evaluations that a run needs for this read-out."""
+    label: ClassVar[str] = ""
+    """Name in captions."""
 
+    @abstractmethod
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the metric at the last epoch of a finished run; None if it was not measured."""
-        return records[-1].metrics.get(metric)
+        """Return this number of a finished run's metric; None if it was not measured for it."""
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
         """Return the lowest and highest value that this read-out can have, for a metric's range."""
@@ -29,11 +29,24 @@ class Last:
 
     def __str__(self) -> str:
         """Return the name of this read-out, for captions."""
-        return "last epoch"
+        return self.label
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MeanOfLast(Checked):
+class Last(_OneNumber):
+    """Read-out: the metric at the last epoch, which most papers report."""
+
+    tag: ClassVar = "last"
+    label: ClassVar = "last epoch"
+    evaluations: ClassVar = 1
+    """Smallest number of evaluations that a run needs for this read-out."""
+
+    def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
+        return records[-1].metrics.get(metric)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeanOfLast(_OneNumber):
     """Read-out: the mean of a metric's last evaluations, which varies less than a single one."""
 
     tag: ClassVar = "mean_of_last"
@@ -42,38 +55,24 @@ class MeanOfLast(Checked):
     """Number of evaluations, at least 2."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the mean of a run's last evaluations of a metric; None if there are too few."""
         measured = (r.metrics[metric] for r in reversed(records) if metric in r.metrics)
         last = list(islice(measured, self.evaluations))
         return fmean(last) if len(last) == self.evaluations else None
 
-    def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range."""
-        return least, most
-
     def __str__(self) -> str:
-        """Return the name of this read-out, for captions."""
         return f"mean of the last {self.evaluations} evaluations"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Averaged:
+class Averaged(_OneNumber):
     """Read-out: the metric of the network with averaged weights, at the last epoch."""
 
     tag: ClassVar = "averaged"
+    label: ClassVar = "averaged weights, last epoch"
     evaluations: ClassVar = 1
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the metric of the averaged network; None if the run did not average weights."""
         return records[-1].metrics.get(f"{metric}_averaged")
-
-    def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range."""
-        return least, most
-
-    def __str__(self) -> str:
-        """Return the name of this read-out, for captions."""
-        return "averaged weights, last epoch"
 
 
 VALIDATION = "val/error"
@@ -81,7 +80,7 @@ VALIDATION = "val/error"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BestValidation:
+class BestValidation(_OneNumber):
     """Read-out: the metric at the epoch with the lowest validation error, the first such epoch.
 
     The run is still trained to its last epoch. Metrics of the validation images cannot be
@@ -89,26 +88,15 @@ class BestValidation:
     """
 
     tag: ClassVar = "best_validation"
+    label: ClassVar = "epoch of the lowest validation error"
     evaluations: ClassVar = 1
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return a finished run's metric at the epoch with the lowest validation error.
-
-        The result is None if the metric was not measured there.
-        """
         return _read_at_best(records, metric, len(records))
-
-    def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range."""
-        return least, most
-
-    def __str__(self) -> str:
-        """Return the name of this read-out, for captions."""
-        return "epoch of the lowest validation error"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EarlyStopping(Checked):
+class EarlyStopping(_OneNumber):
     """Read-out: the metric at the epoch that early stopping would select.
 
     A run would stop once `patience` evaluations in a row bring no new lowest validation error; the
@@ -125,18 +113,9 @@ class EarlyStopping(Checked):
     """Number of evaluations in a row without a new lowest validation error."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return a finished run's metric at the epoch that early stopping would select.
-
-        The result is None if the metric was not measured there.
-        """
         return _read_at_best(records, metric, self.patience)
 
-    def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range."""
-        return least, most
-
     def __str__(self) -> str:
-        """Return the name of this read-out, for captions."""
         evaluations = "evaluation" if self.patience == 1 else "evaluations"
         return f"early stopping on the validation error after {self.patience} {evaluations}"
 
@@ -158,34 +137,26 @@ def _read_at_best(records: Sequence[EpochRecord], metric: str, patience: int) ->
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rise:
+class Rise(_OneNumber):
     """Read-out: a metric's last minus its lowest value in a run, the cost of training too long.
 
     It is never negative. As it uses every evaluation, it is a read-out for claims, not for arms.
     """
 
     tag: ClassVar = "rise"
+    label: ClassVar = "last epoch minus the least evaluation"
     evaluations: ClassVar = 2
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return a metric's value at the last epoch minus its lowest value, in a finished run.
-
-        The result is None if the last epoch did not measure the metric.
-        """
         measured = [record.metrics[metric] for record in records if metric in record.metrics]
         return measured[-1] - min(measured) if metric in records[-1].metrics else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range."""
         return 0.0, most - least
-
-    def __str__(self) -> str:
-        """Return the name of this read-out, for captions."""
-        return "last epoch minus the least evaluation"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Peak:
+class Peak(_OneNumber):
     """Read-out: the height of the highest peak, that is how far a metric rises and falls again.
 
     The height at an evaluation is the smaller of two differences: its value minus the lowest value
@@ -194,13 +165,10 @@ class Peak:
     """
 
     tag: ClassVar = "peak"
+    label: ClassVar = "highest rise that is followed by as large a fall"
     evaluations: ClassVar = 3
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return how far a metric rises and falls again in a run.
-
-        The result is None if the metric was evaluated fewer than three times.
-        """
         measured = [record.metrics[metric] for record in records if metric in record.metrics]
         if len(measured) < self.evaluations:
             return None
@@ -210,12 +178,7 @@ class Peak:
         return max(value - max(first, last) for value, first, last in lows)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value that this read-out can have, for a metric's range."""
         return 0.0, most - least
-
-    def __str__(self) -> str:
-        """Return the name of this read-out, for captions."""
-        return "highest rise that is followed by as large a fall"
 
 
 Readout = Last | MeanOfLast | Averaged | BestValidation | EarlyStopping

@@ -124,46 +124,21 @@ class SearchStrategy(Checked):
     """
 
     def check(self) -> None:
-        points, is_grid = self.points, self.sampler == "grid"
-        several = len(self.objectives) > 1
-        require(
-            not (several and self.prune),
-            "prune compares points by one number: it needs a single objective",
-            self,
-            "prune",
-        )
-        require(
-            not (several and self.stop),
-            "stop compares points by one number: it needs a single objective",
-            self,
-            "stop",
-        )
-        require(
-            not (is_grid and self.stop),
-            "stop must be absent with sampler grid, which tries every point",
-            self,
-            "stop",
-        )
-        fits = not (several and self.sampler == "cmaes")
-        require(fits, "sampler cmaes needs a single objective", self, "sampler")
-        require(
-            not is_grid or points is None,
-            "points must be absent with sampler grid, which tries every point",
-            self,
-            "points",
-        )
-        fits = not is_grid or self.budget in {None, Budget()}
-        rule = "budget must be absent with sampler grid, which tries every point"
-        require(fits, rule, self, "budget")
-        require(
-            not (is_grid and self.warm_start),
-            "warm_start must be absent with sampler grid, which tries every point",
-            self,
-            "warm_start",
-        )
-        fits = self.budget is None or self.budget.runs is None
-        rule = "budget.runs must be absent in a search; limit its points instead"
-        require(fits, rule, self, "budget")
+        several, is_grid = len(self.objectives) > 1, self.sampler == "grid"
+        of_one = "compares points by one number: it needs a single objective"
+        not_of_grid = "must be absent with sampler grid, which tries every point"
+        cmaes, runs = several and self.sampler == "cmaes", self.budget and self.budget.runs
+        for name, is_broken, rule in (
+            ("prune", several and self.prune, f"prune {of_one}"),
+            ("stop", several and self.stop, f"stop {of_one}"),
+            ("stop", is_grid and self.stop, f"stop {not_of_grid}"),
+            ("sampler", cmaes, "sampler cmaes needs a single objective"),
+            ("points", is_grid and self.points, f"points {not_of_grid}"),
+            ("budget", is_grid and self.budget not in {None, Budget()}, f"budget {not_of_grid}"),
+            ("warm_start", is_grid and self.warm_start, f"warm_start {not_of_grid}"),
+            ("budget", runs, "budget.runs must be absent in a search; limit its points instead"),
+        ):
+            require(not is_broken, rule, self, name)
 
     @property
     def objectives(self) -> tuple[str, ...]:
