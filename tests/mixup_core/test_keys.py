@@ -86,6 +86,7 @@ def test_equal_first_epochs_have_equal_stage_keys() -> None:
     switched_later = with_values(MIXED, {"mix.switch_epoch": 3})
     never = with_values(MIXED, {"mix.switch_epoch": None})
     assert stage_keys(MIXED)[:2] == stage_keys(switched_later)[:2] == stage_keys(never)[:2]
+    assert stage_key(MIXED, 1) == stage_keys(never)[0]
     assert stage_key(MIXED, 3) != stage_key(switched_later, 3)
     assert stage_key(switched_later, 4) != stage_key(never, 4)
 

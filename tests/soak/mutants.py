@@ -49,7 +49,10 @@ MODULES: Mapping[str, Sequence[str]] = {
     "sweeps/state/stages.py": ["tests/sweeps/state/test_stages.py"],
     "sweeps/searching/selection.py": ["tests/sweeps/searching/test_selection.py"],
     "sweeps/searching/search_source.py": ["tests/sweeps/searching/test_search_source.py"],
-    "sweeps/reading/strict_yaml.py": ["tests/sweeps/reading/test_strict_yaml.py"],
+    "sweeps/reading/strict_yaml.py": [
+        "tests/sweeps/reading/test_strict_yaml.py",
+        "tests/sweeps/reading/test_overrides.py",
+    ],
     "reports/numbers/summary.py": [
         "tests/reports/numbers/test_summary.py",
         "tests/reports/numbers/test_shares.py",

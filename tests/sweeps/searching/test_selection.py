@@ -68,10 +68,17 @@ def test_val_1se_selects_the_simplest_point_within_one_standard_error(tmp_path: 
 
 
 def test_a_point_is_clearly_worse_if_the_paired_t_test_of_scipy_is_significant() -> None:
-    for ours in ([0.3, 0.31], [0.3, 0.22], [0.11, 0.3], [0.2, 0.1], [0.1, 0.1, 0.13, 0.12]):
+    for ours in (
+        [0.3, 0.31],
+        [0.3, 0.27],
+        [0.3, 0.22],
+        [0.11, 0.3],
+        [0.2, 0.1],
+        [0.1, 0.1, 0.13, 0.12],
+    ):
         theirs = [0.1, 0.1, 0.1, 0.1][: len(ours)]
         p = scipy.stats.ttest_rel(ours, theirs, alternative="greater").pvalue
-        for points, pairs in ((1, 1), (2, 1), (20, 190)):
+        for points, pairs in ((1, 1), (2, 1), (3, 3), (20, 190)):
             assert is_clearly_worse(ours, theirs, points=points) == bool(p < 0.05 / pairs)
     assert not is_clearly_worse([0.1, 0.2], [0.1, 0.2], points=1)
 
@@ -316,6 +323,9 @@ def test_the_pooled_spread_estimates_the_variance_of_a_difference_of_two_points(
     assert found.freedom == 24 * 7
     assert found.variance == pytest.approx(8, rel=0.2)
     assert PooledSpread.of(values[:2].tolist()) is None
+    few = PooledSpread.of(values[:7].tolist())
+    assert few is not None
+    assert few.freedom == 3 * 7
 
 
 def test_the_pooled_spread_uses_the_better_half_of_the_points_and_at_least_three() -> None:

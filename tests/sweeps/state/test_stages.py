@@ -79,6 +79,12 @@ def test_the_longest_work_is_planned_first() -> None:
     sharing = _switching([10, 20], epochs=45, alphas=(8.0,))
     plan = plan_runs([*alone, *sharing], {})
     assert [planned.run.arm for planned in plan.pending] == ["50", "8.0@10", "40", "8.0@20", "20"]
+    resumed = _switching([60, 100], alphas=(8.0,))
+    stored = {stage_keys(resumed[0].config)[49]: True}
+    plan = plan_runs([*resumed, alone[1]], stored)  # 50 epochs left, then 40 of the other's
+    assert [planned.run.arm for planned in plan.pending] == ["8.0@60", "50", "8.0@100"]
+    plan = plan_runs([*resumed, *_switching([0], epochs=60)], stored)
+    assert [planned.run.arm for planned in plan.pending] == ["1.0@0", "8.0@60", "8.0@100"]
     twice = [replace(run, config=replace(run.config, seed=s)) for s in (0, 1) for run in alone[:1]]
     assert [planned.run.seed for planned in plan_runs(twice, {}).pending] == [0, 1]
 
@@ -171,6 +177,8 @@ def test_trunks_are_planned_before_their_forks() -> None:
     for planned in plan.pending:
         for need in planned.needs:
             assert order.index(need.run) < order.index(planned.run.key)
+    (trunk,) = (p for p in plan_runs(_switching([25, 50, 100]), {}).pending if not p.needs)
+    assert trunk.run.arm == "1.0@50", "it shares the most epochs with others"
 
 
 def test_a_finished_run_with_a_lost_state_to_keep_is_planned_again() -> None:
@@ -179,7 +187,7 @@ def test_a_finished_run_with_a_lost_state_to_keep_is_planned_again() -> None:
     lost = {keys[-1]: False, keys[29]: True}
     assert plan_runs([run], lost).finished == (run,)
     (planned,) = plan_runs([run], lost, kept=keys).pending
-    assert (planned.start, planned.epochs_to_train) == (30, 70)
+    assert (planned.start, planned.epochs_to_train, planned.keep) == (30, 70, {100})
     assert plan_runs([run], lost | {keys[-1]: True}, kept=keys).finished == (run,)
 
 

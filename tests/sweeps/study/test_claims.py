@@ -79,6 +79,8 @@ def test_a_side_of_a_claim_can_be_the_difference_of_two_arms() -> None:
     assert (size.terms, size.number, size.allowed) == ({"a": 1, "b": -1}, 0.01, (0.01, math.inf))
     shared = StatedComparison(metric="test/error", less=(("a", "b"), ("c", "b")))
     assert shared.terms == {"a": 1, "c": -1}
+    spread = StatedComparison(metric="test/error", less=("a", "b"), of="variance", factor=4.0)
+    assert spread.terms == {"a": 1, "b": -1}
 
 
 @pytest.mark.parametrize("sides", [("a", "a"), (("a", "b"), ("a", "b")), (("a", "a"), 0.5)])
