@@ -23,7 +23,7 @@ from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import load_study
 from sweeps.reading.study_keys import EntryKeys, SearchKeys, StudyKeys
 from sweeps.reading.tree_paths import config_paths
-from sweeps.running.console import spell_duration
+from sweeps.running.progress import spell_duration
 from sweeps.study.claims import Claim
 
 Schema = Mapping[str, Any]

@@ -2,9 +2,8 @@
 
 from typing import NoReturn
 
-from sweeps.machine.arguments import read_names_as_utf8
+from sweeps.machine.command_line import read_names_as_utf8, steady_streams
 from sweeps.machine.signals import hear, leave_saying_so
-from sweeps.machine.streams import steady_streams
 
 
 def main() -> NoReturn:

@@ -11,9 +11,9 @@ import click
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
-from sweeps.machine.arguments import program
+from sweeps.machine.command_line import program
+from sweeps.machine.databases import require_search, require_tracking
 from sweeps.machine.home import Home
-from sweeps.machine.sqlite_files import require_search, require_tracking
 from sweeps.reading.study_file import load_study, study_of
 from sweeps.searching.selection import grown_study
 from sweeps.state.ledger import Launch, launches, same_plugins, spell_differences
@@ -23,7 +23,7 @@ from sweeps.study.study import Study
 from sweeps.tracking.connection import require_artifacts
 
 if TYPE_CHECKING:
-    from sweeps.searching.owner import Owner
+    from sweeps.searching.search_history import Owner
 
 DONE, SOME_FAILED, BAD_INPUT = 0, 1, 2
 """Exit codes; `sweeps.leasing.holders.BUSY` and `sweeps.machine.signals.INTERRUPTED` are others."""
@@ -93,7 +93,7 @@ class Request:
         """
         if self.home.optuna is None:
             return None
-        from sweeps.searching.owner import Owner
+        from sweeps.searching.search_history import Owner
 
         return Owner.of(self.study, self.store, is_writing=is_writing)
 

@@ -10,7 +10,7 @@ import click
 
 from mixsweep.cli.options import home_of
 from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request
-from sweeps.machine.arguments import STORE
+from sweeps.machine.command_line import STORE
 from sweeps.machine.home import Home
 from sweeps.reading.tree_reader import named
 from sweeps.state.results import read_predictions

@@ -19,7 +19,7 @@ from mixup_core.images.data.folders import (
 )
 from mixup_core.problem import DataError, all_data_needs
 from mixup_core.rules import printable
-from sweeps.running.console import still
+from sweeps.machine.terminal_text import still
 
 
 @click.group()

@@ -9,9 +9,8 @@ import torch
 
 from mixup_core.numeric_settings import installed_version
 from mixup_core.problem import all_data_needs
-from sweeps.machine.free_memory import memory_of_machine
 from sweeps.machine.home import Home
-from sweeps.machine.processor import spell_lack_of_mps, usable_cpus
+from sweeps.machine.resources import memory_of_machine, spell_lack_of_mps, usable_cpus
 from sweeps.running.placement import LEAST_SHARE
 
 _PACKAGES = ("torch", "torchvision", "ray", "optuna", "mlflow", "numpy", "pandas")

@@ -52,10 +52,11 @@ from mixup_core.store.errors import (
 )
 from mixup_core.temporary import OutputError
 from sweeps.leasing.holders import BUSY, StudyBusyError, StudyLostError
-from sweeps.machine.address_space import spell_lack_of_memory
-from sweeps.machine.arguments import program, read_names_as_utf8
+from sweeps.machine.command_line import lost_output, program, read_names_as_utf8, steady_streams
+from sweeps.machine.databases import DatabaseError
 from sweeps.machine.home import PlaceError
 from sweeps.machine.processes import spare_children
+from sweeps.machine.resources import spell_lack_of_memory
 from sweeps.machine.signals import (
     INTERRUPTED,
     given_ending,
@@ -64,8 +65,6 @@ from sweeps.machine.signals import (
     leave_saying_so,
     spell_interrupt,
 )
-from sweeps.machine.sqlite_files import DatabaseError
-from sweeps.machine.streams import lost_output, steady_streams
 from sweeps.machine.terminal_text import fitted_text
 from sweeps.machine.watchdog import ended_if_interrupted
 from sweeps.reading.study_file import StudyError

@@ -7,7 +7,7 @@ from typing import NoReturn
 import click
 
 from mixsweep.request import RefusedError
-from sweeps.machine.arguments import program
+from sweeps.machine.command_line import program
 
 MOVED = {
     "why": "status STUDY ARM SEED",

@@ -9,7 +9,7 @@ import click
 from mixsweep.cli.options import LocalPath
 from mixsweep.request import DONE, RefusedError
 from mixup_core.temporary import output_file
-from sweeps.machine.arguments import program
+from sweeps.machine.command_line import program
 
 _FILES = ("study.yaml", "plugin.py", "test_plugin.py")
 

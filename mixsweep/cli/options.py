@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from mixsweep.cli.recorded_line import command_line
 from mixsweep.request import Request
 from mixup_core.addresses import Address, local_path, store_address
-from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
+from sweeps.machine.command_line import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_address
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import StudyError

@@ -12,7 +12,7 @@ from mixsweep.cli.plan_summary import plan_summary, spell_plan
 from mixsweep.launching.preconditions import missing_data
 from mixsweep.request import DONE, Request
 from sweeps.machine.home import Home
-from sweeps.machine.processor import sign_of_gpus, spell_lack_of_mps, usable_cpus
+from sweeps.machine.resources import sign_of_gpus, spell_lack_of_mps, usable_cpus
 from sweeps.machine.terminal_text import fitted_text, screen
 
 _ROUGH = 2_000_000_000

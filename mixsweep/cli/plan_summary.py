@@ -18,7 +18,7 @@ from mixsweep.launching.costs import (
 from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from sweeps.machine.terminal_text import arm_table
-from sweeps.running.console import spell_duration
+from sweeps.running.progress import spell_duration
 from sweeps.searching.selection import foreseen_study
 from sweeps.state.results import (
     RunResult,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mixsweep.cli.claim_power import paired_values
 from mixsweep.launching.costs import work_to_train
 from mixup_core.store.checkpoints import Store
-from sweeps.running.console import spell_duration
+from sweeps.running.progress import spell_duration
 from sweeps.state.results import RunResult, read_results, sound_stages
 from sweeps.state.stages import plan_study
 from sweeps.study.budget import SECONDS_PER_HOUR

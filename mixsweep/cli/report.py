@@ -21,7 +21,7 @@ from mixsweep.cli.sources import tell_sources
 from mixsweep.launching.report_folder import conclude, write_report
 from mixsweep.request import DONE, RefusedError, Request
 from mixup_core.addresses import store_address
-from sweeps.machine.arguments import STORE
+from sweeps.machine.command_line import STORE
 
 
 @click.command(cls=StudyCommand)

@@ -23,7 +23,7 @@ from mixup_core.addresses import without_secrets
 from mixup_core.store.checkpoints import Store
 from mixup_core.temporary import output_file, temporary_folder
 from sweeps.leasing.lease import Lease
-from sweeps.machine.arguments import program
+from sweeps.machine.command_line import program
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import plugin_options, study_of_launch
 from sweeps.state.archives import (

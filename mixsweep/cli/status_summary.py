@@ -8,7 +8,7 @@ from mixsweep.launching.costs import seconds_to_train
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease, read_progress
 from sweeps.machine.terminal_text import arm_table
-from sweeps.running.console import spell_duration, spell_within
+from sweeps.running.progress import spell_duration, spell_within
 from sweeps.state.results import RunResult, added_runs, read_results, sound_stages
 from sweeps.state.stages import plan_study
 from sweeps.study.study import Study

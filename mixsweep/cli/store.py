@@ -16,8 +16,8 @@ from mixup_core.plugins.source import PluginError
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.claims import unused
 from sweeps.leasing.lease import Lease
+from sweeps.machine.databases import DatabaseError
 from sweeps.machine.home import Home
-from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.machine.terminal_text import screen
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.state.ledger import forget_launch, launches

@@ -15,13 +15,13 @@ from mixsweep.cli.options import StudyCommand, home_of, home_option, loading_opt
 from mixsweep.launching.costs import seconds_of_all
 from mixsweep.request import DONE, RefusedError
 from mixup_core.store.checkpoints import Store
-from sweeps.machine.arguments import program
+from sweeps.machine.command_line import program
 from sweeps.machine.home import Home
-from sweeps.machine.processor import usable_cpus
+from sweeps.machine.resources import usable_cpus
 from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import load_study
-from sweeps.running.console import spell_duration
+from sweeps.running.progress import spell_duration
 from sweeps.state.ledger import launches
 from sweeps.state.results import read_results
 from sweeps.study.budget import SECONDS_PER_HOUR

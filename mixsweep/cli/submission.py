@@ -22,7 +22,7 @@ from mixup_core.rules import printable
 from mixup_core.temporary import temporary_folder
 from reports.numbers.code_origin import code_variables, describe_repository, sender_variables
 from sweeps.leasing.holders import BUSY
-from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
+from sweeps.machine.command_line import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.signals import INTERRUPTED
 from sweeps.reading.study_file import bundled_names

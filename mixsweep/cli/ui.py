@@ -13,9 +13,9 @@ import click
 
 from mixsweep.cli.options import home_option
 from mixsweep.request import RefusedError
-from sweeps.machine.arguments import program
+from sweeps.machine.command_line import program
+from sweeps.machine.databases import require_tracking
 from sweeps.machine.home import Home
-from sweeps.machine.sqlite_files import require_tracking
 from sweeps.reading.study_file import load_study
 
 _SERVERS = (

@@ -38,10 +38,9 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.leasing.lease import Lease
 from sweeps.machine.scratch import clear_scratch
+from sweeps.machine.terminal_text import still
 from sweeps.machine.watchdog import cleaned_by_force
-from sweeps.running.cluster_address import choose_cluster
-from sweeps.running.console import still
-from sweeps.running.head import HeadLostError
+from sweeps.running.head import HeadLostError, choose_cluster
 from sweeps.running.placement import Placement
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, ended_on_budget, read_results

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sweeps.machine.processor import sign_of_gpus
+from sweeps.machine.resources import sign_of_gpus
 from sweeps.running.placement import Placement
 from sweeps.study.study import Study
 

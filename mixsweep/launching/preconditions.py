@@ -9,11 +9,10 @@ from mixsweep.launching.stock import state_bytes, take_stock
 from mixsweep.request import RefusedError, Request
 from mixup_core.store.errors import StoreFullError
 from mixup_core.store.files import Folder
-from sweeps.machine.address_space import too_small_for_ray
-from sweeps.machine.arguments import program
-from sweeps.machine.processor import sign_of_gpus
-from sweeps.running.cluster_address import is_elsewhere
-from sweeps.running.console import still
+from sweeps.machine.command_line import program
+from sweeps.machine.resources import sign_of_gpus, too_small_for_ray
+from sweeps.machine.terminal_text import still
+from sweeps.running.head import is_elsewhere
 from sweeps.running.placement import PlacementError
 from sweeps.state.stages import Plan, plan_study
 from sweeps.study.study import Study

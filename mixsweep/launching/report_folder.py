@@ -10,7 +10,7 @@ import click
 
 from mixsweep.request import DONE, SOME_FAILED, Request
 from mixup_core.rules import escaped
-from sweeps.machine.arguments import program
+from sweeps.machine.command_line import program
 from sweeps.machine.terminal_text import COLUMNS, shortened
 from sweeps.state.results import RunResult, ended_on_budget, read_predictions
 from sweeps.state.statements import look, statements_of

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 def source_of(request: Request, plan: Plan, keep_final_states: bool) -> "RunSource":
     """Return the source of the runs that a launch trains."""
-    from sweeps.searching.looks_source import LooksSource
     from sweeps.searching.search_source import SearchSource
-    from sweeps.searching.sources import BudgetedSource, FixedSource
+    from sweeps.searching.sources import BudgetedSource, FixedSource, LooksSource
 
     if request.study.until is not None:
         reach = partial(_reached_by_look, request)

@@ -11,8 +11,8 @@ from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store, identity_of
 from sweeps.leasing.lease import Lease
 from sweeps.machine.signals import hear, leave_saying_so, owns_process
+from sweeps.machine.terminal_text import still
 from sweeps.machine.watchdog import cleaned_by_force
-from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
 from sweeps.study.study import Study
 

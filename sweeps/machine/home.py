@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mixup_core.addresses import Address, local_path, store_address
-from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
+from sweeps.machine.command_line import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_address, sqlite_url
 
 _LONGEST = 490

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from sweeps.machine.arguments import this_command
+from sweeps.machine.command_line import this_command
 
 INTERRUPTED = 130
 """Exit code after an interrupt."""

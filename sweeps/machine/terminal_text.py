@@ -1,12 +1,15 @@
-"""Terminal text: shortens names, lines and tables to the size of a terminal."""
+"""Terminal text: shortens names, lines and tables to the size of a terminal; shows long waits."""
 
 import os
 import re
 import shutil
 import sys
 import textwrap
+import threading
+import time
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 _LABEL = re.compile(r"( *\S+(?: \S+)? {2,})?")
@@ -115,3 +118,38 @@ def width_of(text: str) -> int:
         else 1
         for letter in text
     )  # fmt: skip
+
+
+@contextmanager
+def still(
+    what: str,
+    stream: TextIO | None = None,
+    *,
+    left: Callable[[], str] | None = None,
+    after: float = 1.0,
+    every: float = 8.0,
+) -> Iterator[None]:
+    """Print what the program is doing during the block, then the elapsed time every few seconds.
+
+    Nothing is printed if the block ends within `after` seconds.
+    """
+    done, started = threading.Event(), time.monotonic()
+    stream = stream or sys.stderr
+
+    def tell() -> None:
+        line, wait = what, after
+        while not done.wait(wait):
+            with suppress(OSError, ValueError):  # the reader is gone
+                stream.write(f"{line}\n")
+                stream.flush()
+            wait = every
+            line = f"{what}, {time.monotonic() - started + every:.0f} s"
+            line += "" if left is None else f", {left()}"
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join(1.0)  # it may wait for a reader of the output

@@ -9,10 +9,10 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mixup_core.config.written_forms import plugins_of
 from mixup_core.contracts import ContractError
@@ -33,7 +33,6 @@ from mixup_core.rules import RuleError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, advice, spell_file_error
 from sweeps.running.assignment import Assignment
-from sweeps.running.global_draws import each_without_global_draws, without_global_draws
 from sweeps.running.retries import DeviceFaultError, KernelFaultError, device_id
 from sweeps.running.storing import Storing
 
@@ -273,3 +272,50 @@ def _timed(
                 spent=now - started,
             )  # fmt: skip
             reported_at = now
+
+
+T = TypeVar("T")
+
+
+@contextmanager
+def without_global_draws(
+    plugins: Collection[str], device: str, *, is_quick: bool = False
+) -> Iterator[None]:
+    """Raise an error if code in the block draws from a global random generator.
+
+    Python's `random` is not checked, because threads of libraries use it in this process. `mixsweep
+    check` runs without such threads and checks it too.
+    """
+    if not plugins:
+        yield
+        return
+    from mixup_core.seeding import watched
+
+    with watched(device, may_use_python=True, is_quick=is_quick) as drawn:
+        yield
+    if drawn:
+        names = " and ".join(sorted(plugins))
+        raise PluginError(
+            f"plugin {names}: a run that uses this plugin drew from the global random generator of "
+            f"{' and '.join(drawn)}, so that a resumed run would have other results; draw from "
+            "the generator that the plugin's method gets as an argument; `mixsweep check "
+            f"{names}` shows which part of the plugin does this"
+        )
+
+
+def each_without_global_draws(
+    items: Iterator[T], plugins: Collection[str], device: str
+) -> Iterator[T]:
+    """Yield the items of a process; raise an error if an epoch used a global random generator.
+
+    The check is made once per epoch, as reading the state of a generator takes longer than a step.
+    """
+    while True:
+        with without_global_draws(plugins, device, is_quick=True):
+            for item in items:
+                if isinstance(item, EpochRecord):
+                    break
+                yield item
+            else:
+                return
+        yield item

@@ -10,10 +10,10 @@ from dataclasses import replace
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
-from sweeps.machine.processor import spell_lack_of_mps
+from sweeps.machine.resources import spell_lack_of_mps
 from sweeps.machine.scratch import scratch
 from sweeps.running.autoscaler import growth_of
-from sweeps.running.cluster_address import VARIABLE, is_elsewhere
+from sweeps.running.head import VARIABLE, is_elsewhere
 from sweeps.running.placement import Growth, Placement, Slots, require_gpus
 from sweeps.running.ray_cluster import close_aside, cluster, nodes
 from sweeps.searching.sources import RunSource

@@ -3,11 +3,13 @@
 This module does not use Ray.
 """
 
+import shutil
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from mixup_core.addresses import without_secrets
 from mixup_core.keys import stage_key, stage_keys
@@ -18,7 +20,8 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import Stop, asked_to_stop
-from sweeps.running.console import Board, Console
+from sweeps.machine.terminal_text import clipped
+from sweeps.running.progress import Board
 from sweeps.running.storing import read_row
 from sweeps.searching.sources import Outlook, RunSource
 from sweeps.state.results import RunResult, read_results
@@ -27,6 +30,10 @@ from sweeps.study.study import Run
 from sweeps.tracking.tracker import Tracker
 
 _PROGRESS_EVERY = 1.0
+_REDRAW_EVERY = 0.5
+_LINE_EVERY = 60.0
+_FIRST_LINES_EVERY = 9.0
+"""Seconds between log lines until the first run has ended, so that users soon see progress."""
 
 
 @dataclass(kw_only=True)
@@ -224,3 +231,60 @@ class Monitor:
             stage = next(iter(deepest_first.values()), None)
             failure = self.failures.get(run.key)
             self.tracker.reconcile([RunResult(run=run, stage=stage, failure=failure)])
+
+
+class Console:
+    """Prints the progress of a launch to a stream.
+
+    On a terminal the table is redrawn in place; elsewhere occasional plain lines are printed.
+    """
+
+    def __init__(self, board: Board, stream: TextIO | None = None, *, is_live: bool = True) -> None:
+        self._board = board
+        self._stream = stream or sys.stderr
+        self._live = is_live and self._stream.isatty()
+        self._drawn = 0
+        self._last = -float("inf")
+
+    def refresh(self) -> None:
+        """Print the progress again if enough time has passed since the last print."""
+        now = time.monotonic()
+        log_every = _LINE_EVERY if self._board.has_ended else _FIRST_LINES_EVERY
+        if now - self._last < (_REDRAW_EVERY if self._live else log_every):
+            return
+        self._last = now
+        self._draw()
+
+    def note(self, line: str) -> None:
+        """Print a line that stays visible above the table, such as a failure."""
+        self._erase()
+        self._write(f"{printable(line)}\n")
+
+    def change(self, line: str) -> None:
+        """Print a line on an event in a run, such as its end, if no table shows it."""
+        if not self._live:
+            self._write(f"{line}  [{self._board.headline()}]\n")
+            self._last = time.monotonic()
+
+    def close(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        lines = [self._board.headline()]
+        if self._live:
+            columns, rows = shutil.get_terminal_size()
+            lines = [self._board.headline(columns - 1), *self._board.table(columns, rows - 2)]
+            lines = [clipped(line, columns - 1) for line in lines[: rows - 1]]
+            self._erase()
+            self._drawn = len(lines)
+        self._write("".join(f"{line}\n" for line in lines))
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self._write(f"\x1b[{self._drawn}F\x1b[J")
+            self._drawn = 0
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # the reader is gone; training continues
+            self._stream.write(text)
+            self._stream.flush()

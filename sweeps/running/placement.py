@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from sweeps.machine.free_memory import free_bytes
-from sweeps.machine.processor import sign_of_gpus, usable_cpus
+from sweeps.machine.resources import free_bytes, sign_of_gpus, usable_cpus
 from sweeps.running.retries import advice
 from sweeps.study.study import Study
 

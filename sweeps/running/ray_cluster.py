@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 
-from sweeps.running.cluster_address import (
+from sweeps.running.head import (
     VARIABLE,
     close_environment,
     is_elsewhere,
@@ -26,12 +26,12 @@ import ray
 
 from mixup_core.numeric_settings import FIXED
 from sweeps.machine.processes import end_children
-from sweeps.machine.processor import gpu_slices
+from sweeps.machine.resources import gpu_slices
 from sweeps.machine.signals import hear
-from sweeps.running.console import still
+from sweeps.machine.terminal_text import still
 from sweeps.running.head import Head, HeadLostError, joining, not_started, starting
-from sweeps.running.open_writes import WRITING, wait_for_writes
 from sweeps.running.placement import Node, Placement, PlacementError
+from sweeps.running.storing import WRITING, wait_for_writes
 
 _STARTS, _STARTS_IN_TIME = 4, 2
 """Most attempts to start Ray on this machine, if its start times out on a busy machine, and after

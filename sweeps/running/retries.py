@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from mixup_core.faults import fault_of
-from sweeps.machine.address_space import spell_limit
-from sweeps.machine.processor import control_groups, text_of
+from sweeps.machine.resources import control_groups, spell_limit, text_of
 from sweeps.study.study import Run
 
 _PROCESS_DEATHS = 3

@@ -17,11 +17,9 @@ from mixup_core.config.written_forms import flatten
 from mixup_core.faults import fault_of
 from mixup_core.numeric_settings import installed_version
 from mixup_core.problem import Config, problem_of
-from sweeps.machine.address_space import limited_bytes
-from sweeps.machine.free_memory import free_bytes, held_bytes
-from sweeps.machine.processor import processor
+from sweeps.machine.resources import free_bytes, held_bytes, limited_bytes, processor
+from sweeps.machine.terminal_text import still
 from sweeps.running.assignment import Assignment
-from sweeps.running.console import still
 from sweeps.running.placement import LEAST_SHARE, Placement, PlacementError
 from sweeps.running.retries import advice
 from sweeps.study.study import Study

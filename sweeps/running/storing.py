@@ -1,23 +1,27 @@
 """Storing: decides when the stages of a run are stored, and which of them are kept."""
 
+import fcntl
 import functools
 import logging
+import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from pathlib import Path
+from threading import Thread
 from types import MappingProxyType, TracebackType
-from typing import Any, Self, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.numeric_settings import BEGAN_IN, differences
 from mixup_core.problem import Predicting, Process, StateError, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import naming
 from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.running.assignment import Assignment
-from sweeps.running.beside import Beside
-from sweeps.running.open_writes import open_write
 from sweeps.running.trained_on import environment_of
 from sweeps.state.results import TRIED, last_attempt
 from sweeps.state.stages import OWNER
@@ -291,3 +295,87 @@ def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
     """Return one epoch's metrics, duration and time of storing, from a report to the driver."""
     facts = EpochFacts(seconds=row["seconds"], stored_at_ms=row["stored_at_ms"])
     return EpochRecord.from_plain(row), facts
+
+
+T = TypeVar("T")
+
+
+class Beside(Generic[T]):
+    """Runs a task in a thread, one at a time; `take` returns its result or raises its error.
+
+    The thread does not keep the process alive: a process that exits stops the task half-way.
+    """
+
+    def __init__(self) -> None:
+        self._future: Future[T] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """True from the start of a task until `take` returns its result or raises its error."""
+        return self._future is not None
+
+    def start(self, task: Callable[[], T]) -> None:
+        assert not self.is_busy
+        self._future = future = Future[T]()
+        Thread(target=_run, args=(task, future), name="beside", daemon=True).start()
+
+    def take(self, *, timeout: float | None) -> T | None:
+        """Return the result of the task; None if there is no task, or it is still running."""
+        future = self._future
+        if future is None or not wait([future], timeout).done:
+            return None
+        self._future = None
+        return future.result()
+
+
+def _run(task: Callable[[], T], future: Future[T]) -> None:
+    try:
+        future.set_result(task())
+    except BaseException as error:  # raised again by `take`
+        future.set_exception(error)
+
+
+WRITING = "writing"
+_PATIENCE = 3.0
+"""Seconds that the driver waits for states that are being written."""
+_LOOK_EVERY = 0.02
+_NAP = 3600.0
+
+
+@contextmanager
+def open_write(file: str | None) -> Iterator[None]:
+    """Let the driver wait for the end of the block; if it is ending, do not begin the block.
+
+    Args:
+        file: Path of `writing`; None if the driver does not end this process.
+    """
+    if file is None:
+        yield
+        return
+    lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        with naming(Path(file)):
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        if not _over(file).exists():
+            yield
+            return
+    finally:
+        os.close(lock)
+    while True:  # the driver ends this process in a moment
+        time.sleep(_NAP)
+
+
+def wait_for_writes(file: Path) -> None:
+    """Wait until no worker writes a state, at most a few seconds; further writes do not begin."""
+    give_up_at = time.monotonic() + _PATIENCE
+    with suppress(OSError), file.open("a") as lock:
+        _over(str(file)).touch()
+        while time.monotonic() < give_up_at:
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(_LOOK_EVERY)
+
+
+def _over(file: str) -> Path:
+    return Path(f"{file}.over")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mixup_core.numeric_settings import installed_version, recorded_settings
-from sweeps.machine.processor import processor
+from sweeps.machine.resources import processor
 
 _ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 """Environment variables that limit oneDNN's instruction set; the current name comes first."""

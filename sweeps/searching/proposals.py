@@ -19,16 +19,15 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from mixup_core.keys import stage_keys
 from mixup_core.problem import Config, with_named_teacher
-from sweeps.machine.databases import database_file
-from sweeps.machine.sqlite_files import alone
+from sweeps.machine.databases import alone, database_file
 from sweeps.searching.optuna_storage import answering, open_storage
-from sweeps.searching.owner import Owner
 from sweeps.searching.search_history import (
     EXHAUSTED,
     KNOWN,
     NUM_SEEDS,
     OWNER,
     SETTLED,
+    Owner,
     distributions_of,
     end_of,
     history_of,

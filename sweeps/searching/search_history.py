@@ -1,9 +1,10 @@
 """SearchHistory: read the points of a search, and why it ended, from Optuna's storage."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import optuna
 from optuna.distributions import (
@@ -15,10 +16,12 @@ from optuna.distributions import (
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from sweeps.machine.databases import database_file
-from sweeps.machine.sqlite_files import alone
+from mixup_core.config.building import with_values
+from mixup_core.keys import stage_keys
+from mixup_core.problem import with_named_teacher
+from mixup_core.store.checkpoints import Store, identity_of, known_identity
+from sweeps.machine.databases import alone, database_file
 from sweeps.searching.optuna_storage import answering, open_storage
-from sweeps.searching.owner import Owner
 from sweeps.study.search import Point, PointState, Search, SearchHistory
 from sweeps.study.space import Categorical, Integer, Parameter
 from sweeps.study.study import Study
@@ -49,6 +52,38 @@ OWNER = "store"
 SETTLED = "settled"
 """Name of an attribute of Optuna's study: the number of points in a row without improvement that
 ended the search."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Owner:
+    """A study and the store of its results; identifies a search in a shared Optuna storage."""
+
+    study: Study
+    store: Store
+    identity: str
+    """Random id of the store, which is written in the store."""
+
+    @classmethod
+    def of(cls, study: Study, store: Store, *, is_writing: bool) -> Self:
+        """Return the owner of a study's search: the study, its store, and the store's random id."""
+        known = identity_of(store) if is_writing else known_identity(store)
+        return cls(study=study, store=store, identity=known or "nobody")
+
+    def has_results(self, points: Iterable[Mapping[str, Any]]) -> bool:
+        """Return True if the store has finished runs of all given points at every seed.
+
+        False if no points are given.
+        """
+        search, points = self.study.search, tuple(points)
+        if search is None or not points:
+            return False
+        stored = self.store.keys()
+        return all(
+            stage_keys(with_named_teacher(with_values(config, {"seed": seed})))[-1] in stored
+            for config in map(search.config_of, points)
+            for seed in self.study.seeds
+        )
+
 
 _Told = TypeVar("_Told")
 """Type of a value read from Optuna."""

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from sweeps.machine.databases import database_file, sqlite_url
-from sweeps.machine.sqlite_files import DatabaseError, alone
+from sweeps.machine.databases import DatabaseError, alone, database_file, sqlite_url
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -26,7 +26,7 @@ from mixup_core.images.probes import measuring
 from mixup_core.plugins.loading import use
 from mixup_core.records import EpochRecord
 from sweeps.reading.study_file import load_study
-from sweeps.running.global_draws import each_without_global_draws
+from sweeps.running.attempt import each_without_global_draws
 from tests.bench.pairs import arguments_of, spread
 from tests.soak.findings import publish
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from reports.numbers.code_origin import describe_code
 from reports.numbers.provenance import installed_versions
-from sweeps.machine.processor import processor
+from sweeps.machine.resources import processor
 
 MEASUREMENTS = Path("reports") / "published" / "measurements"
 _MOST_ENTRIES = 12

@@ -54,4 +54,4 @@ def test_private_parts_of_other_packages_are_used_only_with_a_stated_reason() ->
 def test_sql_is_only_in_the_two_modules_that_state_a_reason() -> None:
     """`docs/explanation/dependencies.md` lists every use of it beside MLflow's client."""
     found = {name_of(file) for file in CODE if "sqlite3" in file.read_text()}
-    assert found == {"sweeps/machine/sqlite_files.py"}
+    assert found == {"sweeps/machine/databases.py"}

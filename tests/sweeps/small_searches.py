@@ -19,7 +19,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.running.run_queue import RunQueue
-from sweeps.running.searcher import RunSearcher
+from sweeps.running.tuning import RunSearcher
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_source import SearchSource
 from sweeps.state.stages import PlannedRun

@@ -7,7 +7,7 @@ from mixup_core.store.checkpoints import Store
 from reports.numbers.claim_looks import reached_study
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
-from tests.sweeps.searching.test_looks_source import TEXT, source_of, write
+from tests.sweeps.searching.test_sources import TEXT, source_of, write
 from tests.sweeps.small_searches import read
 
 

@@ -13,7 +13,7 @@ import os, sys, time
 from pathlib import Path
 import psutil
 from mixup_core.temporary import temporary_folder
-from sweeps.machine.members import recorded_members
+from sweeps.machine.scratch import recorded_members
 members = [psutil.Process(int(pid)) for pid in sys.argv[3:]]
 class Own(psutil.Process):
     def children(self, recursive=False):

@@ -1,10 +1,22 @@
-"""Tuning: the settings that Ray Tune gets for a study."""
+"""Tuning: Tune gets a run as soon as it can start; placement, names of actors."""
+
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from ray import cloudpickle, tune
+from ray.tune.search import Searcher
 
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.mix_config import MixConfig
+from mixup_core.laws import Beta
 from sweeps.running.placement import Slots
-from sweeps.running.tuning import _resources, _trainable
+from sweeps.running.run_queue import RunQueue
+from sweeps.running.tuning import LiveTrials, RunSearcher, _resources, _trainable
+from sweeps.searching.sources import FixedSource
+from sweeps.state.stages import PlannedRun, plan_runs
+from sweeps.study.study import Run, Study
+from tests import toy
 
 
 def test_ray_lists_actors_under_the_name_of_their_study() -> None:
@@ -32,3 +44,148 @@ def test_runs_reserve_a_kind_of_node_by_its_resource_or_its_label(
     assert asked == tune.PlacementGroupFactory(
         [bundle], **({} if label is None else {"bundle_label_selector": label})
     )
+
+
+def _searcher(*switch_epochs: int) -> RunSearcher:
+    runs = [
+        Run(
+            arm=str(switch),
+            config=TrainConfig(
+                epochs=10, batch_size=8, mix=MixConfig(law=Beta(alpha=1.0), switch_epoch=switch)
+            ),
+        )
+        for switch in switch_epochs
+    ]
+
+    def parameters(planned: PlannedRun) -> dict[str, Any]:
+        return {"arm": planned.run.arm, "keep": planned.keep, "first": planned.first_epoch}
+
+    study = Study(name="s", description="", arms={}, seeds=(0,), baseline="erm", source="")
+    source = FixedSource(study, plan_runs(runs, {}))
+    return RunSearcher(RunQueue(source, lambda joined: None), parameters)
+
+
+def _stored(epochs: int) -> dict[str, Any]:
+    return {"rows": [{"epoch": epochs - 1}]}
+
+
+def _suggested(searcher: RunSearcher, trial: str) -> dict[str, Any]:
+    suggestion = searcher.suggest(trial)
+    assert isinstance(suggestion, dict)
+    return suggestion
+
+
+def test_a_fork_is_suggested_only_after_its_stage_is_stored() -> None:
+    searcher = _searcher(5, 10)
+    assert _suggested(searcher, "a") == {"arm": "5", "keep": frozenset({5}), "first": 0}
+    assert searcher.suggest("b") is None
+    searcher.on_trial_result("a", _stored(4))
+    searcher.on_trial_result("a", {"rows": []})
+    assert searcher.suggest("b") is None
+    searcher.on_trial_result("a", _stored(5))
+    assert _suggested(searcher, "b") == {"arm": "10", "keep": frozenset(), "first": 5}
+
+
+def test_abandoned_runs_except_the_failed_one_are_suggested_again() -> None:
+    searcher = _searcher(5, 0)
+    names = [_suggested(searcher, trial)["arm"] for trial in "ab"]
+    live = searcher.abandon()
+    assert ([run.arm for run in live], searcher.num_live) == (names, 0)
+    searcher.resume(live, failed=live[0])
+    assert _suggested(searcher, "c")["arm"] == names[1]
+    assert searcher.suggest("d") is None
+
+
+def test_a_stopped_searcher_suggests_no_run_and_finishes_with_its_trials() -> None:
+    searcher = _searcher(5, 10)
+    stopped: list[bool] = []
+    searcher._is_stopped = lambda: bool(stopped)
+    _suggested(searcher, "a")
+    stopped.append(True)
+    searcher.on_trial_result("a", _stored(5))
+    assert searcher.suggest("b") is None
+    searcher.on_trial_complete("a", {})
+    assert searcher.suggest("b") == Searcher.FINISHED
+
+
+def test_forks_of_a_failed_trunk_share_the_deepest_fork_as_new_trunk() -> None:
+    searcher = _searcher(10, 8, 6, 4)
+    trunk = _suggested(searcher, "a")
+    assert trunk == {"arm": "10", "keep": frozenset({4, 6, 8}), "first": 0}
+    searcher.on_trial_result("a", _stored(4))
+    assert _suggested(searcher, "b")["arm"] == "4"
+    searcher.on_trial_complete("a", None, error=True)
+    heir = _suggested(searcher, "c")
+    assert heir == {"arm": "8", "keep": frozenset({4, 6, 8}), "first": 0}
+    assert searcher.suggest("d") is None
+    searcher.on_trial_result("c", _stored(6))
+    assert _suggested(searcher, "d")["arm"] == "6"
+    for trial in "bcd":
+        searcher.on_trial_complete(trial, {})
+    assert searcher.suggest("e") == Searcher.FINISHED
+
+
+@dataclass(eq=False)
+class _Trial:
+    status: str
+    trial_id: str
+    PENDING = "PENDING"
+
+
+class _Controller:
+    """A Tune controller that fails if all past trials are read."""
+
+    def __init__(self, *live: _Trial) -> None:
+        self._live = set(live)
+
+    def get_live_trials(self) -> set[_Trial]:
+        return self._live
+
+
+def test_waiting_trials_start_in_the_order_of_their_addition() -> None:
+    scheduler = LiveTrials()
+    trials = [_Trial("PENDING", f"{number * 7919 % 101:03d}") for number in range(100)]
+    controller = _Controller(*trials)
+    for trial in trials:
+        scheduler.on_trial_add(controller, trial)
+    for trial in trials:
+        assert scheduler.choose_trial_to_run(controller) is trial
+        trial.status = "RUNNING"
+    assert scheduler.choose_trial_to_run(controller) is None
+
+
+def test_tune_can_snapshot_a_searcher_with_an_attribute_that_cannot_be_pickled() -> None:
+    searcher = _searcher(0)
+    searcher.lock = __import__("threading").Lock()
+    assert len(cloudpickle.dumps(searcher)) < 10_000
+
+
+def test_a_pupil_waits_for_its_teacher_to_end_or_fail(
+    toy_problem: None,
+) -> None:
+    arms = {
+        "pupil": toy.ToyConfig(epochs=3, teacher="master"),
+        "late": toy.ToyConfig(epochs=4, drift=1.0, turn=0, teacher="master"),
+        "master": toy.ToyConfig(epochs=5),
+    }
+    study = Study(name="school", description="", arms=arms, seeds=(0,), baseline="pupil", source="")
+    plan = plan_runs(study.runs(), {}, kept=study.teachers())
+
+    def parameters(planned: PlannedRun) -> dict[str, Any]:
+        return {"arm": planned.run.arm, "start": planned.first_epoch}
+
+    for ending in ("stored", "failed"):
+        queue = RunQueue(FixedSource(study, plan), lambda joined: None)
+        searcher = RunSearcher(queue, parameters)
+        assert _suggested(searcher, "a")["arm"] == "master"
+        assert searcher.suggest("b") is None
+        if ending == "stored":
+            searcher.on_trial_result("a", _stored(4))
+            assert searcher.suggest("b") is None
+            searcher.on_trial_result("a", _stored(5))
+        else:
+            searcher.on_trial_complete("a", None, error=True)
+        assert _suggested(searcher, "b") == {"arm": "pupil", "start": 0}
+        assert searcher.suggest("c") is None, "the other shares the first epochs of the first"
+        searcher.on_trial_result("b", _stored(3))
+        assert _suggested(searcher, "c") == {"arm": "late", "start": 3}

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+import ray
 
 from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
@@ -14,7 +16,8 @@ from mixup_core.store.errors import StoreError
 from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.running.monitor import Monitor
-from sweeps.running.watch import Watch
+from sweeps.running.placement import Slots
+from sweeps.running.watch import Sharing, Watch
 from sweeps.searching.sources import FixedSource
 from sweeps.state.results import RunResult
 from sweeps.state.stages import plan_study
@@ -120,3 +123,67 @@ def test_an_interrupt_that_a_library_swallows_ends_the_step(watch: Watch) -> Non
     watch.is_interrupted = lambda: True
     with pytest.raises(KeyboardInterrupt):
         watch.on_step_end(1, [])
+
+
+SLOTS = Slots(count=4, limit=None, cpus_per_run=1, gpus_per_run=0.5, on_gpu=True)
+TOTAL = {"CPU": 8.0, "GPU": 2.0}
+
+
+class Cluster:
+    """Placement groups of jobs, which look at them every ten seconds."""
+
+    def __init__(self) -> None:
+        self.table: dict[str, dict[str, Any]] = {}
+        self.lines: list[str] = []
+        self.now = 0.0
+        self.sharing = Sharing(SLOTS, self.lines.append, lambda: self.table, lambda: self.now)
+
+    def put(self, *names: str, state: str = "CREATED", gpus: float = 0.5) -> None:
+        for name in names:
+            self.table[name] = {"state": state, "bundles": {0: {"CPU": 1.0, "GPU": gpus}}}
+
+    def look(self, times: int = 1) -> int:
+        for _ in range(times):
+            self.now += 10
+            self.sharing.on_step_end(0, [])
+        return self.sharing.limit
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    context, free = Mock(get_job_id=lambda: "-own"), {"CPU": 4.0, "GPU": 0.0}
+    for name, value in (
+        ("get_runtime_context", context),
+        ("cluster_resources", TOTAL),
+        ("available_resources", free),
+    ):
+        monkeypatch.setattr(ray, name, lambda value=value: value)
+    return Cluster()
+
+
+def test_a_launch_takes_its_part_of_the_slots_only_while_another_job_waits(
+    cluster: Cluster,
+) -> None:
+    cluster.put("a-own", "b-own", "c-own", "d-own")
+    assert cluster.look() == 4
+    cluster.put("e-two", state="PENDING")
+    assert cluster.look() == 2
+    cluster.put("f-six", state="PENDING")
+    assert cluster.look() == 1
+    cluster.put("e-two", "f-six", state="REMOVED")
+    assert cluster.look() == 4
+    cluster.put("c-own", "d-own", state="REMOVED")
+    cluster.put("e-two", gpus=1.0)
+    cluster.put("f-two", state="PENDING")
+    assert cluster.look() == 2, "a larger run of another job takes two slots"
+
+
+def test_a_job_that_takes_no_free_slot_lowers_the_limit_for_a_minute_only(cluster: Cluster) -> None:
+    cluster.put("a-own", "b-own", "c-own")
+    cluster.put("e-two", state="PENDING")
+    assert cluster.look(20) == 1, "this launch still holds more than its part"
+    cluster.put("b-own", "c-own", state="REMOVED")
+    assert cluster.look(2) == 1
+    assert cluster.look(8) == 4
+    cluster.put("f-two", state="PENDING")
+    assert cluster.look() == 1

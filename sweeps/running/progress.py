@@ -1,27 +1,97 @@
-"""Console: shows the progress of a launch, as a table on a terminal or as lines in a log."""
+"""Progress: the runs of a launch in training, their speed, and the time left."""
 
-import shutil
-import sys
-import threading
+import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TextIO
+from statistics import median
 
-from mixup_core.rules import printable
-from sweeps.machine.terminal_text import chosen, clipped, padded, shortened, width_of
-from sweeps.running.pace import Pace
+from sweeps.machine.terminal_text import chosen, padded, shortened, width_of
 from sweeps.searching.sources import Outlook
 from sweeps.study.budget import SECONDS_PER_HOUR
 from sweeps.study.study import Run, Study
 
 _RATE_OVER = 30.0
-_REDRAW_EVERY = 0.5
-_LINE_EVERY = 60.0
-_FIRST_LINES_EVERY = 9.0
-"""Seconds between log lines until the first run has ended, so that users soon see progress."""
+_LATEST = 200
+"""Number of latest reports, and of latest ended runs, that are used. The speed of a cluster may
+change."""
+_MOST_WAVES = 10
+"""Largest number of waiting runs per slot that are simulated one by one; above it their mean is
+used."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Pace:
+    """Measures the training speed of a launch, to estimate when its last run ends.
+
+    A slot is the room for one run in training: a launch has as many slots as runs train in
+    parallel. The estimated time of a run is its work divided by the speed of one slot, plus an
+    overhead. The overhead is the median time that ended runs spent in their slots without training.
+    The first run of each slot is left out, because it also waits for its process to start. To
+    estimate the end, waiting runs are assigned to slots one after another.
+    """
+
+    _timed: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_LATEST))
+    """Work and seconds of each of the latest reports."""
+    _beside: deque[float] = field(default_factory=lambda: deque(maxlen=_LATEST))
+    _begun: dict[str, float] = field(default_factory=dict)
+    """Start time of each run in training, by key, plus the seconds it has trained since. What
+    remains until its end is overhead."""
+    _starting: set[str] = field(default_factory=set)
+    """Keys of runs in training that are the first in their slot."""
+    _most_begun: int = 0
+    """Largest number of runs that were in training at the same time."""
+
+    def begin(self, key: str, now: float) -> None:
+        """Record that a run has started in a slot."""
+        self._begun[key] = now
+        if len(self._begun) > self._most_begun:
+            self._most_begun = len(self._begun)
+            self._starting.add(key)
+
+    def train(self, key: str, work: float, seconds: float) -> None:
+        """Record the work that a run has done, in the problem's unit, and the seconds it took."""
+        self._timed.append((work, seconds))
+        if key in self._begun:
+            self._begun[key] += seconds
+
+    def end(self, key: str, now: float) -> None:
+        """Record that a run has left its slot."""
+        if key not in self._begun:
+            return
+        beside = max(0.0, now - self._begun.pop(key))
+        if key not in self._starting:
+            self._beside.append(beside)
+        self._starting.discard(key)
+
+    def seconds_left(
+        self, running: Sequence[float], num_waiting: int, work_waiting: float, slots: int
+    ) -> float | None:
+        """Estimate the seconds until the last run ends; None before an epoch was measured.
+
+        `running` is the work that is left of each run in training.
+        """
+        speed = self._speed()
+        if speed is None:
+            return None
+        count = max(1, len(running), min(slots, len(running) + num_waiting))
+        ends = [work / speed for work in running] + [0.0] * (count - len(running))
+        if not num_waiting:
+            return max(ends)
+        each = work_waiting / num_waiting / speed + (median(self._beside) if self._beside else 0.0)
+        if num_waiting > _MOST_WAVES * count:
+            return (sum(ends) + num_waiting * each) / count
+        heapq.heapify(ends)
+        for _ in range(num_waiting):
+            heapq.heapreplace(ends, ends[0] + each)
+        return max(ends)
+
+    def _speed(self) -> float | None:
+        """Return the work per second of one slot; None before an epoch was measured."""
+        seconds = sum(seconds for _, seconds in self._timed)
+        work = sum(work for work, _ in self._timed)
+        return work / seconds if work and seconds else None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -223,98 +293,6 @@ class Board:
         if search is None:
             return []
         return [f"{len(self.study.points())}/{search.points} points"]
-
-
-class Console:
-    """Prints the progress of a launch to a stream.
-
-    On a terminal the table is redrawn in place; elsewhere occasional plain lines are printed.
-    """
-
-    def __init__(self, board: Board, stream: TextIO | None = None, *, is_live: bool = True) -> None:
-        self._board = board
-        self._stream = stream or sys.stderr
-        self._live = is_live and self._stream.isatty()
-        self._drawn = 0
-        self._last = -float("inf")
-
-    def refresh(self) -> None:
-        """Print the progress again if enough time has passed since the last print."""
-        now = time.monotonic()
-        log_every = _LINE_EVERY if self._board.has_ended else _FIRST_LINES_EVERY
-        if now - self._last < (_REDRAW_EVERY if self._live else log_every):
-            return
-        self._last = now
-        self._draw()
-
-    def note(self, line: str) -> None:
-        """Print a line that stays visible above the table, such as a failure."""
-        self._erase()
-        self._write(f"{printable(line)}\n")
-
-    def change(self, line: str) -> None:
-        """Print a line on an event in a run, such as its end, if no table shows it."""
-        if not self._live:
-            self._write(f"{line}  [{self._board.headline()}]\n")
-            self._last = time.monotonic()
-
-    def close(self) -> None:
-        self._draw()
-
-    def _draw(self) -> None:
-        lines = [self._board.headline()]
-        if self._live:
-            columns, rows = shutil.get_terminal_size()
-            lines = [self._board.headline(columns - 1), *self._board.table(columns, rows - 2)]
-            lines = [clipped(line, columns - 1) for line in lines[: rows - 1]]
-            self._erase()
-            self._drawn = len(lines)
-        self._write("".join(f"{line}\n" for line in lines))
-
-    def _erase(self) -> None:
-        if self._drawn:
-            self._write(f"\x1b[{self._drawn}F\x1b[J")
-            self._drawn = 0
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError):  # the reader is gone; training continues
-            self._stream.write(text)
-            self._stream.flush()
-
-
-@contextmanager
-def still(
-    what: str,
-    stream: TextIO | None = None,
-    *,
-    left: Callable[[], str] | None = None,
-    after: float = 1.0,
-    every: float = 8.0,
-) -> Iterator[None]:
-    """Print what the program is doing during the block, then the elapsed time every few seconds.
-
-    Nothing is printed if the block ends within `after` seconds.
-    """
-    done, started = threading.Event(), time.monotonic()
-    stream = stream or sys.stderr
-
-    def tell() -> None:
-        line, wait = what, after
-        while not done.wait(wait):
-            with suppress(OSError, ValueError):  # the reader is gone
-                stream.write(f"{line}\n")
-                stream.flush()
-            wait = every
-            line = f"{what}, {time.monotonic() - started + every:.0f} s"
-            line += "" if left is None else f", {left()}"
-
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        done.set()
-        teller.join(1.0)  # it may wait for a reader of the output
 
 
 def _joined(parts: Sequence[str]) -> str:

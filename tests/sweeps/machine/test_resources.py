@@ -1,0 +1,186 @@
+"""Resources: affinity, control groups, Slurm and limits each reduce what a process may use."""
+
+import os
+import resource
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sweeps.machine import resources as machine
+from sweeps.machine.resources import (
+    free_bytes,
+    sign_of_gpus,
+    spell_lack_of_memory,
+    spell_limit,
+    too_small_for_ray,
+    usable_cpus,
+)
+from sweeps.running.retries import advice
+
+
+def test_usable_cpus_follow_the_cpu_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_quotas", lambda: iter(()))
+    for variable in ("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"):
+        monkeypatch.delenv(variable, raising=False)
+    assert usable_cpus() == len(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
+    assert usable_cpus() == 12
+
+
+@pytest.mark.parametrize(
+    ("slurm", "quotas", "cpus"),
+    [
+        ("", [2.5], 2),
+        ("", [0.5], 1),
+        ("", [16.0, 3.0], 3),
+        ("4", [], 4),
+        ("64", [], 12),
+        ("no", [], 12),
+    ],
+)
+def test_usable_cpus_are_the_minimum_of_affinity_cgroups_and_slurm(
+    monkeypatch: pytest.MonkeyPatch, slurm: str, quotas: list[float], cpus: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
+    monkeypatch.setattr(machine, "_quotas", lambda: iter(quotas))
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", slurm)
+    monkeypatch.setenv("SLURM_CPUS_ON_NODE", "9")
+    assert usable_cpus() == min(cpus, 9) if slurm in {"", "no"} else cpus
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "quotas"),
+    [
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "250000 100000\n"}, [2.5]),
+        (
+            "4:cpu,cpuacct:/job\n0::/\n",
+            {"cpu/job/cpu.cfs_quota_us": "150000\n", "cpu/job/cpu.cfs_period_us": "100000\n"},
+            [1.5],
+        ),
+        ("4:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, []),
+        ("", {}, []),
+    ],
+)
+def test_quotas_are_read_from_both_versions_of_control_groups(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    membership: str,
+    files: dict[str, str],
+    quotas: list[float],
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    (tmp_path / "own").write_text(membership)
+    monkeypatch.setattr(machine, "_TOP", tmp_path)
+    monkeypatch.setattr(machine, "_OWN", tmp_path / "own")
+    assert list(machine._quotas()) == quotas
+
+
+@pytest.mark.parametrize(
+    ("slurm", "visible", "file", "sign"),
+    [
+        ("2", None, "", "SLURM_GPUS_ON_NODE=2"),
+        ("0", None, "nvidiactl", "nvidiactl"),
+        (None, "0,1", "nvidiactl", "nvidiactl"),
+        (None, "", "nvidiactl", None),
+        (None, "-1", "nvidiactl", None),
+        (None, None, "", None),
+    ],
+)
+def test_the_sign_of_a_gpu_is_an_allocation_or_a_device_file_that_is_not_hidden(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    slurm: str | None,
+    visible: str | None,
+    file: str,
+    sign: str | None,
+) -> None:
+    for variable, value in (("SLURM_GPUS_ON_NODE", slurm), ("CUDA_VISIBLE_DEVICES", visible)):
+        monkeypatch.delenv(variable, raising=False)
+        if value is not None:
+            monkeypatch.setenv(variable, value)
+    (tmp_path / "nvidiactl").touch()
+    monkeypatch.setattr(machine, "_GPU_FILE", str(tmp_path / file))
+    found = sign_of_gpus()
+    assert found == (str(tmp_path / sign) if sign == "nvidiactl" else sign)
+
+
+GB = 10**9
+
+
+@pytest.fixture
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the root of control groups (version 2), with this process in `jobs/7`."""
+    monkeypatch.setattr(machine, "_TOP", tmp_path)
+    monkeypatch.setattr(machine, "_OWN", tmp_path / "own")
+    (tmp_path / "own").write_text("0::/jobs/7\n")
+    monkeypatch.delenv("RAY_memory_usage_threshold", raising=False)
+    (tmp_path / "jobs" / "7").mkdir(parents=True)
+    return tmp_path
+
+
+def test_free_memory_without_a_limit_follows_the_memory_of_the_machine(groups: Path) -> None:
+    (groups / "jobs" / "memory.max").write_text("max\n")
+    machine = psutil.virtual_memory()
+    assert free_bytes() == pytest.approx(
+        0.95 * machine.total - (machine.total - machine.available), abs=GB
+    )
+
+
+@pytest.mark.parametrize("place", ["jobs", "jobs/7"])
+def test_the_limit_of_each_parent_cgroup_counts_without_reclaimable_memory(
+    place: str, groups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (groups / place / "memory.max").write_text(f"{GB}\n")
+    (groups / place / "memory.current").write_text(f"{6 * GB // 10}\n")
+    (groups / place / "memory.stat").write_text(f"anon 1\ninactive_file {2 * GB // 10}\n")
+    monkeypatch.setattr("sweeps.machine.resources.memory_of_machine", lambda: (99 * GB, 0))
+    assert free_bytes() == 95 * GB // 100 - 4 * GB // 10
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.5")
+    assert free_bytes() == GB // 10
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.1")
+    assert free_bytes() == 0
+
+
+LIMIT = 4_000_000 * 1024
+UNMAPPED = "libtorch_cpu.so: failed to map segment from shared object"
+
+
+@pytest.fixture
+def _limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (LIMIT, LIMIT))
+
+
+@pytest.mark.usefixtures("_limited")
+def test_an_address_space_limit_is_reported_with_its_value_and_advice() -> None:
+    limit = (
+        "the address space of each process is limited to 4.1 GB (ulimit -v 4000000): start from a "
+        "shell or job without this limit"
+    )
+    assert spell_limit() == limit
+    assert advice().startswith(f"{limit}; or reduce batch_size")
+    refusal = too_small_for_ray()
+    assert refusal is not None
+    assert limit in refusal
+    assert "--engine inline" in refusal
+
+
+@pytest.mark.usefixtures("_limited")
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (MemoryError(), "MemoryError"),
+        (ImportError(UNMAPPED), UNMAPPED),
+        (OSError(12, "Cannot allocate memory"), "[Errno 12] Cannot allocate memory"),
+    ],
+)
+def test_a_failed_allocation_is_explained_by_the_limit(error: Exception, reason: str) -> None:
+    told = spell_lack_of_memory(error)
+    assert told is not None
+    assert told.startswith(f"this process lacks memory ({reason}); ")
+    assert "ulimit -v 4000000" in told
+    outer = RuntimeError("a library failed")
+    outer.__cause__ = error
+    assert spell_lack_of_memory(outer) == told
