@@ -40,8 +40,7 @@ from mixup_core.config.limits import (
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
-from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo
-from mixup_core.images.data.pixels import Images
+from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo, Images
 from mixup_core.images.objectives.objective import Guided, Minimised, Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Law

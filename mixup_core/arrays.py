@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch.nn import functional
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 else:
 
     class _Later:
@@ -31,8 +32,8 @@ else:
 
     np, scipy, special = map(_Later, ("numpy", "scipy", "scipy.special"))
     torch, nn, functional = map(_Later, ("torch", "torch.nn", "torch.nn.functional"))
-    Floats = NDArray = Tensor = Any
+    Floats = Ints = NDArray = Tensor = Any
 
 __all__ = [
-    "Floats", "NDArray", "Tensor", "functional", "nn", "np", "scipy", "special", "torch",
+    "Floats", "Ints", "NDArray", "Tensor", "functional", "nn", "np", "scipy", "special", "torch",
 ]  # fmt: skip

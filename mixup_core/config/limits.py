@@ -167,7 +167,7 @@ Count = Annotated[int, Range(1)]
 """Type of counts that are at least 1.
 
 Example:
-    >>> from mixup_core.images.probes.weight_norm import WeightNorm
+    >>> from mixup_core.images.probes.norms import WeightNorm
     >>> WeightNorm(every=0)  # `every` is a `Count` or None
     Traceback (most recent call last):
         ...
@@ -177,7 +177,7 @@ Whole = Annotated[int, Range(0)]
 """Type of counts that may be 0, and of 0-based indices.
 
 Example:
-    >>> from mixup_core.images.choices.rates import Cosine
+    >>> from mixup_core.images.choices.optimizers import Cosine
     >>> Cosine(warm_up=-1)  # `warm_up` is a `Whole`
     Traceback (most recent call last):
         ...
@@ -207,7 +207,7 @@ Share = Annotated[float, Range(0, 1)]
 """Type of fractions, from 0 to 1.
 
 Example:
-    >>> from mixup_core.images.losses.cross_entropy import CrossEntropy
+    >>> from mixup_core.images.losses import CrossEntropy
     >>> CrossEntropy(smoothing=1.5)  # `smoothing` is a `Share`
     Traceback (most recent call last):
         ...

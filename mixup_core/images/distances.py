@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from mixup_core.images.data.mapped import load_once
-from mixup_core.images.mixers import draw_lambdas
+from mixup_core.images.batches import draw_lambdas
+from mixup_core.images.data.datasets import load_once
 from mixup_core.images.sufficiency import SufficiencyConfig
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.mixing.linear import mix

@@ -1,18 +1,20 @@
-"""Epoch: the settings of training that can differ between epochs."""
+"""Epoch: the settings of training that can differ between epochs, and those that runs share."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from mixup_core.arrays import Tensor
 from mixup_core.config.catalogue import cached_until_growth
 from mixup_core.config.written_forms import spelled
-from mixup_core.images.losses.loss import Loss
-from mixup_core.images.objectives.objective import Objective
-from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.facts import DatasetInfo
+from mixup_core.images.losses import Loss
+from mixup_core.images.objectives.objective import Objective, Plain
 from mixup_core.laws import Erm, Law
 from mixup_core.mixing.linear import Linear
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import FromDataset, Partner
+from mixup_core.seeding import Seeds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,3 +114,62 @@ def _key(epoch: Epoch) -> Any:
         and getattr(epoch, part.name) != getattr(usual, part.name)
     }
     return {"mixing": mixing, **beyond} if beyond else mixing
+
+
+class RunSettings(Protocol):
+    """Interface of the settings of a run that its batches and probes use.
+
+    `TrainConfig`, the whole configuration, has all of them. Probes cannot import that class,
+    because it imports the probes.
+    """
+
+    @property
+    def data(self) -> DataConfig:
+        """Settings of the dataset, its validation images and its augmentation."""
+
+    @property
+    def objective(self) -> Objective:
+        """Objective that the study file names; that of an epoch is `in_epoch(epoch).objective`."""
+
+    @property
+    def loss(self) -> Loss:
+        """Loss of an image with a mixed label."""
+
+    @property
+    def batch_size(self) -> int:
+        """Number of images per training step."""
+
+    @property
+    def precision(self) -> Literal["float32", "tf32", "bfloat16"]:
+        """Number format in which the network computes."""
+
+    @property
+    def seeds(self) -> int | Seeds:
+        """Seed of the run's random streams; `Seeds` if one of them has a seed of its own."""
+
+    def in_epoch(self, epoch: int) -> Epoch:
+        """Return the settings of a 0-based epoch, such as its mixing law and its objective."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Planned:
+    """An epoch of a run as it is known before training, from the settings and the dataset.
+
+    Probes say by it which metrics they record (`Probe.lacks`).
+    """
+
+    config: RunSettings
+    epoch: int
+    """The epoch, 0-based."""
+    info: DatasetInfo
+    """Sizes and classes of the dataset."""
+
+    @property
+    def how(self) -> Epoch:
+        """Training settings of the epoch: mixing law, operation, objective."""
+        return self.config.in_epoch(self.epoch)
+
+    @property
+    def num_images(self) -> int:
+        """Number of training images in one epoch."""
+        return self.config.data.num_images(self.info)

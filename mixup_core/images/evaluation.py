@@ -1,16 +1,19 @@
-"""Evaluation: error, negative log-likelihood and calibration error of a network on a split."""
+"""Evaluation: logits of a network on a split, and their error, NLL and calibration error."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from statistics import fmean
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from mixup_core.images.forward import forward
-from mixup_core.images.precision import Precision
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.epoch import RunSettings
+from mixup_core.images.forward import Precision, forward
 from mixup_core.images.views import EvaluationImages
+from mixup_core.predictions import Predictions, Split, images_digest
 
 NUM_CALIBRATION_BINS = 15
 
@@ -71,3 +74,36 @@ def calibration_error_on_device(logits: Tensor, labels: Tensor) -> Tensor:
     gaps = torch.zeros(NUM_CALIBRATION_BINS, dtype=torch.float64, device=logits.device)
     gaps.index_add_(0, bins, correct - confidence)
     return gaps.abs().sum() / len(labels)
+
+
+PREDICTED_SPLITS = ("val", "test")
+"""Splits whose predictions are stored; those of corrupted test images are not."""
+
+
+def predict(
+    config: RunSettings,
+    data: Splits,
+    networks: Mapping[str, nn.Module],
+    device: torch.device,
+    known: Mapping[str, Mapping[str, Tensor]] = MappingProxyType({}),
+) -> Predictions:
+    """Return the logits of networks on the validation and test images of a run."""
+    splits = {}
+    for name, images in data.held_out(config.data).items():
+        if name not in PREDICTED_SPLITS:
+            continue
+        logits = known.get(name)
+        if logits is None:
+            shown = EvaluationImages(images, data.info, config.data, device)
+            logits = {
+                suffix: logits_of(network, shown, config.precision)
+                for suffix, network in networks.items()
+            }
+        labels = images.labels.numpy()
+        digest = images_digest(images.pixels.numpy(), labels)
+        splits[name] = Split(
+            labels=labels,
+            images=digest,
+            logits={suffix: of_images.cpu().numpy() for suffix, of_images in logits.items()},
+        )
+    return Predictions(splits=splits)

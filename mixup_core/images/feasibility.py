@@ -1,15 +1,25 @@
-"""Feasibility: finds the reasons why a run of image training would fail on its data."""
+"""Feasibility: finds the reasons why a run would fail on its data or with its teacher."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 
+from mixup_core.arrays import Ints, np
+from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import SPLIT, DataConfig
-from mixup_core.images.data.facts import DatasetInfo
+from mixup_core.images.data.draws import draw_noise, draw_subset, split_off
+from mixup_core.images.data.facts import DataError, DatasetInfo, SplitName
+from mixup_core.images.data.fetching import data_root, is_present, verify
+from mixup_core.images.data.folders import split_classes
 from mixup_core.images.data.pictures import BACKGROUNDS
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.image_data import described, facts_of
+from mixup_core.images.objectives.objective import Guided
 from mixup_core.rules import RuleError, printable
+from mixup_core.seeding import Seeds
 
 MAX_EPOCHS = 10_000
 """Maximum number of epochs; planning computes a stage key for each."""
@@ -141,8 +151,6 @@ def _lacking(
     """Yield (seed, classes without images before label noise, and after it) for each seed."""
     if any(infeasible(config)) or not may_lack_classes(config.data, described(config.data)):
         return
-    from mixup_core.images.class_counts import images_of_classes  # most studies need no NumPy
-
     for seed in seeds[:_MOST_SEEDS]:
         counts = images_of_classes(at_seed(config, seed))
         if counts is None:
@@ -174,3 +182,109 @@ def transparent(data: DataConfig) -> Iterator[RuleError]:
             fields=("data.background", "data.folder"),
             hint=f"set data.background to the colour behind them: {', '.join(BACKGROUNDS)}",
         )
+
+
+def oracles(config: TrainConfig) -> dict[str, bool]:
+    """Return, by dotted path, the values of the fields that let test images into training.
+
+    `data.oracle` is True if the run trains on test images, `objective.oracle` if its teacher does.
+    """
+    own, objective = {"data.oracle": config.data.oracle}, config.objective
+    return own | ({"objective.oracle": objective.oracle} if isinstance(objective, Guided) else {})
+
+
+def tags(config: TrainConfig) -> tuple[str, ...]:
+    """Return the tags of a run: ("oracle",) if it or its teacher trains on test images, else ()."""
+    return ("oracle",) if any(oracles(config).values()) else ()
+
+
+def teacher_arm(config: TrainConfig) -> str | None:
+    """Return the name of the arm whose run is the teacher, or None if there is no teacher."""
+    return config.objective.teacher if isinstance(config.objective, Guided) else None
+
+
+def taught(config: TrainConfig, key: str) -> TrainConfig:
+    """Return the configuration with `objective.teacher_key` filled in."""
+    return with_values(config, {"objective.teacher_key": key})
+
+
+def apart(teacher: TrainConfig, student: TrainConfig) -> TrainConfig:
+    """Return the configuration of the run that teaches: the teacher's, with draws of its own.
+
+    A teacher of a teacher has the draws of its arm again, so that no two runs in a row share them.
+    """
+    return replace(teacher, as_teacher=not student.as_teacher)
+
+
+def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
+    """Yield the reasons why a run cannot learn from a given teacher, such as another dataset."""
+    oracle = oracles(config).get("objective.oracle", False)
+    if oracle != ("oracle" in tags(teacher)):
+        yield RuleError(
+            "objective.oracle must be true if the teacher saw test images, else false",
+            {"objective.oracle": oracle, "data.oracle of the teacher": not oracle},
+            fields=("objective.oracle",),
+        )
+    for name in ("name", "digest", "image_size", "views", "pool"):
+        own, its = getattr(config.data, name), getattr(teacher.data, name)
+        if own != its:
+            yield RuleError(
+                f"a run and its teacher must have the same data.{name}",
+                {f"data.{name}": own, f"data.{name} of the teacher": its},
+                fields=(f"data.{name}", "objective.teacher"),
+            )
+
+
+def images_of_classes(config: TrainConfig) -> Ints | None:
+    """Count the training images of each class, before and after label noise: (2, classes).
+
+    The result is None if the labels are not on this machine, or cannot be read without decoding
+    images.
+    """
+    data, info = config.data, described(config.data)
+    labels = _labels(data, data_root())
+    return None if labels is None else _counts(data, info, labels, config.seeds)
+
+
+_PICTURES = {"caltech101", "dtd", "fgvc-aircraft", "tiny-imagenet"}
+"""Datasets whose labels can only be read together with their images, which takes minutes."""
+
+
+def _labels(data: DataConfig, root: Path) -> Ints | None:
+    """Return the labels of all training images, followed by test labels if the run is an oracle."""
+    if (facts := facts_of(data)) is not None:
+        train, test = (
+            [len(files) for files in of_classes.values()]
+            for of_classes in split_classes(data, facts.train, facts.test)
+        )
+        of_train = np.repeat(np.arange(len(train)), train)
+        of_test = np.repeat(np.arange(len(test)), test)
+    elif data.name in _PICTURES or data.name == "image-folder" or not is_present(data.name, root):
+        return None
+    else:
+        try:
+            of_train = _published_labels(data.name, "train", root)
+            of_test = _published_labels(data.name, "test", root) if data.oracle else of_train[:0]
+        except (DataError, OSError):
+            return None  # loading the images raises the same error
+    kept, _ = split_off(len(of_train), data)
+    return np.concatenate([of_train[kept], of_test if data.oracle else of_test[:0]])
+
+
+@lru_cache(maxsize=8)
+def _published_labels(name: str, split: SplitName, root: Path) -> Ints:
+    if (read := DATASETS[name].labels) is not None:
+        if DATASETS[name].files:
+            verify(name, root, split)
+        return read(root, split)
+    from mixup_core.images.data.datasets import read_split  # loads torch
+
+    labels: Ints = read_split(DataConfig(name=name), root, split).labels.numpy()
+    return labels
+
+
+def _counts(data: DataConfig, info: DatasetInfo, labels: Ints, seed: int | Seeds) -> Ints:
+    chosen = draw_subset(labels, info.num_classes, data, seed)
+    own = labels if chosen is None else labels[chosen]
+    noisy = draw_noise(own, info.num_classes, data, seed)
+    return np.stack([np.bincount(part, minlength=info.num_classes) for part in (own, noisy)])

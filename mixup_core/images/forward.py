@@ -1,14 +1,83 @@
-"""Forward: the forward pass of a network in the precision of a run."""
+"""Forward pass of a network in the precision of a run, its batch, and the saliency of pixels."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from mixup_core.images.precision import DTYPES, Precision, arithmetic
+from mixup_core.images.losses import Loss
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Precision = Literal["float32", "tf32", "bfloat16"]
+
+DTYPES: dict[Precision, torch.dtype] = {
+    "float32": torch.float32,
+    "tf32": torch.float32,
+    "bfloat16": torch.bfloat16,
+}
+"""Type in which autocast computes, by precision. With float32, autocast is off."""
+
+
+@contextmanager
+def kernels(*, deterministic: bool) -> Iterator[None]:
+    """Context manager: make PyTorch use deterministic kernels only, if `deterministic` is True.
+
+    An operation without such a kernel on the device raises RuntimeError. cuBLAS is deterministic
+    only with the workspace that `mixup_core.numeric_settings` sets for every process.
+    """
+    if not deterministic or torch.are_deterministic_algorithms_enabled():
+        yield
+        return
+    torch.use_deterministic_algorithms(mode=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(mode=False)
+
+
+def repeatable(
+    steps: Generator[Item, None, Result], *, deterministic: bool
+) -> Generator[Item, None, Result]:
+    """Run a generator with deterministic PyTorch kernels, and yield its items.
+
+    Between two items, the caller's code runs with its own setting. If `deterministic` is False,
+    the generator uses any kernels.
+    """
+    if not deterministic:
+        return (yield from steps)
+    while True:
+        with kernels(deterministic=deterministic):
+            try:
+                item = next(steps)
+            except StopIteration as ended:
+                result: Result = ended.value
+                return result
+        yield item
+
+
+@contextmanager
+def arithmetic(precision: Precision) -> Iterator[None]:
+    """Context manager: compute float32 products on CUDA in TF32 for `tf32`, else in IEEE float32.
+
+    Products are matrix products and convolutions. By default, PyTorch uses TF32 (10 bits of
+    mantissa) in convolutions and float32 in linear layers. A backward pass uses the setting at its
+    own time, so run it within the context, too.
+    """
+    wanted = "tf32" if precision == "tf32" else "ieee"
+    cudnn: Any = torch.backends.cudnn  # its type stubs lack `conv.fp32_precision`
+    places = (torch.backends.cuda.matmul, cudnn.conv)
+    before = [place.fp32_precision for place in places]
+    for place in places:
+        place.fp32_precision = wanted
+    try:
+        yield
+    finally:
+        for place, precision_before in zip(places, before, strict=True):
+            place.fp32_precision = precision_before
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -78,3 +147,79 @@ def _memory_format(network: nn.Module) -> torch.memory_format:
     weights = next(network.parameters(), None)
     is_convolution = weights is not None and weights.dim() == 4
     return torch.channels_last if is_convolution else torch.contiguous_format
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Batch:
+    """A batch of mixed images, with the labels of the images and of their partners."""
+
+    mixed: Tensor
+    """Input of the network, (batch, channels, height, width), float32."""
+    unmixed: Callable[[], Tensor] | None
+    """Function that returns the images before mixing; None: this batch is not mixed."""
+    labels: Tensor
+    """Labels of the images, (batch,), int64."""
+    partner_labels: Tensor
+    """Labels of the partners, (batch,), int64."""
+    lam: Tensor
+    """Weight of `labels`, (batch,), float32, in [0, 1]."""
+    is_test: Tensor | None = None
+    """True for test images, (batch,), bool; None if the run trains on none (`data.oracle`)."""
+    hidden: HiddenMix | None = None
+    """Mixing at a hidden layer, or None. If set, `mixed` contains the images before mixing, then
+    their partners.
+    """
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def images(self) -> Tensor:
+        """The images before mixing. They are built on access, since few objectives use them."""
+        return self.mixed if self.unmixed is None else self.unmixed()
+
+    def logits(self, network: Forward, after: Tensor | None = None) -> Tensor:
+        """Return the logits of the mixed images, (batch, classes).
+
+        With `after`, the result is (further images + batch, classes), further images first.
+        """
+        images = self.mixed if after is None else torch.cat([after, self.mixed])
+        return network(images) if self.hidden is None else network(images, self.hidden)
+
+    def losses(self, logits: Tensor, loss: Loss) -> Tensor:
+        """Return the loss of each mixed image, (batch,), from its logits, (batch, classes)."""
+        return loss.per_image(logits, self.labels, self.partner_labels, self.lam)
+
+
+Saliency = Callable[[Tensor, Tensor], Tensor]
+"""Function that takes images, (batch, channels, height, width), and labels, (batch,), and returns
+the saliency of each pixel, (batch, height, width).
+"""
+
+
+def unmeasured(*parts: Tensor) -> Tensor:
+    """Placeholder for a function that measures saliency, where no operation needs one.
+
+    Saliency says how strongly an image's loss depends on each pixel.
+    """
+    raise AssertionError(
+        f"saliency of {len(parts)} tensors was needed, but no `Saliency` function was given"
+    )
+
+
+def gradient_norms(
+    network: nn.Module, loss: Loss, precision: Precision, images: Tensor, labels: Tensor
+) -> Tensor:
+    """Return the saliency of each pixel: root mean square, over channels, of the loss's gradient.
+
+    The network is switched to evaluation mode and back. Gradients of weights are not changed.
+    """
+    is_training = network.training
+    network.eval()
+    with torch.enable_grad():
+        images = images.detach().requires_grad_()
+        logits = forward(network, images, precision=precision)
+        losses = loss.per_image(logits, labels, labels, logits.new_ones(len(labels)))
+        (gradient,) = torch.autograd.grad(losses.sum(), images)
+    network.train(is_training)
+    return gradient.square().mean(dim=1).sqrt()

@@ -1,19 +1,19 @@
 """ImageData: finds, describes and checks the images that a problem needs. Imports no torch."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from mixup_core.addresses import local_path
-from mixup_core.images.choices.model import Model
+from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DataError, DatasetInfo, SplitName
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.draws import split_off
+from mixup_core.images.data.facts import DataError, DatasetInfo, SplitName
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
-from mixup_core.images.data.file_faults import FileFault, FileFaultsError
 from mixup_core.images.data.folder_facts import (
     FolderFacts,
     file_faults,
@@ -21,6 +21,8 @@ from mixup_core.images.data.folder_facts import (
 )
 from mixup_core.images.data.folders import (
     TEST_FOLDERS,
+    FileFault,
+    FileFaultsError,
     Layout,
     describe,
     folder_info,
@@ -135,7 +137,7 @@ class ImageData:
     def open(self, config: TrainConfig) -> None:
         self.check(config)
         if config.data.folder is not None:
-            from mixup_core.images.data.mapped import load_mapped
+            from mixup_core.images.data.datasets import load_mapped
 
             data = config.data
             is_open = data.folds is not None and data.fold is None
@@ -278,3 +280,62 @@ def memory(config: TrainConfig) -> dict[str, int]:
 def _needed(data: DataConfig) -> tuple[str, ...]:
     """Return the names of the datasets that a run loads, as `mixsweep data fetch` takes them."""
     return (data.name, *([f"{data.name}-c"] if data.test and data.corruptions else []))
+
+
+def data_remarks(data: DataConfig) -> Iterator[str]:
+    """Yield remarks on a run's images, such as copies in two classes, for plans and captions."""
+    yield from of_test_folder(data)
+    yield from shared_images(data)
+    yield from in_two_classes(data)
+
+
+def of_test_folder(data: DataConfig) -> Iterator[str]:
+    """Yield a remark that names the folder of the test images if it is not `test`."""
+    if data.test and data.test_folder not in {None, "test"}:
+        yield f"the test images are those in {data.test_folder}/"
+
+
+def in_two_classes(data: DataConfig) -> Iterator[str]:
+    """Yield a warning for each split in which images of different classes have the same bytes."""
+    facts = facts_of(data)
+    if facts is None:
+        return
+    splits: tuple[SplitName, ...] = ("train", "test") if data.test else ("train",)
+    for split in splits:
+        if pairs := facts.in_two_classes(split):
+            one, other = map(printable, pairs[0])
+            what = "image is" if len(pairs) == 1 else "images are"
+            yield (
+                f"WARNING, {len(pairs)} {what} in two classes of {Layout.of(data).place(split)}/ "
+                f"(the first: {one}, like {other}), so that a label is wrong"
+            )
+
+
+def shared_images(data: DataConfig) -> Iterator[str]:
+    """Yield warnings that count test and validation images which are training images too."""
+    facts = facts_of(data)
+    if facts is None:
+        return
+    test, train = facts.names(data, "test"), facts.names(data, "train")
+    is_split = data.test_fraction is not None
+    shared = facts.shared_by(test, train) if is_split else list(facts.shared)
+    if shared and data.test:
+        yield _spell_shared("test", shared, len(test))
+    if facts.copies and 0 < data.num_held_out(len(train)) < len(train):
+        folds = range(data.folds or 0) if data.fold is None else ()
+        shared, num_held_out = [], 0
+        for one in [replace(data, fold=fold) for fold in folds] or [data]:
+            kept, held_out = ([train[i] for i in part] for part in split_off(len(train), one))
+            shared += facts.shared_by(held_out, kept)
+            num_held_out += len(held_out)
+        if shared:
+            yield _spell_shared("validation", shared, num_held_out)
+
+
+def _spell_shared(what: str, shared: Sequence[str], number: int) -> str:
+    are = "is" if len(shared) == 1 else "are"
+    return (
+        f"WARNING, {len(shared)} of the {number} {what} images {are} among the training "
+        f"images too (the first: {printable(shared[0])}), so that {what} results are too good "
+        "for every arm"
+    )

@@ -7,10 +7,10 @@ from typing import Any
 
 from mixup_core.arrays import torch
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.pixels import images_per_batch
+from mixup_core.images.data.facts import images_per_batch
+from mixup_core.images.feasibility import teacher_arm
 from mixup_core.images.image_data import described
-from mixup_core.images.objectives.plain import Plain
-from mixup_core.images.teaching import teacher_arm
+from mixup_core.images.objectives.objective import Plain
 
 _PROCESS = 10**9
 """Upper bound, in bytes, of a process that has imported torch."""

@@ -1,4 +1,4 @@
-"""METRICS: metrics that image training records. PREDICTED: metrics computed from stored logits."""
+"""METRICS and PREDICTED: which metrics image training records, and what a run needs for each."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,7 +6,11 @@ from dataclasses import replace
 
 from mixup_core.config.catalogue import CatalogueError, cached_until_growth
 from mixup_core.config.parts import members
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
+from mixup_core.images.epoch import Planned
+from mixup_core.images.image_data import described
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.scores import Scores
@@ -100,3 +104,93 @@ def require_own_metrics(kinds: Iterable[type]) -> None:
 def _metrics() -> Mapping[str, Metric]:
     kinds = (*members(Objective), *members(Probe))
     return _MEASURED | {name: metric for kind in kinds for name, metric in kind.metrics.items()}
+
+
+_AVERAGED = "_averaged"
+
+
+def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
+    """Return a message unless the last `records` records that can have a metric have it; else None.
+
+    The message gives the reason and the field to set. It is shown when a claim or a headline of a
+    study file needs the metric. Objectives, losses and probes are asked what they record, by the
+    same functions that training asks.
+    """
+    if metric in PREDICTED:
+        return _lacks_predictions(config, metric)
+    if metric not in METRICS:
+        return "no run records this metric"
+    if metric.endswith(_AVERAGED) and config.averaging is None:
+        return "the run averages no weights; set averaging"
+    return _lacks_images(config.data, metric) or _lacks_part(config, metric, records)
+
+
+def observed(config: TrainConfig, metric: str) -> TrainConfig:
+    """Return a configuration without the settings that do not change the last value of a metric.
+
+    These settings are probes, the average of the weights, and evaluations before the last epoch.
+    Two runs with equal results of this function end with the same value of the metric. For a metric
+    of averaged weights or of a probe, the configuration is returned unchanged.
+    """
+    is_of_probe = any(metric in kind.metrics for kind in members(Probe))
+    if metric.endswith(_AVERAGED) or is_of_probe:
+        return config
+    return replace(config, probes=(), averaging=None, eval_every=config.epochs)
+
+
+def _lacks_predictions(config: TrainConfig, metric: str) -> str | None:
+    if not config.data.test:
+        return "the run has no test images; set data.test: true"
+    is_fitted = "scaled_" in metric or metric.endswith("/temperature")
+    if is_fitted and not config.data.holds_out:
+        return "the run has no validation images to fit a temperature on; set data.val_size"
+    return None
+
+
+def _lacks_images(data: DataConfig, metric: str) -> str | None:
+    split = metric.partition("/")[0]
+    corruption = split.removeprefix("test_")
+    if (split not in {"val", "test"} and corruption == split) or split in data.splits:
+        return None
+    if split == "val":
+        return "the run has no validation images; set data.val_size"
+    if not data.test:
+        return "the run has no test images; set data.test: true"
+    if corruption == "corrupted":
+        return "the run has no corrupted test images; set data.corruptions"
+    return f"the run has no {corruption} images; add {corruption} to data.corruptions"
+
+
+def _lacks_part(config: TrainConfig, metric: str, records: int) -> str | None:
+    """Return a message if training or a probe does not record a metric, or too rarely."""
+    kinds = [kind for kind in members(Probe) if metric in kind.metrics]
+    probes = [probe for probe in config.probes if metric in type(probe).metrics]
+    if kinds and not probes:
+        return f"add the probe {' or '.join(kind.tag for kind in kinds)} to probes"
+    every = 1 if metric.startswith("train/") else config.eval_every
+    if probes:
+        every = min(probe.every or config.eval_every for probe in probes)
+    number = config.epochs // every
+    if number < records:
+        return f"{records} records of the metric are needed, but the run makes {number}"
+    info = described(config.data)
+    for epoch in range(config.epochs - 1, config.epochs - 1 - every * records, -every):
+        planned = Planned(config=config, epoch=epoch, info=info)
+        reasons = [probe.lacks(planned, metric) for probe in probes]
+        reasons = reasons or [_lacks_in_training(planned, metric)]
+        if None not in reasons:
+            return reasons[0]
+    return None
+
+
+def _lacks_in_training(planned: Planned, metric: str) -> str | None:
+    """Return a message if training does not record a metric in an epoch, without probes."""
+    if metric == EXCESS:
+        return planned.how.lacks_excess(planned.config.loss)
+    kinds = [kind for kind in members(Objective) if metric in kind.metrics]
+    if not kinds or metric in planned.how.objective.metrics:
+        return None
+    tags = " or ".join(kind.tag for kind in kinds)
+    if isinstance(planned.config.objective, tuple(kinds)):
+        return f"the objective {tags} is not used in epoch {planned.epoch}"
+    return f"set objective to {tags}"

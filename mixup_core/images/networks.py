@@ -1,15 +1,21 @@
-"""Networks that torch does not provide, and functions that set their initial weights."""
+"""Networks that torch does not provide, those of timm, initial weights, and moving averages."""
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
 import math
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from mixup_core.images.data.digests import file_digest
+from mixup_core.problem import DataError
 from mixup_core.seeding import Seeds, stream_seed
 
 
@@ -183,3 +189,123 @@ def _last_of_stages(
     blocks: nn.Sequential, stages: Sequence[tuple[int, int, int]]
 ) -> list[nn.Module]:
     return [blocks[end - 1] for end in accumulate(num_blocks for _, num_blocks, _ in stages)]
+
+
+class Average(AveragedModel):
+    """Exponential moving average of a network's weights; its update does not wait for the device.
+
+    PyTorch's AveragedModel copies its step counter to the device in each update, and the host waits
+    for the copy. An exponential average needs only to know whether an update is the first one; this
+    class remembers it.
+    """
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        """Copy the network; the first update overwrites the copied weights with current ones."""
+        super().__init__(network, use_buffers=True)
+        self._mean_into = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+        self._has_begun = False
+
+    @torch.no_grad()
+    def update_parameters(self, model: nn.Module) -> None:
+        """Update the average with the current weights of the network that is trained."""
+        own, now = ([*part.parameters(), *part.buffers()] for part in (self.module, model))
+        self._has_begun = self._has_begun or bool(self.n_averaged > 0)
+        for is_float in (True, False):  # the update of a list needs tensors of one kind
+            averages, values = (
+                [tensor for tensor in part if tensor.is_floating_point() == is_float]
+                for part in (own, now)
+            )
+            if not self._has_begun:
+                for average, value in zip(averages, values, strict=True):
+                    average.copy_(value)
+            elif averages:
+                self._mean_into(averages, values, None)
+        self.n_averaged += 1
+
+
+def timm_network(
+    architecture: str, in_channels: int, num_classes: int, image_size: int
+) -> nn.Module:
+    """Return a network of timm with random weights; nothing is downloaded."""
+    try:
+        import timm
+    except ImportError as error:
+        raise DataError(
+            "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
+        ) from error
+    if message := unknown(architecture):
+        raise DataError(message)
+    published = timm.get_pretrained_cfg(architecture)
+    has_one_size = published is not None and published.fixed_input_size
+    size: dict[str, Any] = {"img_size": image_size} if has_one_size else {}
+    network: nn.Module = timm.create_model(
+        architecture,
+        pretrained=False,
+        in_chans=in_channels,
+        num_classes=num_classes,
+        **size,
+    )
+    return network
+
+
+def unknown(architecture: str) -> str | None:
+    """Return a message if timm has no such architecture, with the nearest names; else None."""
+    import timm
+
+    if timm.is_model(architecture):
+        return None
+    near = get_close_matches(architecture, timm.list_models(), 3)
+    hint = f" (did you mean {' or '.join(near)}?)" if near else ""
+    return (
+        f"model.architecture: timm {timm.__version__} has no architecture {architecture!r}{hint}; "
+        'all names: python -c "import timm; print(*timm.list_models())"'
+    )
+
+
+def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
+    """Load pretrained weights into a network.
+
+    If the file has another number of classes, the last layer keeps its present weights.
+    """
+    if not file.is_file():
+        raise DataError(f"{file}: not found; model.weights must name a file of weights")
+    if digest is not None and file_digest(file) != digest:
+        raise DataError(
+            f"{file}: its weights changed since the study was read; start the study again"
+        )
+    try:
+        weights = _tensors(file)
+    except Exception as error:  # damaged files raise errors of many types
+        raise DataError(
+            f"{file}: not a readable file of weights ({type(error).__name__}: {error})"
+        ) from error
+    own = network.state_dict()
+    classifier = {id(part) for part in network.get_classifier().parameters()}  # type: ignore[operator]
+    heads = {name for name, part in network.named_parameters() if id(part) in classifier}
+    wrong = [
+        name
+        for name in own
+        if name not in heads and (name not in weights or weights[name].shape != own[name].shape)
+    ]
+    if wrong:
+        name = wrong[0]
+        found = tuple(weights[name].shape) if name in weights else "nothing"
+        raise DataError(
+            f"{file}: the tensor {name} must have shape {tuple(own[name].shape)}, got {found}; the "
+            "weights belong to another architecture or to another number of channels"
+        )
+    fitting = {
+        name: weights[name]
+        for name in own
+        if name in weights and weights[name].shape == own[name].shape
+    }
+    network.load_state_dict(own | fitting)
+
+
+def _tensors(file: Path) -> dict[str, Tensor]:
+    if file.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return dict(load_file(file))
+    loaded = torch.load(file, map_location="cpu", weights_only=True)
+    return dict(loaded.get("state_dict", loaded))

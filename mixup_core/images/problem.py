@@ -1,22 +1,29 @@
 """IMAGES: image training as a problem, with its keys, metrics and captions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.draws import split_off
 from mixup_core.images.data.sets.corrupted import NUM_SEVERITIES
-from mixup_core.images.data_remarks import data_remarks
-from mixup_core.images.feasibility import at_seed, infeasible, infeasible_at, lacking_classes
-from mixup_core.images.image_data import ImageData, described, facts_of, memory
-from mixup_core.images.losses.cross_entropy import CrossEntropy
+from mixup_core.images.feasibility import (
+    apart,
+    at_seed,
+    infeasible,
+    infeasible_at,
+    lacking_classes,
+    oracles,
+    tags,
+    taught,
+    teacher_arm,
+    unfit,
+)
+from mixup_core.images.image_data import ImageData, data_remarks, described, facts_of, memory
+from mixup_core.images.losses import CrossEntropy
 from mixup_core.images.memory import most_bytes, peak_bytes
-from mixup_core.images.metrics import METRICS, PREDICTED
-from mixup_core.images.mix_config import MixConfig
-from mixup_core.images.objectives.plain import Plain
-from mixup_core.images.other_names import OTHER_NAMES
-from mixup_core.images.recording import lacks, observed
-from mixup_core.images.teaching import apart, oracles, tags, taught, teacher_arm, unfit
+from mixup_core.images.metrics import METRICS, PREDICTED, lacks, observed
+from mixup_core.images.objectives.objective import Plain
 from mixup_core.laws import Erm
 from mixup_core.mixing.partners import FromDataset
 from mixup_core.problem import (
@@ -33,6 +40,48 @@ from mixup_core.problem import (
     Teaching,
 )
 from mixup_core.rules import RuleError
+
+_CALLED = {
+    "batch_size": "batch batchsize bs minibatch_size train_batch_size",
+    "epochs": "max_epochs n_epochs num_epochs num_train_epochs",
+    "optimizer.lr": "base_lr eta initial_lr learning_rate",
+    "optimizer.clip_norm": "clip_grad clip_grad_norm grad_clip gradient_clip gradient_clip_val "
+    "gradient_clipping max_grad_norm max_norm",
+    "optimizer.weight_decay": "l2 wd",
+    "lr_schedule": "lr_scheduler scheduler",
+    "lr_schedule.warm_up": "warmup warmup_epochs",
+    "loss": "criterion",
+    "loss.smoothing": "label_smoothing smoothing",
+    "averaging": "ema swa",
+    "precision": "amp bf16 fp16 half mixed_precision",
+    "model.name": "arch architecture backbone net network",
+    "model.weights": "checkpoint pretrained",
+    "mix.law.alpha": "alpha beta mixup_alpha",
+    "mix.operation": "cutmix mixup mode",
+    "mix.probability": "cutmix_prob mix_prob mixup_prob",
+    "mix.switch_epoch": "mixup_off_epoch",
+    "readout": "early_stopping patience",
+    "data.name": "dataset dataset_name",
+    "data.folder": "data_dir data_path dir directory path root",
+    "data.image_size": "image_size img_size input_size resize resolution size",
+    "data.augment": "augmentation augmentations transform transforms",
+    "data.skip": "exclude ignore",
+    "data.train_fraction": "fraction subset",
+    "data.val_size": "val_fraction val_split validation_split",
+    "data.folds": "cross_validation cv k_fold k_folds kfold num_folds",
+    "data.test_fraction": "holdout split test_size test_split",
+    "data.pixel_mean": "mean",
+    "data.pixel_std": "std",
+    "data.normalise": "normalisation normalization normalize",
+}  # fmt: skip
+
+OTHER_NAMES: Mapping[str, str] = {
+    name: path for path, names in _CALLED.items() for name in names.split()
+}
+"""Dotted path of a setting, by the name that other programs use for it, such as `label_smoothing`.
+
+The path starts at a run's configuration, except `readout`, which is a key of the study file.
+"""
 
 _VIEWS = {
     "concat": " (two views by channel concatenation)",
@@ -184,8 +233,6 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
         return ()
     if split == "test":
         return facts.names(config.data, "test")
-    from mixup_core.images.data.draws import split_off  # most studies need no NumPy
-
     names = facts.names(config.data, "train")
     return [names[index] for index in split_off(len(names), config.data)[1]]
 

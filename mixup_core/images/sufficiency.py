@@ -9,9 +9,8 @@ from typing import ClassVar
 
 from mixup_core.config.checked import Checked
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data_remarks import data_remarks
 from mixup_core.images.feasibility import transparent
-from mixup_core.images.image_data import ImageData, described, memory
+from mixup_core.images.image_data import ImageData, data_remarks, described, memory
 from mixup_core.laws import Beta, Law
 from mixup_core.problem import (
     Comparing,

@@ -19,23 +19,32 @@ from mixup_core.archives import require_unpacked
 from mixup_core.contracts import ContractError, first_outside, is_of_plugin
 from mixup_core.faults import fault_of
 from mixup_core.images.batches import Draws, batches
-from mixup_core.images.choices.model import Model
+from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DatasetInfo
-from mixup_core.images.data.datasets import Splits
+from mixup_core.images.data.datasets import Splits, load_once
+from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.folders import describe
-from mixup_core.images.data.mapped import load_once
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
-from mixup_core.images.forward import Forward, forward
-from mixup_core.images.losses.loss import Loss
+from mixup_core.images.evaluation import (
+    PREDICTED_SPLITS,
+    corrupted_means,
+    evaluate,
+    logits_of,
+    predict,
+)
+from mixup_core.images.feasibility import unfit
+from mixup_core.images.forward import (
+    Forward,
+    arithmetic,
+    forward,
+    gradient_norms,
+    kernels,
+    repeatable,
+)
+from mixup_core.images.losses import Loss
 from mixup_core.images.objectives.objective import Objective
-from mixup_core.images.precision import arithmetic, kernels, repeatable
-from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.probes.measuring import probed_values
 from mixup_core.images.probes.subject import Subject
-from mixup_core.images.saliency import gradient_norms
-from mixup_core.images.teaching import unfit
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Law
 from mixup_core.problem import DivergedError, StateError, Teacher

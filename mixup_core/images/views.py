@@ -13,11 +13,10 @@ from torch import Tensor
 
 from mixup_core.contracts import ContractError
 from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.data.draws import draw_noise, draw_subset
-from mixup_core.images.data.pixels import images_per_batch
+from mixup_core.images.data.facts import DatasetInfo, images_per_batch
 from mixup_core.seeding import Seeds, stream
 
 

@@ -20,18 +20,17 @@ from mixup_core.config.catalogue import catalogue_of, kind_name
 from mixup_core.config.parts import leaves, members, unmarked
 from mixup_core.config.written_forms import SpellingError, spellings
 from mixup_core.contracts import ContractError, first_outside, require_quantiles, weights_of
+from mixup_core.images.batches import Mixer
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load
-from mixup_core.images.data.facts import Dataset, DatasetInfo
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Images
 from mixup_core.images.data.fetching import data_root, is_present
-from mixup_core.images.data.pixels import Images
-from mixup_core.images.mixers import Mixer
+from mixup_core.images.epoch import Planned
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
-from mixup_core.images.run_settings import Planned
 from mixup_core.images.training import Training, TrainingState, fit
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Law

@@ -34,8 +34,8 @@ from mixup_core.config.catalogue import (
     catalogue_of,
     kind_name,
 )
-from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.facts import Dataset
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.metrics import require_own_metrics
 from mixup_core.plugins.fields import UnreadableFieldError, check_fields
 from mixup_core.plugins.meaning import Meaning

@@ -25,8 +25,8 @@ from mixup_core.config.written_forms import flatten, spelled
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
-from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.facts import Dataset, DatasetInfo
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.objectives.objective import Guided, Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Law

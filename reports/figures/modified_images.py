@@ -19,7 +19,7 @@ from torch import Tensor
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import load
-from mixup_core.images.saliency import gradient_norms
+from mixup_core.images.forward import gradient_norms
 from mixup_core.images.training import TrainingState
 from mixup_core.images.views import TrainingImages
 from reports.figures.canvas import PANEL_INCHES, finished, styled

@@ -20,7 +20,7 @@ import torch
 
 from mixup_core import seeding
 from mixup_core.config.building import with_values
-from mixup_core.images import mixers, training
+from mixup_core.images import batches, training
 from mixup_core.images.data.datasets import load
 from mixup_core.images.probes import measuring
 from mixup_core.plugins.loading import use
@@ -31,7 +31,7 @@ from tests.bench.pairs import arguments_of, spread
 from tests.soak.findings import publish
 
 CHECKS: tuple[tuple[Any, str], ...] = (
-    (mixers, "require_mixed"), (training, "_require_weights"),
+    (batches, "require_mixed"), (training, "_require_weights"),
     (measuring, "_copies"), (measuring, "_require_unchanged"), (seeding, "_positions"),
 )  # fmt: skip
 STUDIES = ("digits", "quickstart")

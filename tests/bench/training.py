@@ -14,11 +14,10 @@ from typing import Literal
 import torch
 
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.mix_config import MixConfig
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.training import fit
 from mixup_core.laws import Beta
 from tests.bench.gpu import reference

@@ -19,8 +19,8 @@ from mixup_core.config.catalogue import catalogue_of
 from mixup_core.config.parts import leaves, members, parts
 from mixup_core.config.written_forms import flatten
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import paths_left_out, run_key, stage_keys

@@ -16,7 +16,7 @@ import torch
 
 from mixup_core.config.building import with_values
 from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.choices.model import Model
+from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load

@@ -12,15 +12,14 @@ from mixup_core.config.building import parsed, with_values
 from mixup_core.config.catalogue import kind_name
 from mixup_core.config.parts import members
 from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.choices.averaging import Averaging
 from mixup_core.images.choices.models import Model
-from mixup_core.images.choices.optimizers import Optimizer
-from mixup_core.images.choices.rates import LrSchedule
+from mixup_core.images.choices.optimizers import Averaging, LrSchedule, Optimizer
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS, DatasetInfo
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.losses.loss import LossChoice
+from mixup_core.images.data.facts import DatasetInfo
+from mixup_core.images.data.sets import DATASETS
+from mixup_core.images.losses import LossChoice
 from mixup_core.images.objectives.objective import Guided, Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES

@@ -14,12 +14,11 @@ import torch
 
 from mixup_core.config.building import parsed, with_values
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.datasets import Splits
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
-from mixup_core.images.objectives.objective import Guided, Minimised
-from mixup_core.images.objectives.plain import Plain
-from mixup_core.images.predicting import predict
+from mixup_core.images.evaluation import predict
+from mixup_core.images.objectives.objective import Guided, Minimised, Plain
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.problem import Teacher

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from mixup_core.images.precision import Precision, arithmetic
+from mixup_core.images.forward import Precision, arithmetic
 from tests.gpu.device import GPU, needs_gpu
 
 pytestmark = needs_gpu

@@ -11,10 +11,10 @@ import torch
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.datasets import Splits
+from mixup_core.images.data.sets import DATASETS
+from mixup_core.images.evaluation import predict
 from mixup_core.images.objectives.objective import Guided
-from mixup_core.images.predicting import predict
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.numeric_settings import fix_precision
 from mixup_core.problem import Teacher

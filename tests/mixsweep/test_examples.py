@@ -25,10 +25,9 @@ import mixsweep
 from mixsweep import plugins
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.parts import members
-from mixup_core.images.choices.averaging import Averaging
-from mixup_core.images.choices.rates import LrSchedule
+from mixup_core.images.choices.optimizers import Averaging, LrSchedule
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.losses.loss import LossChoice
+from mixup_core.images.losses import LossChoice
 from mixup_core.images.training import fit
 from mixup_core.laws.schedules import Schedule
 from mixup_core.mixing.partners import Partner

@@ -7,9 +7,9 @@ import torch
 
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.data.facts import DatasetInfo
 from tests.mixup_core.small_files import FashionMnist
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mixup_core.images.data.catalog import DATASETS, SplitName
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.facts import SplitName
 from mixup_core.images.data.fetching import files_of
+from mixup_core.images.data.sets import DATASETS
 
 NUM_TRAIN, NUM_TEST = 20, 10
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from mixup_core import keys
 from mixup_core.config.building import with_values
 from mixup_core.config.written_forms import flatten, spelled
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.mix_config import MixConfig
 from mixup_core.keys import changes, run_key, stage_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing.partners import FromBatch

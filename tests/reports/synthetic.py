@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Failure, Stage

@@ -44,7 +44,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "mixup_core/config/written_forms.py": ["tests/mixup_core/config/test_written_forms.py"],
     "mixup_core/config/building.py": ["tests/mixup_core/config/test_building.py"],
     "mixup_core/images/evaluation.py": ["tests/mixup_core/images/test_evaluation.py"],
-    "mixup_core/images/choices/rates.py": ["tests/mixup_core/images/test_rates.py"],
+    "mixup_core/images/choices/optimizers.py": ["tests/mixup_core/images/test_rates.py"],
     "sweeps/study/claims.py": ["tests/sweeps/study/test_claims.py"],
     "sweeps/state/stages.py": ["tests/sweeps/state/test_stages.py"],
     "sweeps/searching/selection.py": ["tests/sweeps/searching/test_selection.py"],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mixsweep import plugins
 from mixup_core.config.catalogue import Catalogue, kind_name
-from mixup_core.images.data.catalog import DATASETS
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.plugins.stand_ins import REGISTERS
 from mixup_core.problem import PROBLEMS, Problem
 from tests.style.sources import CODE, ROOT, nodes_of
@@ -101,14 +101,14 @@ def test_every_class_of_a_choice_is_registered() -> None:
 
 def test_dataset_modules_are_imported_only_by_the_catalogue() -> None:
     sets = {path.stem for path in (ROOT / "mixup_core/images/data/sets").glob("*.py")}
-    sets -= {"__init__", "idx", "corrupted"}  # which read files
+    sets -= {"__init__", "corrupted"}
     found = {
         (_module(file), name)
         for file in CODE
         for module, name in _named(file)
         if module == "mixup_core.images.data.sets" and name in sets
     }
-    assert {place for place, _ in found} == {"mixup_core.images.data.catalog"}
+    assert {place for place, _ in found} == {"mixup_core.images.data.sets"}
     assert {name for _, name in found} == sets
     assert len(DATASETS) >= len(sets)
 

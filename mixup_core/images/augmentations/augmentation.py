@@ -46,7 +46,7 @@ class Augmentation(Checked, ABC):
 
         Example:
             >>> from mixup_core.images.augmentations.crop import Crop
-            >>> from mixup_core.images.augmentations.unchanged import Unchanged
+            >>> from mixup_core.images.augmentations.augmentation import Unchanged
             >>> Crop().changes_images, Unchanged().changes_images
             (True, False)
         """
@@ -117,3 +117,18 @@ class Augmentation(Checked, ABC):
         """
         del drawn
         return images
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unchanged(Augmentation):
+    """No augmentation: uses each image as it is.
+
+    Example:
+        In a study file: `data.augment: none`.
+
+        >>> from mixup_core.images.augmentations.augmentation import Unchanged
+        >>> Unchanged().changes_images
+        False
+    """
+
+    tag: ClassVar = "none"

@@ -1,11 +1,53 @@
 """Crop, CropFlip: random crops of a padded image, without or with mirroring."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+# Tests freeze the order and number of the random draws in this file: a change changes results.
 
-from mixup_core.arrays import NDArray, Tensor, np
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from mixup_core.arrays import Ints, NDArray, Tensor, functional, np, torch
 from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.augmentations.moves import Border, draw_moves, moved
+
+PADDING = 4
+"""Number of padding pixels on each side."""
+
+Border = Literal["black", "reflect"]
+
+
+def draw_moves(shape: tuple[int, ...], rng: "np.random.Generator", *, mirrors: bool) -> Ints:
+    """Draw a uniformly random crop position and mirroring of each image: (*shape, 3).
+
+    The values are first row and first column of the crop, and 1 to mirror it or 0; the function
+    `moved` applies them.
+    """
+    corner = rng.integers(2 * PADDING + 1, size=(*shape, 2))
+    mirrored = rng.integers(2, size=(*shape, 1)) * mirrors
+    return np.concatenate([corner, mirrored], axis=-1)
+
+
+def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
+    """Return images after padding, cropping and mirroring; same shape."""
+    height, width = pixels.shape[2:]
+    first_row, first_column, is_mirrored = moves.unbind(1)
+    rows = first_row[:, None] + torch.arange(height, device=moves.device)
+    along = torch.arange(width, device=moves.device)
+    columns = torch.where(is_mirrored[:, None] == 1, along.flip(0), along)
+    columns = first_column[:, None] + columns
+    if border == "black":
+        pixels = functional.pad(pixels, [PADDING] * 4)
+    else:
+        rows, columns = _reflected(rows - PADDING, height), _reflected(columns - PADDING, width)
+    image = torch.arange(len(moves), device=moves.device)[:, None, None]
+    # Indexing puts the channels last: (batch, height, width, channels).
+    chosen = pixels[image, :, rows[:, :, None], columns[:, None, :]]
+    return chosen.permute(0, 3, 1, 2).contiguous()
+
+
+def _reflected(places: "Tensor", length: int) -> "Tensor":
+    """Return indices with those beyond the border reflected into the image."""
+    period = max(2 * (length - 1), 1)
+    places = places % period
+    return places.minimum(period - places) if length > 1 else places
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

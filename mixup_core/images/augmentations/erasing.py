@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from mixup_core.arrays import NDArray, Tensor, np
 from mixup_core.config.limits import Range, Share
 from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.augmentations.moves import Border, draw_moves, moved
-from mixup_core.images.augmentations.windows import draw_windows
+from mixup_core.images.augmentations.crop import Border, draw_moves, moved
+from mixup_core.images.augmentations.random_resized_crop import draw_windows
 from mixup_core.mixing.masks import outside
 from mixup_core.rules import require_order
 

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Among, Count, Distinct, Range, Share, Whole
-from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.augmentations.unchanged import Unchanged
-from mixup_core.images.data.catalog import DATA_NAMES, DatasetInfo
+from mixup_core.images.augmentations.augmentation import Augmentation, Unchanged
+from mixup_core.images.data.facts import DatasetInfo
+from mixup_core.images.data.sets import DATA_NAMES
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS, NUM_SEVERITIES
 from mixup_core.rules import RuleError, require, require_one
 

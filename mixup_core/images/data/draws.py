@@ -2,16 +2,12 @@
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mixup_core.arrays import Ints, np
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.seeding import Seeds, stream
 
-Indices = NDArray[np.int64]
 
-
-def split_off(num_images: int, data: DataConfig) -> tuple[Indices, Indices]:
+def split_off(num_images: int, data: DataConfig) -> tuple[Ints, Ints]:
     """Return the indices of images to train on and of those held out for validation, both sorted.
 
     Without folds, every seed holds out the same images, and a larger `data.val_size` holds out
@@ -34,9 +30,7 @@ def split_off(num_images: int, data: DataConfig) -> tuple[Indices, Indices]:
     return np.sort(order[~is_held_out]), np.sort(order[is_held_out])
 
 
-def draw_subset(
-    labels: Indices, num_classes: int, data: DataConfig, seed: int | Seeds
-) -> Indices | None:
+def draw_subset(labels: Ints, num_classes: int, data: DataConfig, seed: int | Seeds) -> Ints | None:
     """Draw the training subset of a seed; a smaller subset is part of a larger one."""
     if data.num_train is None and data.train_fraction is None:
         return None
@@ -59,7 +53,7 @@ def draw_subset(
     return chosen
 
 
-def draw_noise(labels: Indices, num_classes: int, data: DataConfig, seed: int | Seeds) -> Indices:
+def draw_noise(labels: Ints, num_classes: int, data: DataConfig, seed: int | Seeds) -> Ints:
     """Return labels, each replaced by another class with the probability `data.label_noise`."""
     if data.label_noise == 0:
         return labels
@@ -73,7 +67,7 @@ def draw_noise(labels: Indices, num_classes: int, data: DataConfig, seed: int | 
     return np.where(is_wrong, (labels + step) % num_classes, labels)
 
 
-def draw_held_out_noise(labels: Indices, num_classes: int, data: DataConfig, split: str) -> Indices:
+def draw_held_out_noise(labels: Ints, num_classes: int, data: DataConfig, split: str) -> Ints:
     """Return the labels of validation or test images, with label noise if `data` asks for it.
 
     The noise is the same at every seed.
@@ -83,7 +77,7 @@ def draw_held_out_noise(labels: Indices, num_classes: int, data: DataConfig, spl
     return draw_noise(labels, num_classes, data, seed) if is_noisy else labels
 
 
-def _dealt(labels: Indices, order: Indices) -> Indices:
+def _dealt(labels: Ints, order: Ints) -> Ints:
     """Return image indices in rounds: the first image of each class, then the second, and so on."""
     rank = np.empty(len(labels), dtype=np.int64)
     for label in np.unique(labels):

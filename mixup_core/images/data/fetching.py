@@ -12,11 +12,11 @@ from pathlib import Path
 from zlib import error as DeflateError  # noqa: N812  the class has a lower-case name
 
 from mixup_core.addresses import local_path
-from mixup_core.images.data.catalog import DATASETS, DataError, SplitName
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import KnownDigests, file_digest
-from mixup_core.images.data.facts import Bundle
+from mixup_core.images.data.facts import Bundle, DataError, SplitName
 from mixup_core.images.data.folders import Layout, folder_and_size, folder_digest
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CorruptedSet
 from mixup_core.problem import DataSet
 from mixup_core.store.errors import UnreadableError

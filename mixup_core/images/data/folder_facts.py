@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mixup_core.images.data.catalog import DataError, SplitName
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.file_faults import EMPTY_CLASS, FileFault, all_lines, grouped_lines
+from mixup_core.images.data.facts import DataError, SplitName
 from mixup_core.images.data.folders import (
+    EMPTY_CLASS,
+    FileFault,
     Layout,
+    all_lines,
     class_files,
     class_files_and_faults,
     content_digest,
     file_digests,
+    grouped_lines,
     split_classes,
     unequal_classes,
 )

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mixup_core.images.objectives.objective import Batch, Forward, Loss, Minimised, Objective
-from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.objectives.objective import Batch, Forward, Loss, Minimised, Objective, Plain
 from mixup_core.laws import Law
 from mixup_core.mixing.linear import mix
 

@@ -14,8 +14,8 @@ from mixup_core.images.objectives.objective import (
     Loss,
     Minimised,
     Objective,
+    Plain,
 )
-from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Law
 from mixup_core.laws.schedules import epoch_after
 from mixup_core.problem import Metric

@@ -5,8 +5,7 @@ from typing import ClassVar
 
 from mixup_core.arrays import functional
 from mixup_core.config.limits import NonNegative
-from mixup_core.images.objectives.objective import Batch, Forward, Loss, Minimised, Objective
-from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.objectives.objective import Batch, Forward, Loss, Minimised, Objective, Plain
 from mixup_core.laws import Law
 from mixup_core.problem import Metric
 

@@ -1,4 +1,4 @@
-"""Objective: base class of functions that a training step minimises; plugins may subclass it."""
+"""Objective: base class of functions that a training step minimises; and the default, Plain."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -32,9 +32,8 @@ class Minimised:
 
 
 if TYPE_CHECKING:
-    from mixup_core.images.batch import Batch
-    from mixup_core.images.forward import Forward
-    from mixup_core.images.losses.loss import Loss
+    from mixup_core.images.forward import Batch, Forward
+    from mixup_core.images.losses import Loss
 else:  # at run time, these types stand for `Any`
     Batch = Forward = Loss = Any
 
@@ -92,7 +91,7 @@ class Objective(Checked, ABC):
             epochs: Number of epochs of the run.
 
         Example:
-            >>> from mixup_core.images.objectives.plain import Plain
+            >>> from mixup_core.images.objectives.objective import Plain
             >>> from mixup_core.laws import Midpoint
             >>> Plain().in_epoch(Midpoint(), epoch=3, epochs=10)
             (Midpoint(), Plain())
@@ -116,9 +115,9 @@ class Objective(Checked, ABC):
 
         Example:
             >>> import torch
-            >>> from mixup_core.images.batch import Batch
-            >>> from mixup_core.images.losses.cross_entropy import CrossEntropy
-            >>> from mixup_core.images.objectives.plain import Plain
+            >>> from mixup_core.images.forward import Batch
+            >>> from mixup_core.images.losses import CrossEntropy
+            >>> from mixup_core.images.objectives.objective import Plain
             >>> labels = torch.tensor([0, 1])
             >>> batch = Batch(
             ...     mixed=torch.zeros(2, 10), unmixed=None, lam=torch.ones(2),
@@ -137,7 +136,7 @@ class Objective(Checked, ABC):
             mixed_floor: Infimum of the mean loss of the mixed images.
 
         Example:
-            >>> from mixup_core.images.objectives.plain import Plain
+            >>> from mixup_core.images.objectives.objective import Plain
             >>> Plain().floor(0.45)
             0.45
         """
@@ -175,3 +174,27 @@ class Guided(Objective):
     """True if the teacher was trained on test images (`data.oracle`). The field is checked against
     the teacher. Tables and figures mark such runs, and searches refuse them.
     """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plain(Objective):
+    """Objective: mean loss of the mixed images. It is mixup, or ERM if the law does not mix.
+
+    Example:
+        In a study file: `objective: plain`.
+
+        >>> from mixup_core.images.objectives.objective import Plain
+        >>> Plain().floor(0.45)  # the infimum of the mixed loss is that of the objective
+        0.45
+    """
+
+    tag: ClassVar = "plain"
+
+    def on(
+        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
+    ) -> Minimised:
+        del teacher
+        return Minimised(loss=batch.losses(batch.logits(student), loss).mean())
+
+    def floor(self, mixed_floor: float) -> float | None:
+        return mixed_floor

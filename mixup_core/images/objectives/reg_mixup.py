@@ -5,8 +5,7 @@ from typing import ClassVar, Literal
 
 from mixup_core.arrays import torch
 from mixup_core.config.limits import NonNegative
-from mixup_core.images.objectives.objective import Batch, Forward, Loss, Minimised, Objective
-from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.objectives.objective import Batch, Forward, Loss, Minimised, Objective, Plain
 from mixup_core.laws import Erm, Law
 
 

@@ -6,12 +6,15 @@ To add one, write its module and add its class to the catalogue below.
 from mixup_core.images.probes.changed_images import ChangedImages
 from mixup_core.images.probes.el2n import El2n
 from mixup_core.images.probes.filter_scores import FilterScores
-from mixup_core.images.probes.gradient_noise import GradientNoise
-from mixup_core.images.probes.gradient_norm import GradientNorm
-from mixup_core.images.probes.input_gradient_norm import InputGradientNorm
-from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm
 from mixup_core.images.probes.mixup_loss import MixupLoss
 from mixup_core.images.probes.neural_collapse import NeuralCollapse
+from mixup_core.images.probes.norms import (
+    GradientNoise,
+    GradientNorm,
+    InputGradientNorm,
+    MeanGradientNorm,
+    WeightNorm,
+)
 from mixup_core.images.probes.outside_images import OutsideImages
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.scores import Scores
@@ -22,7 +25,6 @@ from mixup_core.images.probes.training_errors import (
     SpuriousError,
     TrueError,
 )
-from mixup_core.images.probes.weight_norm import WeightNorm
 
 Probe.catalogue.add(
     OriginalError,

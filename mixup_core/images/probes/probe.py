@@ -11,8 +11,8 @@ from mixup_core.config.limits import Count
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
+    from mixup_core.images.epoch import Planned
     from mixup_core.images.probes.subject import Subject
-    from mixup_core.images.run_settings import Planned
 else:  # at run time, these types stand for `Any`
     Subject = Planned = Any
 
@@ -74,7 +74,7 @@ class Probe(Checked, ABC):
             >>> from mixup_core.images.config import TrainConfig
             >>> from mixup_core.images.probes.filter_scores import FilterScores
             >>> from mixup_core.images.data.sets.digits import DATASET
-            >>> from mixup_core.images.run_settings import Planned
+            >>> from mixup_core.images.epoch import Planned
             >>> config = TrainConfig(epochs=1, batch_size=8)
             >>> planned = Planned(config=config, epoch=0, info=DATASET.info)
             >>> FilterScores().lacks(planned, "filter/low_fraction")
@@ -97,7 +97,7 @@ class Probe(Checked, ABC):
         Example:
             >>> from types import SimpleNamespace
             >>> import torch
-            >>> from mixup_core.images.probes.weight_norm import WeightNorm
+            >>> from mixup_core.images.probes.norms import WeightNorm
             >>> network = torch.nn.Linear(2, 1, bias=False)
             >>> network.weight.data = torch.tensor([[3.0, 4.0]])
             >>> WeightNorm().measure(SimpleNamespace(network=network))

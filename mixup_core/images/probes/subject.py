@@ -7,13 +7,11 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from mixup_core.images.batch import Batch
 from mixup_core.images.batches import Draws, batches
-from mixup_core.images.data.pixels import images_per_batch
-from mixup_core.images.forward import Forward, HiddenMix, forward
-from mixup_core.images.losses.loss import Loss
-from mixup_core.images.run_settings import Planned
-from mixup_core.images.saliency import gradient_norms
+from mixup_core.images.data.facts import images_per_batch
+from mixup_core.images.epoch import Planned
+from mixup_core.images.forward import Batch, Forward, HiddenMix, forward, gradient_norms
+from mixup_core.images.losses import Loss
 from mixup_core.images.views import EvaluationImages, TrainingImages
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 
-from mixup_core.images.precision import DTYPES, Precision, arithmetic, kernels
+from mixup_core.images.forward import DTYPES, Precision, arithmetic, kernels
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.laws import Beta, Erm, Law
 from mixup_core.numeric_settings import fix_precision

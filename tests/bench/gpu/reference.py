@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images
+from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.views import draw_view_partners, pair_classes
 from mixup_core.laws import Law
 

@@ -8,11 +8,9 @@ from typing import Any, Literal
 
 import torch
 
-from mixup_core.images.batch import Batch
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.forward import forward
-from mixup_core.images.precision import Precision, arithmetic
+from mixup_core.images.forward import Batch, Precision, arithmetic, forward
 from mixup_core.images.views import TrainingImages
 from tests.bench.gpu.workload import Network, Size, config_of, images_of
 

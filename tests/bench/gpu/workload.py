@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 import torch
 
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits, load
-from mixup_core.images.mix_config import MixConfig
-from mixup_core.images.precision import Precision
+from mixup_core.images.data.sets import DATASETS
+from mixup_core.images.forward import Precision
 from mixup_core.laws import Beta, Erm
 from mixup_core.problem import DataError
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from mixup_core.images.average import Average
+from mixup_core.images.networks import Average
 
 
 def network(seed: int = 0) -> nn.Module:

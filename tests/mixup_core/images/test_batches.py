@@ -10,19 +10,16 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from mixup_core.config.building import with_values
-from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.augmentations.crop import Crop, CropFlip
-from mixup_core.images.augmentations.moves import PADDING
-from mixup_core.images.augmentations.unchanged import Unchanged
-from mixup_core.images.batch import Batch
+from mixup_core.images.augmentations.augmentation import Augmentation, Unchanged
+from mixup_core.images.augmentations.crop import PADDING, Crop, CropFlip
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.choices.models import NarrowResNet
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.mix_config import MixConfig
+from mixup_core.images.forward import Batch
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint

@@ -9,11 +9,11 @@ import torch
 from PIL import Image
 
 from mixup_core.config.building import with_values
-from mixup_core.images.class_counts import images_of_classes
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.feasibility import (
+    images_of_classes,
     infeasible,
     infeasible_at,
     lacking_classes,

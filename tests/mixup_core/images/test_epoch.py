@@ -10,7 +10,7 @@ import torch
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.losses.cross_entropy import CrossEntropy
+from mixup_core.images.losses import CrossEntropy
 from mixup_core.laws import Erm, Midpoint
 from mixup_core.mixing.cutmix import CutMix
 from mixup_core.mixing.linear import Linear

@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.evaluation import calibration_error, corrupted_means, evaluate, logits_of
 from mixup_core.images.views import EvaluationImages
 

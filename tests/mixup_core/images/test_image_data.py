@@ -7,12 +7,12 @@ import pytest
 from PIL import Image
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.datasets import load_mapped
 from mixup_core.images.data.digests import file_digest
+from mixup_core.images.data.facts import DataError
 from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
-from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.image_data import ImageData
 from tests.mixup_core.small_files import (
     FashionMnist,

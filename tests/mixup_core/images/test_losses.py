@@ -4,9 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
-from mixup_core.images.losses.cross_entropy import CrossEntropy
-from mixup_core.images.losses.loss import Loss
-from mixup_core.images.losses.squared_error import SquaredError
+from mixup_core.images.losses import CrossEntropy, Loss, SquaredError
 from mixup_core.laws import Erm, Midpoint
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from mixup_core.images.batches import Drawn, draw_mixing
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.mixers import Drawn, draw_mixing
 from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.mixing.cutmix import CutMix
 from mixup_core.mixing.linear import Linear

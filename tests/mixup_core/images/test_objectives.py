@@ -10,19 +10,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.config.building import with_values
-from mixup_core.images.batch import Batch
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.evaluation import logits_of
-from mixup_core.images.forward import forward
-from mixup_core.images.losses.cross_entropy import CrossEntropy
-from mixup_core.images.losses.loss import Loss
+from mixup_core.images.forward import Batch, forward
+from mixup_core.images.losses import CrossEntropy, Loss
 from mixup_core.images.objectives.all_pairs import AllPairs
 from mixup_core.images.objectives.failure_set import FailureSet
 from mixup_core.images.objectives.filtered import Filter
 from mixup_core.images.objectives.mixup_e import MixupE
-from mixup_core.images.objectives.objective import Minimised
-from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.objectives.objective import Minimised, Plain
 from mixup_core.images.objectives.reg_mixup import RegMixup
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages

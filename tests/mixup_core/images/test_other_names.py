@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.images.other_names import OTHER_NAMES
+from mixup_core.images.problem import OTHER_NAMES
 from mixup_core.problem import problem_named
 from sweeps.reading.study_file import StudyError
 from sweeps.reading.study_keys import StudyKeys

@@ -14,8 +14,7 @@ from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
-from mixup_core.images.forward import forward
-from mixup_core.images.precision import Precision, arithmetic, kernels
+from mixup_core.images.forward import Precision, arithmetic, forward, kernels
 from mixup_core.images.training import fit
 from mixup_core.keys import run_key
 

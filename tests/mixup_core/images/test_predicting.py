@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.predicting import PREDICTED_SPLITS, predict
+from mixup_core.images.evaluation import PREDICTED_SPLITS, predict
 from mixup_core.predictions import images_digest
 
 CPU = torch.device("cpu")

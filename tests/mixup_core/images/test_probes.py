@@ -18,9 +18,8 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.evaluation import logits_of
 from mixup_core.images.probes.changed_images import CHANGES, CONTRAST, NOISE_SD, changed
-from mixup_core.images.probes.gradient_norm import gradient_of
-from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm, norm_and_error
 from mixup_core.images.probes.measuring import probed_values
+from mixup_core.images.probes.norms import MeanGradientNorm, gradient_of, norm_and_error
 from mixup_core.images.probes.outside_images import OUTSIDE, area_above
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.subject import Subject

@@ -7,7 +7,7 @@ import torch
 from torch.optim import lr_scheduler
 
 from mixup_core.config.building import with_values
-from mixup_core.images.choices.rates import Constant, Cosine, LrSchedule, Step, WarmUp
+from mixup_core.images.choices.optimizers import Constant, Cosine, LrSchedule, Step, WarmUp
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import TrainingState, fit

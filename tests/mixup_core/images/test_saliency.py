@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from mixup_core.images.losses.cross_entropy import CrossEntropy
-from mixup_core.images.saliency import gradient_norms
+from mixup_core.images.forward import gradient_norms
+from mixup_core.images.losses import CrossEntropy
 
 
 def test_gradient_norms_match_the_gradient_of_the_loss_at_each_pixel() -> None:

@@ -7,8 +7,8 @@ import pytest
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
+from mixup_core.images.feasibility import tags, taught, teacher_arm, unfit
 from mixup_core.images.problem import hidden
-from mixup_core.images.teaching import tags, taught, teacher_arm, unfit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Teacher
 from mixup_core.rules import RuleError

@@ -18,8 +18,7 @@ from mixup_core.images.choices.optimizers import Sgd
 from mixup_core.images.config import VARIED, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load
-from mixup_core.images.objectives.objective import Minimised
-from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.objectives.objective import Minimised, Plain
 from mixup_core.images.training import (
     Training,
     TrainingState,
@@ -63,7 +62,7 @@ def test_predictions_after_the_last_evaluation_reuse_its_logits(
     loaded = Training(config=config, data=splits, device=CPU, state=again)
     loaded.load_bytes(run.to_bytes(), run.records)
     computed = loaded.predictions()
-    monkeypatch.setattr("mixup_core.images.predicting.logits_of", None)
+    monkeypatch.setattr("mixup_core.images.evaluation.logits_of", None)
     assert run.predictions() == computed
     assert Predictions.from_bytes(computed).splits["test"].logits.keys() == {"", AVERAGED}
     with pytest.raises(TypeError):

@@ -7,9 +7,10 @@ from torchvision.transforms import functional, v2
 from mixup_core.images.augmentations.crop import Crop, CropFlip
 from mixup_core.images.batches import Draws
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS, DatasetInfo
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
+from mixup_core.images.data.facts import DatasetInfo
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.views import (
     EvaluationImages,

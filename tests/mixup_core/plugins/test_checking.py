@@ -22,7 +22,7 @@ class Late(Objective):
     tag = "late"
     start: Count = 1
     def in_epoch(self, law, epoch, epochs):
-        from mixup_core.images.objectives.plain import Plain
+        from mixup_core.images.objectives.objective import Plain
         return law, {late} if epoch >= self.start else Plain()
     def on(self, batch, student, loss, teacher):
         return Minimised(loss=self.start * batch.losses(student(batch.mixed), loss).mean())

@@ -14,7 +14,7 @@ from mixup_core.config.building import built, with_values
 from mixup_core.config.written_forms import flatten, origins_in, plugins_of
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATA_NAMES, DATASETS
+from mixup_core.images.data.sets import DATA_NAMES, DATASETS
 from mixup_core.images.metrics import METRICS
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.loading import load, use
@@ -28,7 +28,7 @@ class Late(Objective):
     tag = "late"
     start: Count = 1
     def in_epoch(self, law, epoch, epochs):
-        from mixup_core.images.objectives.plain import Plain
+        from mixup_core.images.objectives.objective import Plain
         return law, self if epoch >= self.start else Plain()
     def on(self, batch, student, loss, teacher):
         return Minimised(loss=2 * batch.losses(student(batch.mixed), loss).mean())

@@ -61,7 +61,7 @@ class Copied(Guided):
 class Late(Objective):
     tag = "late"
     def in_epoch(self, law, epoch, epochs):
-        from mixup_core.images.objectives.plain import Plain
+        from mixup_core.images.objectives.objective import Plain
         return law, self if epoch else Plain()
     def on(self, batch, student, loss, teacher):
         raise NotImplementedError

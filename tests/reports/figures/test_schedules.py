@@ -3,7 +3,7 @@ import io
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
-from mixup_core.images.mix_config import MixConfig
+from mixup_core.images.config import MixConfig
 from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.laws.schedules import EasyHardEasy, Phase, Phases
 from reports.figures.colours import arm_styles

@@ -16,9 +16,8 @@ from PIL import Image
 from mixup_core.config.building import with_values
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.choices.optimizers import MAX_RATE, Adam, Sgd
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.laws.beta import MAX_ALPHA, MIN_ALPHA
 from mixup_core.mixing.partners import FromBatch, FromDataset

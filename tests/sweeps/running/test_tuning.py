@@ -7,8 +7,7 @@ import pytest
 from ray import cloudpickle, tune
 from ray.tune.search import Searcher
 
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.mix_config import MixConfig
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.laws import Beta
 from sweeps.running.placement import Slots
 from sweeps.running.run_queue import RunQueue

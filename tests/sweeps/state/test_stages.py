@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.mix_config import MixConfig
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
 from mixup_core.records import EpochRecord

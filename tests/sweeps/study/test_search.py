@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mixup_core.images.mix_config import MixConfig
+from mixup_core.images.config import MixConfig
 from mixup_core.laws import Beta, Erm
 from mixup_core.rules import RuleError
 from sweeps.study.budget import Budget

@@ -15,8 +15,8 @@ from mlflow.entities import Metric
 from mixup_core.config.written_forms import flatten
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.training import TrainingState
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure, Stage

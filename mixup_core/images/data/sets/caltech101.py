@@ -4,9 +4,9 @@
 
 from pathlib import Path
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, SplitName
-from mixup_core.images.data.pixels import Images
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, SplitName
 from mixup_core.images.data.sources import downloaded, extract, unpacked
+from mixup_core.seeding import stream
 
 _ARCHIVE = "caltech101/caltech-101.zip"
 _URL = "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip"
@@ -16,8 +16,6 @@ _NUM_TRAIN_PER_CLASS = 30
 def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision; 30 images of each class are for training."""
     from torchvision.datasets import Caltech101
-
-    from mixup_core.seeding import stream
 
     with unpacked(root / _ARCHIVE) as folder:
         extract(folder / "caltech-101" / "101_ObjectCategories.tar.gz", folder / "caltech101")

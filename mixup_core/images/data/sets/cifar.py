@@ -4,8 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
-from mixup_core.images.data.pixels import Images
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, Sources, SplitName
 from mixup_core.images.data.sources import unpacked_archive
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.arrays import np
-from mixup_core.images.data.facts import DataError, Sources
-from mixup_core.images.data.pixels import Images
+from mixup_core.images.data.facts import DataError, Images, Sources
 from mixup_core.images.data.sources import unpacked_archive
 
 CORRUPTIONS = (

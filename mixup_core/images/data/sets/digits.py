@@ -5,9 +5,9 @@
 import importlib.util
 from pathlib import Path
 
-from mixup_core.arrays import NDArray, np
-from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo, SplitName
-from mixup_core.images.data.pixels import Images
+from mixup_core.arrays import Ints, np
+from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo, Images, SplitName
+from mixup_core.seeding import stream
 
 _COLUMN_OF_LABELS = 64
 """Column of the label in scikit-learn's file; the pixels are before it."""
@@ -35,7 +35,7 @@ def _read(root: Path, split: SplitName, size: int) -> Images:
     return Images.of_arrays(pixels[:, None], bundle.target[chosen])
 
 
-def _read_labels(root: Path, split: SplitName) -> "NDArray[np.int64]":
+def _read_labels(root: Path, split: SplitName) -> Ints:
     """Read the labels of a split from the file of scikit-learn, without importing it."""
     del root
     if (file := _file()) is None:
@@ -44,10 +44,8 @@ def _read_labels(root: Path, split: SplitName) -> "NDArray[np.int64]":
     return labels[_chosen(split)]
 
 
-def _chosen(split: SplitName) -> "NDArray[np.int64]":
+def _chosen(split: SplitName) -> Ints:
     """Return the indices of a split's images in the file."""
-    from mixup_core.seeding import stream
-
     info = DATASET.info
     order = stream(0, "digits split").permutation(info.num_train + info.num_test)
     return order[: info.num_train] if split == "train" else order[info.num_train :]

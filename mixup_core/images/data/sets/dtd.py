@@ -3,8 +3,7 @@
 from itertools import chain
 from pathlib import Path
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
-from mixup_core.images.data.pixels import Images
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, Sources, SplitName
 from mixup_core.images.data.sources import downloaded, unpacked
 
 _ARCHIVE = "dtd/dtd-r1.0.1.tar.gz"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mixup_core.images.data import sources
 from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, Sources
-from mixup_core.images.data.sets.idx import of_mirrors, read, read_labels, unpack
+from mixup_core.images.data.sets.mnist import of_mirrors, read, read_labels, unpack
 
 FOLDER = "FashionMNIST/raw"
 DEBIAN_PACKAGE = "dataset-fashion-mnist"

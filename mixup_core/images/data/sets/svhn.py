@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
-from mixup_core.images.data.pixels import Images
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, Sources, SplitName
 from mixup_core.images.data.sources import downloaded
 
 _FOLDER = "svhn"

@@ -4,8 +4,7 @@ import io
 import zipfile
 from pathlib import Path
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, SplitName
-from mixup_core.images.data.pixels import Images
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, SplitName
 from mixup_core.images.data.sources import downloaded
 
 _ARCHIVE = "tiny-imagenet/tiny-imagenet-200.zip"

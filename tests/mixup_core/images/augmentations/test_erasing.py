@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
+from mixup_core.images.augmentations.crop import PADDING
 from mixup_core.images.augmentations.erasing import Erasing
-from mixup_core.images.augmentations.moves import PADDING
 
 
 def test_the_erased_window_becomes_the_mean_pixel() -> None:

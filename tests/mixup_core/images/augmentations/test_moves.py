@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from mixup_core.images.augmentations.moves import PADDING, draw_moves, moved
+from mixup_core.images.augmentations.crop import PADDING, draw_moves, moved
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect"])

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from mixup_core.images.augmentations.windows import draw_windows
+from mixup_core.images.augmentations.random_resized_crop import draw_windows
 
 
 def test_drawn_windows_have_the_requested_areas_and_aspect_ratios() -> None:

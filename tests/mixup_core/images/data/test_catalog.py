@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from mixup_core.images.data import sets
-from mixup_core.images.data.catalog import DATASETS
 from mixup_core.images.data.facts import Dataset
+from mixup_core.images.data.sets import DATASETS
 
 NUM_DIGITS = {"md5": 32, "sha256": 64}
 

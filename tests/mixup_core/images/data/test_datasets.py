@@ -9,11 +9,11 @@ import torchvision.datasets
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from mixup_core.images.data.catalog import DATASETS, DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
+from mixup_core.images.data.facts import DataError
 from mixup_core.images.data.fetching import fetch
-from mixup_core.images.data.sets import fashion_mnist
+from mixup_core.images.data.sets import DATASETS, fashion_mnist
 from tests.mixup_core.images.data.small_cifar import write_cifar10
 from tests.mixup_core.small_files import (
     NUM_TEST,

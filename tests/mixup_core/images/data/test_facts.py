@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from mixup_core.images.data.facts import DatasetInfo
-from mixup_core.images.data.pixels import Images
+from mixup_core.images.data.facts import DatasetInfo, Images
 
 INFO = DatasetInfo(
     title="patterns", num_train=5, num_test=3, num_classes=2, channels=3, image_size=4,

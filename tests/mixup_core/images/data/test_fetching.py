@@ -21,8 +21,8 @@ import torchvision.datasets
 from torchvision.datasets import CIFAR10, CIFAR100
 
 from mixup_core.images.data import sources as sources_module
-from mixup_core.images.data.catalog import DATASETS, DataError
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.facts import DataError
 from mixup_core.images.data.fetching import (
     checksums,
     data_root,
@@ -31,7 +31,7 @@ from mixup_core.images.data.fetching import (
     is_present,
     statuses,
 )
-from mixup_core.images.data.sets import fashion_mnist, idx
+from mixup_core.images.data.sets import DATASETS, fashion_mnist, mnist
 
 REFUSING = "http://127.0.0.1:9/"
 
@@ -188,7 +188,7 @@ def test_a_damaged_download_is_not_installed(damage: str, sources: Sources, root
 def test_a_gzip_bomb_is_stopped(
     sources: Sources, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idx, "MAX_UNPACKED", 1000)
+    monkeypatch.setattr(mnist, "MAX_UNPACKED", 1000)
     sources.contents["train-images-idx3-ubyte"] = bytes(1001)
     sources.publish(sources.debian)
     with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz unpacks to more than 1000"):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.facts import DataError
 from mixup_core.images.data.folders import (
     class_files,
     class_files_and_faults,

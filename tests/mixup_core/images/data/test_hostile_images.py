@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from mixsweep.cli.main import BAD_INPUT
-from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
+from mixup_core.images.data.facts import DataError
 from tests.conftest import CommandLine
 from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put
 

@@ -9,13 +9,11 @@ import torch
 from PIL import Image
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import load
-from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.data_remarks import data_remarks, shared_images
+from mixup_core.images.data.datasets import load, load_mapped
+from mixup_core.images.data.facts import DataError
 from mixup_core.images.feasibility import infeasible
-from mixup_core.images.image_data import ImageData, described
+from mixup_core.images.image_data import ImageData, data_remarks, described, shared_images
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import NormalisedPixels
 from mixup_core.keys import run_key

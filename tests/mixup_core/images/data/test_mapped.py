@@ -9,11 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
-from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import Splits, load
+from mixup_core.images.data.datasets import Splits, load, load_mapped
+from mixup_core.images.data.facts import DataError
 from mixup_core.images.data.folders import folder_digest
-from mixup_core.images.data.mapped import load_mapped
 from tests.damages import DAMAGES
 from tests.mixup_core.small_files import FashionMnist, folder_config, write_images
 

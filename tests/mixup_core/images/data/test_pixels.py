@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from mixup_core.images.data.pixels import Images, squared
+from mixup_core.images.data.facts import Images, squared
 
 
 def noise(*shape: int, seed: int = 0) -> NDArray[np.uint8]:

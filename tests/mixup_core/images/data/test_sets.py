@@ -15,12 +15,11 @@ import torch
 import torchvision.datasets
 from PIL import Image
 
-from mixup_core.images.data.catalog import DATASETS, DataError
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
-from mixup_core.images.data.facts import SplitName
+from mixup_core.images.data.facts import DataError, SplitName
 from mixup_core.images.data.fetching import fetch, files_of, is_present, verify
-from mixup_core.images.data.sets import caltech101, corrupted
+from mixup_core.images.data.sets import DATASETS, caltech101, corrupted
 from tests.mixup_core.images.data.small_cifar import write_cifar10_c
 from tests.mixup_core.small_files import idx, set_counts
 

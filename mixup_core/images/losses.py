@@ -1,0 +1,126 @@
+"""Losses of images with mixed labels. Imported whenever a study is read: import no torch here."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
+
+from mixup_core.arrays import Tensor
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Share
+from mixup_core.laws import Law
+from mixup_core.mixing.loss_floor import loss_floor
+from mixup_core.mixing.mixed_losses import mixed_cross_entropies, mixed_squared_errors
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CrossEntropy(Checked):
+    """Cross entropy with a mixed label, in nats (`mixup_core.mixing.mixed_losses`).
+
+    Example:
+        In a study file: `loss: {cross-entropy: {smoothing: 0.1}}`.
+
+        >>> import torch
+        >>> from mixup_core.images.losses import CrossEntropy
+        >>> own, partner, lam = torch.tensor([0]), torch.tensor([1]), torch.tensor([0.75])
+        >>> CrossEntropy().per_image(torch.tensor([[2.0, 0.0]]), own, partner, lam)
+        tensor([0.6269])
+    """
+
+    tag: ClassVar = "cross-entropy"
+
+    smoothing: Share = 0.0
+    """Label smoothing: share of each label that is spread evenly over all classes. It serves as a
+    control for the effect of mixing on labels. Source: Szegedy et al. 2016, arXiv:1512.00567,
+    section 7.
+    """
+
+    def per_image(
+        self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
+    ) -> "Tensor":
+        """Return each image's cross entropy with its mixed label, (batch,).
+
+        The mixed label has the weight `lam` on `labels` and 1 - `lam` on `partner_labels`.
+        """
+        return mixed_cross_entropies(logits, labels, partner_labels, lam, self.smoothing)
+
+    @property
+    def lacks_floor(self) -> str | None:
+        """The reason why the infimum of the mean loss is unknown: smoothed labels; else None."""
+        return "with label smoothing; set loss.smoothing: 0" if self.smoothing > 0 else None
+
+    def floor(
+        self,
+        law: Law,
+        labels: "Tensor",
+        partner: Literal["dataset", "permutation"],
+        batch_size: int,
+    ) -> float:
+        """Return the infimum of the mean loss over all classifiers, without label smoothing.
+
+        `mixup_core.mixing.loss_floor` computes it from the law of lam, the labels of all training
+        images, and the way in which partners are drawn.
+        """
+        return loss_floor(law, labels, partner, batch_size)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SquaredError:
+    """Squared error of the logits against the mixed label, summed over classes.
+
+    Example:
+        In a study file: `loss: squared-error`.
+
+        >>> import torch
+        >>> from mixup_core.images.losses import SquaredError
+        >>> own, partner, lam = torch.tensor([0]), torch.tensor([1]), torch.tensor([0.75])
+        >>> SquaredError().per_image(torch.tensor([[1.0, 0.0]]), own, partner, lam)  # 2 * (1/4)^2
+        tensor([0.1250])
+    """
+
+    tag: ClassVar = "squared-error"
+    lacks_floor: ClassVar[str | None] = None
+
+    def per_image(
+        self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
+    ) -> "Tensor":
+        """Return the squared error of each image's logits against its mixed label, (batch,).
+
+        The mixed label has the weight `lam` on `labels` and 1 - `lam` on `partner_labels`.
+        """
+        return mixed_squared_errors(logits, labels, partner_labels, lam)
+
+    def floor(
+        self,
+        law: Law,
+        labels: "Tensor",
+        partner: Literal["dataset", "permutation"],
+        batch_size: int,
+    ) -> float:
+        """Return 0, the infimum of the loss: logits that equal all mixed labels have no error."""
+        del law, labels, partner, batch_size
+        return 0.0
+
+
+class Loss(Protocol):
+    """Interface of losses: loss of each image of a mixed batch, and lowest possible mean loss."""
+
+    def per_image(
+        self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
+    ) -> "Tensor":
+        """Return the loss of each image, (batch,)."""
+
+    @property
+    def lacks_floor(self) -> str | None:
+        """The reason why the floor of the loss is unknown, and what to set; None if it is known."""
+
+    def floor(
+        self,
+        law: Law,
+        labels: "Tensor",
+        partner: Literal["dataset", "permutation"],
+        batch_size: int,
+    ) -> float:
+        """Return the infimum of the mean loss over all classifiers; `lacks_floor` must be None."""
+
+
+LossChoice = CrossEntropy | SquaredError
+"""Union of all losses. To add one, write its file and add it here."""

@@ -1,1 +1,0 @@
-"""Losses of images with mixed labels, one per file."""
