@@ -106,7 +106,7 @@ class Request:
 
     @cached_property
     def _reached(self) -> Study:
-        from reports.numbers.claim_looks import reached_study
+        from reports.numbers.looks import reached_study
 
         return reached_study(self.study, self.store)
 

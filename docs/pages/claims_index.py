@@ -26,7 +26,7 @@ from docs.pages.published import (
 )
 from mixup_core.problem import problem_named
 from reports.numbers.judging import judge
-from reports.numbers.reachable import planned_seeds, reachable
+from reports.numbers.power import planned_seeds, reachable
 from reports.numbers.runs import measures_of
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid, spell_p
 from reports.numbers.verdict import Verdict

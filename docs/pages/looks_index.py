@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from docs.pages.published import PUBLISHED, latest_report
-from reports.numbers.claim_looks import ends_if_measured, reached
 from reports.numbers.judging import judge
+from reports.numbers.looks import ends_if_measured, reached
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.claims import UntilDecided

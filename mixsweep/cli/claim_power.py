@@ -38,12 +38,15 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     """
     if not study.claims:
         return []
-    from reports.numbers.effects import detectable_difference
-    from reports.numbers.power import found_by_looks
-    from reports.numbers.reachable import planned_seeds, reachable
+    from reports.numbers.power import (
+        detectable_difference,
+        detectable_ratio,
+        found_by_looks,
+        planned_seeds,
+        reachable,
+    )
     from reports.numbers.runs import arrange, measures_of
     from reports.numbers.summary import CONFIDENCE, t_quantile
-    from reports.numbers.variances import detectable_ratio
     from reports.numbers.verdict import family_size
 
     size, arranged = family_size(study), arrange(study, results)
@@ -91,8 +94,7 @@ def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]
 
 
 def _from_pilot(study: Study, claim: Claim, values: dict[int, float], size: int) -> dict[str, Any]:
-    from reports.numbers.effects import upper_sd
-    from reports.numbers.power import sd_of, seeds_to_find
+    from reports.numbers.power import sd_of, seeds_to_find, upper_sd
 
     that, sd = claim.that, sd_of(list(values.values()))
     margin = that.margin

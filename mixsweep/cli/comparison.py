@@ -62,7 +62,7 @@ def head_to_head(
 
 def side_by_side(requests: Sequence[Request], out: Path | None, *, as_json: bool) -> int:
     """Print one table with a column per study and home; return the exit code."""
-    from reports.pages.files import replace_files
+    from reports.pages.report_folders import replace_files
     from reports.tables.joined import holds_joined, join
     from reports.tables.joined_columns import JoinedColumn
 

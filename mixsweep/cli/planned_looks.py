@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reports.numbers.course import Decides
+    from reports.numbers.looks import Decides
 
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
 """True effects that are simulated while no two seeds are stored: distances between a true value and
@@ -40,8 +40,8 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
     """
     import numpy as np
 
-    from reports.numbers.claim_looks import open_claims, with_companions
-    from reports.numbers.foresight import STUDIES
+    from reports.numbers.looks import open_claims, with_companions
+    from reports.numbers.power import STUDIES
 
     assert study.until is not None
     bare = replace(study, reached={})
@@ -110,8 +110,8 @@ def _ends(
     """Return the numbers of seeds that each arm has at the end of each simulated study."""
     import numpy as np
 
-    from reports.numbers.claim_looks import with_companions
-    from reports.numbers.foresight import draw_after, draw_effects, foresee
+    from reports.numbers.looks import with_companions
+    from reports.numbers.power import draw_after, draw_effects, foresee
     from reports.numbers.verdict import family_size
 
     if pilot is None:
@@ -139,7 +139,7 @@ def _is_told(low: float, high: float) -> bool:
 
 
 def _decides(study: Study, claim: Claim, low: float, high: float) -> bool:
-    from reports.numbers.claim_looks import outcome_of
+    from reports.numbers.looks import outcome_of
 
     return outcome_of(study, claim, low, high) != "undecided"
 

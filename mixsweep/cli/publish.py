@@ -23,7 +23,7 @@ def publish(home: Path, out: Path) -> int:
     The site is a folder: open its index.html in a browser, or copy the folder to any web server.
     It contains the reports, and nothing else of the home.
     """
-    from reports.pages.site import write_site
+    from reports.pages.html_pages import write_site
 
     reports = Home(folder=home).folder / "reports"
     entries = write_site(reports, out) if reports.is_dir() else ()

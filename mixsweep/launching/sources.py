@@ -40,7 +40,7 @@ def source_of(request: Request, plan: Plan, keep_final_states: bool) -> "RunSour
 
 def _reached_by_look(request: Request) -> Study:
     """Take a planned look; return the study with the seeds that its arms need so far."""
-    from reports.numbers.claim_looks import reached_study
+    from reports.numbers.looks import reached_study
 
     study = reached_study(request.study, request.store)
     look(study, request.store, read_results(study.runs(), request.store), is_report=False)

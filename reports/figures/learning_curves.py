@@ -15,6 +15,8 @@ from mixup_core.records import packed
 from reports.figures.canvas import (
     PANEL_INCHES,
     Figure,
+    LineStyle,
+    Styles,
     Told,
     draw_axis,
     draw_mean,
@@ -30,11 +32,9 @@ from reports.figures.canvas import (
     styled,
     wrapped,
 )
-from reports.figures.colours import LineStyle, Styles
 from reports.numbers.runs import counted_runs, measure_of
-from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv, spell_interval, spell_number, upper_first
-from reports.numbers.summary import Summary, summarise
+from reports.numbers.summary import Measure, Summary, summarise
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Last
@@ -103,7 +103,7 @@ def draw_curves(
         study: Defines the arms, the seeds and their order.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
         table: The main table of the same results.
-        styles: Colour and dashes of each arm (`reports.figures.colours.arm_styles`).
+        styles: Colour and dashes of each arm (`reports.figures.canvas.arm_styles`).
     """
     if all(config.epochs == 1 for config in study.arms.values()):
         return None

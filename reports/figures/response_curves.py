@@ -11,8 +11,11 @@ from matplotlib.ticker import NullLocator
 from mixup_core.problem import Metric
 from reports.figures.canvas import (
     Figure,
+    LineStyle,
+    Styles,
     finished,
     legend,
+    line_styles,
     numbers_of,
     panelled,
     scale_values,
@@ -21,7 +24,6 @@ from reports.figures.canvas import (
     styled,
     wrapped,
 )
-from reports.figures.colours import LineStyle, Styles, line_styles
 from reports.numbers.arms import ArmRow
 from reports.numbers.responses import (
     Coordinates,

@@ -11,8 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from mixup_core.config.written_forms import spelled
 from mixup_core.laws import Law
-from reports.figures.canvas import PANEL_INCHES, Figure, finished, styled
-from reports.figures.colours import Styles
+from reports.figures.canvas import PANEL_INCHES, Figure, Styles, finished, styled
 from reports.numbers.spelling import spell_csv
 from sweeps.study.study import Study
 

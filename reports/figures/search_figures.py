@@ -9,8 +9,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
-from reports.figures.canvas import PANEL_INCHES, Figure, finished, numbers_of, scale_values, styled
-from reports.figures.colours import Styles
+from reports.figures.canvas import (
+    PANEL_INCHES,
+    Figure,
+    Styles,
+    finished,
+    numbers_of,
+    scale_values,
+    styled,
+)
 from reports.numbers.spelling import spell_csv, upper_first
 from reports.tables.searched import Searched
 from sweeps.searching.selection import pareto_front

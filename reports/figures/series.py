@@ -12,6 +12,7 @@ from mixup_core.records import EpochRecord
 from reports.figures.canvas import (
     PANEL_INCHES,
     Figure,
+    Styles,
     draw_axis,
     draw_mean,
     finished,
@@ -22,11 +23,9 @@ from reports.figures.canvas import (
     spell_scales,
     styled,
 )
-from reports.figures.colours import Styles
 from reports.numbers.runs import complete_runs, counted_runs
-from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv, upper_first
-from reports.numbers.summary import summarise
+from reports.numbers.summary import Measure, summarise
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
 

@@ -9,9 +9,17 @@ import numpy as np
 # `scipy.stats` uses these functions too, but takes four times as long to import.
 from scipy import special
 
-from reports.numbers.effects import effect_interval, hedges_factor
-from reports.numbers.shares import ANY, Measure, least_variance, share_limits, smallest_step
-from reports.numbers.summary import CONFIDENCE, ROUNDING, summarise, t_quantile
+from reports.numbers.summary import (
+    ANY,
+    CONFIDENCE,
+    ROUNDING,
+    Measure,
+    least_variance,
+    share_limits,
+    smallest_step,
+    summarise,
+    t_quantile,
+)
 
 MIN_SEEDS_SIGN_FLIP = 6
 """Smallest number of seeds for the sign-flip test. With fewer, its smallest possible two-sided p, 2
@@ -69,7 +77,7 @@ class Comparison:
     """Sample standard deviation of the differences over the seeds; None at n = 1."""
     spread: float | None
     """Standard deviation used for intervals: `sd`, or the sampling noise of the test images if that
-    is larger and known (`reports.numbers.shares.least_variance`).
+    is larger and known (`reports.numbers.summary.least_variance`).
     """
     sides: tuple[WeightedArm, ...]
     number: float
@@ -283,3 +291,76 @@ def _sign_flip_p(differences: Sequence[float]) -> float | None:
     # The first sum has the observed signs. Equal sums may differ in their last bits.
     at_least = np.abs(sums) >= abs(sums[0]) - 1e-12 * np.abs(differences).sum()
     return float(np.mean(at_least))
+
+
+def hedges_factor(n: int) -> float:
+    """Return the factor that removes the bias of mean / sd of n differences: 0.80 at n = 5.
+
+    With f = n - 1 degrees of freedom: gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)).
+
+    Source: Hedges 1981, Distribution theory for Glass's estimator of effect size.
+    """
+    half = (n - 1) / 2
+    return math.exp(math.lgamma(half) - math.lgamma(half - 0.5)) / math.sqrt(half)
+
+
+def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return the interval of the standardised mean difference (mean / sd), from a paired t.
+
+    The true standardised difference times sqrt(n) is the noncentrality of the t distribution. At
+    95 %, the lower end is the difference for which `t` is the 97.5 % quantile, the upper end the
+    one for which it is the 2.5 % quantile. Hedges' factor is not applied. The interval excludes
+    zero exactly if the t interval of the same level does.
+    """
+    tail = (1 - confidence) / 2
+    low, high = (
+        float(special.nctdtrinc(n - 1, level, t)) / math.sqrt(n) for level in (1 - tail, tail)
+    )
+    return low, high
+
+
+MIN_SEEDS_VARIANCE = 3
+"""Smallest number of seeds: one is left out, and a variance needs two."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ratio(Comparison):
+    """A ratio of two variances; `difference`, `sd` and their like are of its logarithm."""
+
+    @property
+    def value(self) -> float:
+        """The ratio of the variances, corrected for bias by the jackknife."""
+        return math.exp(self.difference)
+
+    def interval(self, confidence: float) -> tuple[float, float] | None:
+        """Return the confidence interval of the ratio; None if it is unknown."""
+        found = Comparison.interval(self, confidence)
+        return None if found is None else (math.exp(found[0]), math.exp(min(found[1], 700.0)))
+
+
+def ratio_of_variances(left: Mapping[int, float], right: Mapping[int, float]) -> Comparison | None:
+    """Return the ratio of the variances of two arms over the same seeds, paired by seed.
+
+    It is Miller's jackknife of the logarithm (Miller 1968), which needs no normal values: an F
+    interval is wrong if the values have heavy tails or the arms are correlated.
+
+    The result is None with fewer than three seeds, or if all values of an arm but one are equal.
+    """
+    parts = [_pseudo_values(values) for values in (left, right)]
+    if not all(parts):
+        return None
+    found = contrast([(1.0, parts[0], ANY), (-1.0, parts[1], ANY)])
+    return Ratio(**{name: getattr(found, name) for name in Comparison.__dataclass_fields__})
+
+
+def _pseudo_values(values: Mapping[int, float]) -> dict[int, float]:
+    """Return the jackknife's pseudo-values of the log variance by seed; empty if it is unknown."""
+    seeds, n = sorted(values), len(values)
+    if n < MIN_SEEDS_VARIANCE:
+        return {}
+    numbers = np.array([values[seed] for seed in seeds])
+    without = np.array([np.delete(numbers, place).var(ddof=1) for place in range(n)])
+    if without.min() <= (ROUNDING * np.abs(numbers).max()) ** 2:
+        return {}
+    pseudo = n * np.log(numbers.var(ddof=1)) - (n - 1) * np.log(without)
+    return dict(zip(seeds, pseudo.tolist(), strict=True))

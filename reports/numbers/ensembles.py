@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from reports.numbers.calibration import NUM_BINS, fitted_temperature, probabilities
-from reports.numbers.shares import Measure, share_limits
-from reports.numbers.summary import CONFIDENCE, t_quantile
+from reports.numbers.summary import CONFIDENCE, Measure, share_limits, t_quantile
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

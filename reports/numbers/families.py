@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reports.numbers.comparison import Comparison, compare
-from reports.numbers.shares import ANY, Measure
-from reports.numbers.summary import CONFIDENCE
+from reports.numbers.summary import ANY, CONFIDENCE, Measure
 
 Pair = tuple[str, str | float]
 """An arm, and the arm or number that it is compared with."""

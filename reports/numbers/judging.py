@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reports.numbers.claim_looks import Ends, ends_if_measured, ends_of, verdicts_by_looks
 from reports.numbers.comparison import Comparison
+from reports.numbers.looks import Ends, ends_if_measured, ends_of, verdicts_by_looks
 from reports.numbers.predicted import Predicted
 from reports.numbers.runs import arrange
 from reports.numbers.summary import CONFIDENCE

@@ -5,8 +5,10 @@ import json
 import os
 import platform
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,6 @@ from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.numeric_settings import BEGAN_IN, differences, installed_version
 from mixup_core.store.manifests import ADDED
 from reports.numbers.code_origin import SOURCE, cluster_job, describe_code, spell_code
-from reports.numbers.machine_paths import command_elsewhere, path_elsewhere, text_elsewhere
 from sweeps.state.results import TRIED, RunResult, ended_on_budget, spell_added
 from sweeps.study.search import Search, SearchHistory
 from sweeps.study.study import Study, spell_seeds
@@ -296,3 +297,57 @@ def installed_versions() -> dict[str, str | None]:
 def _constraints_sha256() -> str | None:
     path = SOURCE / "constraints.txt"
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+_PATH = re.compile(r"(?<![\w.:/~*-])/[^\s'\",;:{}()\[\]]*[^\s'\",;:{}()\[\].]")
+"""Regular expression of an absolute path within a text; it excludes parts of URLs and of relative
+paths.
+"""
+
+
+def path_elsewhere(path: str) -> str:
+    """Return an absolute path without the folders of this machine, for a published text.
+
+    A path in the working directory becomes relative, one in the home folder begins with `~`, and of
+    any other only the last part is left. A relative path is not changed.
+    """
+    if not path.startswith(os.sep):
+        return path
+    absolute = Path(os.path.normpath(path))
+    places = [(Path.home(), Path("~"))]
+    with suppress(FileNotFoundError):  # the working directory was deleted
+        places.insert(0, (Path.cwd(), Path()))
+    for folder, start in places:
+        if absolute.is_relative_to(folder) and folder != Path(folder.anchor):
+            return str(start / absolute.relative_to(folder))
+    return absolute.name or path
+
+
+def text_elsewhere(text: str) -> str:
+    """Return a text without the folders of this machine: absolute paths in it are shortened."""
+    if text.startswith(os.sep):
+        return path_elsewhere(text)
+    return _PATH.sub(lambda found: path_elsewhere(found[0]), text)
+
+
+def command_elsewhere(command: str) -> str:
+    """Return a command line without the folders of this machine: absolute paths are shortened.
+
+    The words stay quoted for the shell.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return text_elsewhere(command)
+    for word in words:
+        if (named := _word_elsewhere(word)) != word:
+            is_plain = shlex.quote(named.lstrip("~")) == named.lstrip("~")
+            command = command.replace(shlex.quote(word), named if is_plain else shlex.quote(named))
+    return command
+
+
+def _word_elsewhere(word: str) -> str:
+    name, equals, value = word.partition("=")
+    if equals and value.startswith(os.sep):
+        return f"{name}={path_elsewhere(value)}"
+    return text_elsewhere(word)

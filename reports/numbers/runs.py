@@ -6,9 +6,8 @@ from typing import Any
 
 from mixup_core.config.written_forms import flatten
 from mixup_core.problem import Config
-from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv
-from reports.numbers.summary import summarise_runs
+from reports.numbers.summary import Measure, summarise_runs
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import ClaimReadout, Last
 from sweeps.study.study import Study

@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from reports.numbers.comparison import Comparison, contrast
+from reports.numbers.comparison import Comparison, contrast, ratio_of_variances
 from reports.numbers.predicted import Predicted
 from reports.numbers.runs import complete_runs, counted_runs, measures_of, values_of
-from reports.numbers.shares import ANY
-from reports.numbers.variances import ratio_of_variances
+from reports.numbers.summary import ANY
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, Decision
 from sweeps.study.study import Study

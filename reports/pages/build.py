@@ -6,13 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mixup_core.problem import Config, problem_of
-from reports.figures.canvas import Figure
-from reports.figures.colours import Styles, arm_styles
-from reports.figures.decisions import draw_decisions
-from reports.figures.final import draw_finals
+from reports.figures.canvas import Figure, Styles, arm_styles
+from reports.figures.final import draw_finals, draw_ranks
 from reports.figures.learning_curves import draw_curves
-from reports.figures.ranks import draw_ranks
-from reports.figures.reliability import draw_reliability
+from reports.figures.predictions import draw_decisions, draw_reliability
 from reports.figures.response_curves import draw_responses
 from reports.figures.schedules import draw_schedules
 from reports.figures.search_figures import draw_search
@@ -22,29 +19,29 @@ from reports.numbers.predicted import Predicted, ReadPredictions, gather_predict
 from reports.numbers.provenance import describe, spell_origin
 from reports.numbers.runs import arrange, copies, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
-from reports.pages.files import Content, replace_files
-from reports.pages.page import MAIN_FIGURE, render_page
-from reports.pages.report_folders import holds_report, listed_files
+from reports.pages.html_pages import MAIN_FIGURE, render_page
+from reports.pages.report_folders import Content, holds_report, listed_files, replace_files
 from reports.pages.screen import conclusion, findings, screen
 from reports.tables.captions import FIXED_ARMS, Selection
-from reports.tables.claim_tables import verdict_table, verdicts_csv
-from reports.tables.crossed_table import crossed_table
+from reports.tables.claim_tables import looks_table, verdict_table, verdicts_csv
+from reports.tables.comparisons import (
+    changed_by_readout,
+    equivalence_table,
+    reference_table,
+    seeds_table,
+    sensitivity_table,
+)
 from reports.tables.ensemble_tables import size_table, spread_table
-from reports.tables.equivalence_table import equivalence_table
 from reports.tables.listings import Listing
-from reports.tables.looks_table import looks_table
 from reports.tables.predictive import (
     calibration_table,
     class_differences,
     class_table,
     ensemble_table,
 )
-from reports.tables.references import reference_table
 from reports.tables.searched import Searched, gather, points_table, winner_table
-from reports.tables.seeds import seeds_table
-from reports.tables.sensitivity import changed_by_readout, sensitivity_table
 from reports.tables.table import Table, tabulate
-from reports.tables.variation import variation_table
+from reports.tables.variation import crossed_table, variation_table
 from sweeps.state.results import RunResult, ended_on_budget
 from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 
 from mixup_core.problem import Metric
-from reports.numbers.effects import detectable_difference
 from reports.numbers.families import Member
+from reports.numbers.power import detectable_difference
 from reports.numbers.spelling import (
     spell_amount,
     spell_heading,

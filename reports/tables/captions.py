@@ -10,8 +10,8 @@ from mixup_core.config.written_forms import flatten
 from mixup_core.problem import Config, Metric, problem_of
 from reports.numbers.arms import ArmRow
 from reports.numbers.comparison import Comparison
-from reports.numbers.effects import detectable_difference
 from reports.numbers.families import Family
+from reports.numbers.power import detectable_difference
 from reports.numbers.spelling import sentence, spell_amount, spell_number
 from sweeps.study.study import Study, spell_seeds
 

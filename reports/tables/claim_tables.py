@@ -1,15 +1,18 @@
-"""Verdicts: table of a study's claims, with their comparisons, measured values and verdicts."""
+"""Claims: tables of verdicts, with their comparisons and measured values, and of planned looks."""
 
 import math
 from collections.abc import Mapping
 
 from mixup_core.problem import Metric
 from reports.numbers.judging import spell_variants, verdict_records
+from reports.numbers.looks import ends_of, verdicts_of_looks
+from reports.numbers.predicted import Predicted
 from reports.numbers.spelling import DASH, spell_csv, spell_number, spell_p, spell_value
-from reports.numbers.verdict import Verdict, family_size
+from reports.numbers.verdict import Verdict, family_size, numbers_by
 from reports.tables.listings import Listing, digits_of
+from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement, num_changes
-from sweeps.study.claims import Claim, Relation, Side, StatedComparison
+from sweeps.study.claims import Claim, Relation, Side, StatedComparison, UntilDecided
 from sweeps.study.study import Study
 
 
@@ -204,3 +207,75 @@ def _spell_written(value: float, metric: Metric) -> str:
     shown = spell_number(value * metric.scale, metric.digits)
     is_whole = math.isclose(float(shown), value * metric.scale, rel_tol=1e-9)
     return shown if is_whole else f"{value * metric.scale:g}"
+
+
+def looks_table(
+    study: Study,
+    arranged: Mapping[str, Mapping[int, RunResult]],
+    predicted: Predicted | None = None,
+    statements: Mapping[Claim, Statement] | None = None,
+) -> Listing | None:
+    """Return the table with the result of each claim of a study at each look taken so far.
+
+    The last row of a claim is that of the look that decides it, or after which the claim gets no
+    more seeds. The result is None if the study plans no looks.
+    """
+    if study.until is None:
+        return None
+    numbers = numbers_by(study, arranged, predicted)
+    found = verdicts_of_looks(study, numbers, ends_of(arranged), statements or {})
+    lines = [
+        (look, verdict)
+        for look, verdicts in enumerate(found, 1)
+        for verdict in verdicts
+        if verdict is not None
+    ]
+    return Listing(
+        name="looks",
+        title="Claims at each planned look",
+        header=("look", "seeds", "claim", "value", "p", "result"),
+        cells=tuple(
+            (
+                str(look),
+                str(verdict.n),
+                verdict.claim.says,
+                spell_numbers(study, verdict)[0],
+                spell_p(verdict.p),
+                "open" if verdict.verdict == "unfinished" else verdict.spelled,
+            )
+            for look, verdict in lines
+        ),
+        caption=f"{_spell_plan(study.until, statements or {})} A claim gets more seeds until a "
+        "look decides it, or until the probability that the last look will decide it is below "
+        f"{study.until.futility:g}. The p values are adjusted for all looks and claims.",
+        records=tuple(
+            {
+                "look": look,
+                "seeds": verdict.n,
+                "says": verdict.claim.says,
+                "value": verdict.value,
+                "low": verdict.low,
+                "high": verdict.high,
+                "p": verdict.p,
+                "confidence": verdict.confidence,
+                "result": "open" if verdict.verdict == "unfinished" else verdict.verdict,
+            }
+            for look, verdict in lines
+        ),
+        is_long=True,
+    )
+
+
+def _spell_plan(until: UntilDecided, statements: Mapping[Claim, Statement]) -> str:
+    """Return the numbers of seeds at the looks as a sentence, with when they were planned."""
+    sizes = f"at {', '.join(map(str, until.sizes))} seeds"
+    changes = num_changes(statements)
+    if changes:
+        times = "once" if changes == 1 else f"{changes} times"
+        return (
+            f"Claims are tested at looks {sizes}. This plan was changed {times} after a look, "
+            "which widens all intervals."
+        )
+    if any(statement.finished for statement in statements.values()) or not statements:
+        return f"Claims are tested at looks {sizes}."
+    return f"Claims are tested at looks {sizes}, which were planned before the runs."

@@ -7,9 +7,8 @@ from typing import Any
 from mixup_core.problem import Metric
 from reports.numbers.comparison import Comparison, compare
 from reports.numbers.runs import arrange, complete_runs, measures_of, values_of
-from reports.numbers.shares import Measure
 from reports.numbers.spelling import DASH, spell_heading, spell_number, spell_p, spell_value
-from reports.numbers.summary import summarise
+from reports.numbers.summary import Measure, summarise
 from reports.tables.captions import spell_unpaired
 from reports.tables.listings import Listing, spell_difference, spell_summary
 from sweeps.state.results import RunResult

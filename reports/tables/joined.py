@@ -37,10 +37,15 @@ from reports.tables.captions import (
     spell_power,
 )
 from reports.tables.claim_tables import spell_claims_family, spell_numbers
-from reports.tables.joined_columns import JoinedColumn, heads_of, require_one_protocol, settings_of
+from reports.tables.joined_columns import (
+    JoinedColumn,
+    heads_of,
+    joined_references,
+    require_one_protocol,
+    same_runs,
+    settings_of,
+)
 from reports.tables.listings import Listing, spell_member, spell_summary
-from reports.tables.references import joined_references
-from reports.tables.same_runs import same_runs
 from reports.tables.table import Table, tabulate
 from sweeps.state.statements import num_changes
 from sweeps.study.study import Study

@@ -12,9 +12,8 @@ from mixup_core.problem import Metric
 from mixup_core.rules import printable
 from reports.numbers.families import BySeed, Family, Member, family_of, record_of
 from reports.numbers.predicted import MEASURES, MOST_PAIRED, Predicted
-from reports.numbers.shares import Measure
 from reports.numbers.spelling import DASH, spell_number, spell_p, spell_value
-from reports.numbers.summary import SUMMARY_COLUMNS, Summary, summarise
+from reports.numbers.summary import SUMMARY_COLUMNS, Measure, Summary, summarise
 from reports.tables.captions import spell_family
 from reports.tables.listings import Listing, digits_of, spell_member, spell_summary
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from reports.numbers.claim_looks import reached_study
+from reports.numbers.looks import reached_study
 from sweeps.state.results import read_results
 from sweeps.state.statements import stated_in
 from tests.conftest import CommandLine

@@ -3,8 +3,7 @@
 import csv
 import io
 
-from reports.figures.canvas import Figure
-from reports.figures.colours import arm_styles
+from reports.figures.canvas import Figure, arm_styles
 from reports.figures.final import draw_finals
 from reports.figures.learning_curves import draw_curves
 from reports.numbers.runs import arrange

@@ -26,7 +26,7 @@ ALLOWED = {
 """Entries that other code may name: defaults, and the law of a ramp."""
 MEASURED = {("mixup_core.images.metrics", "Scores")}
 """Modules that may name a probe, because they measure the same from predictions."""
-FIGURES = {("reports.figures.decisions", "mixup_core.theory.moons")}
+FIGURES = {("reports.figures.predictions", "mixup_core.theory.moons")}
 """Figures that belong to a single problem."""
 CHOICES = {noun: tuple(r.values()) for noun, r in REGISTERS.items() if isinstance(r, Catalogue)}
 

@@ -2,9 +2,8 @@ from dataclasses import replace
 
 from mixsweep.cli.claim_power import claim_powers, spell_powers
 from reports.numbers.comparison import compare
-from reports.numbers.effects import detectable_difference
-from reports.numbers.power import seeds_to_find
-from reports.numbers.shares import Measure
+from reports.numbers.power import detectable_difference, seeds_to_find
+from reports.numbers.summary import Measure
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 from tests.reports.synthetic import ended, make_study

@@ -4,7 +4,7 @@ import pytest
 
 from mixsweep.cli.plan_summary import plan_summary, spell_plan
 from mixup_core.store.checkpoints import Store
-from reports.numbers.claim_looks import reached_study
+from reports.numbers.looks import reached_study
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
 from tests.sweeps.searching.test_sources import TEXT, source_of, write

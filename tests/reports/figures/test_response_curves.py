@@ -1,8 +1,7 @@
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
-from reports.figures.canvas import Figure
-from reports.figures.colours import arm_styles
+from reports.figures.canvas import Figure, arm_styles
 from reports.figures.response_curves import draw_responses
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult

@@ -6,7 +6,7 @@ from dataclasses import replace
 from mixup_core.images.config import MixConfig
 from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.laws.schedules import EasyHardEasy, Phase, Phases
-from reports.figures.colours import arm_styles
+from reports.figures.canvas import arm_styles
 from reports.figures.schedules import draw_schedules
 from sweeps.study.study import Study
 from tests.reports.synthetic import make_study

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from matplotlib import pyplot
 
-from reports.figures.canvas import Figure
-from reports.figures.colours import arm_styles
+from reports.figures.canvas import Figure, arm_styles
 from reports.figures.search_figures import draw_search
 from reports.tables.searched import gather
 from sweeps.study.study import Study

@@ -4,8 +4,7 @@ import pytest
 
 from mixup_core.problem import PROBLEMS, Metric, Series
 from mixup_core.records import EpochRecord
-from reports.figures.canvas import Figure
-from reports.figures.colours import arm_styles
+from reports.figures.canvas import Figure, arm_styles
 from reports.figures.series import draw_series
 from reports.numbers.runs import arrange
 from reports.tables.table import tabulate

@@ -19,9 +19,8 @@ from reports.numbers.arms import ArmRow, equals, mark_best
 from reports.numbers.comparison import contrast
 from reports.numbers.families import family_of
 from reports.numbers.judging import judge
-from reports.numbers.shares import Measure
 from reports.numbers.spelling import markdown_grid
-from reports.numbers.summary import summarise
+from reports.numbers.summary import Measure, summarise
 from sweeps.searching.selection import is_clearly_worse
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from reports.numbers.foresight import draw_effects, foresee
+from reports.numbers.power import draw_effects, foresee
 from reports.numbers.spelling import markdown_grid
 from reports.numbers.summary import CONFIDENCE
 from sweeps.study.bounds import nominal_levels

@@ -3,7 +3,7 @@ import pytest
 import scipy.stats
 
 from reports.numbers.families import Family, family_of, holm
-from reports.numbers.shares import Measure
+from reports.numbers.summary import Measure
 
 
 def family(values: dict[str, list[float]], *pairs: tuple[str, str | float]) -> Family:

@@ -1,3 +1,5 @@
+"""Tests of the provenance and of published paths."""
+
 import json
 import subprocess
 import sys
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 
 from mixup_core.images.data.data_config import DataConfig
-from reports.numbers.provenance import describe, spell_origin
+from reports.numbers.provenance import command_elsewhere, describe, spell_origin, text_elsewhere
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic import finish, make_study
@@ -122,3 +124,34 @@ def test_the_origin_warns_if_runs_were_computed_in_different_environments() -> N
     moved = {**plain, "began_in": "epochs to 2: device='NVIDIA H100' torch='2.14.1'"}
     found = spell_origin({"environments": [moved], "code": None})
     assert "WARNING, a run changed its device half-way: NVIDIA H100 to Xeon" in found
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+
+
+def test_paths_in_a_command_line_are_shortened_without_changing_other_words(tmp_path: Path) -> None:
+    command = (
+        f"mixsweep run {Path.cwd()}/s.yaml --home '{tmp_path}/my runs' --plugin /opt/p.py "
+        "--set base.data.folder=/mnt/cats --set 'base.data={folder: /mnt/cats, image_size: 8}' "
+        "--tracking-uri https://***@host:5000/x --price 3/5"
+    )
+    assert command_elsewhere(command) == (
+        "mixsweep run s.yaml --home 'my runs' --plugin p.py "
+        "--set base.data.folder=cats --set 'base.data={folder: cats, image_size: 8}' "
+        "--tracking-uri https://***@host:5000/x --price 3/5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cannot read '/mnt/a/b.png': truncated", "cannot read 'b.png': truncated"),
+        ("no file /mnt/a.png.", "no file a.png."),
+        ("3/5 runs, and/or https://a.b/c", "3/5 runs, and/or https://a.b/c"),
+    ],
+)
+def test_paths_in_a_message_are_reduced_to_their_last_part(text: str, expected: str) -> None:
+    assert text_elsewhere(text) == expected

@@ -1,13 +1,15 @@
-"""Summaries and prediction intervals, compared with SciPy and by simulation."""
+"""Tests of summaries over seeds: moments, intervals, and exact intervals of fractions."""
 
 import math
 import statistics
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from reports.numbers.summary import summarise
+from reports.numbers.comparison import compare, contrast
+from reports.numbers.summary import Measure, least_variance, share_limits, smallest_step, summarise
 
 
 def test_a_summary_agrees_with_the_t_interval_of_scipy() -> None:
@@ -56,3 +58,162 @@ def test_the_interval_of_a_summary_covers_the_truth_at_its_level(n: int) -> None
     summaries = [summarise(list(map(float, row))) for row in draws]
     covered = np.mean([abs(s.mean - 0.2) <= (s.half_width or 0.0) for s in summaries])
     assert 0.93 <= covered <= 0.97
+
+
+CLASSES = Measure(least=0.0, most=1.0, size=6)
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.99])
+@pytest.mark.parametrize(("wrong", "total"), [(0, 30), (30, 30), (3, 30), (29, 30)])
+def test_limits_without_extra_spread_are_clopper_pearson_limits(
+    wrong: int, total: int, confidence: float
+) -> None:
+    found = share_limits(
+        wrong / total, 0.0, 5, Measure(least=0, most=1, size=total // 5), confidence
+    )
+    exact = scipy.stats.binomtest(wrong, total).proportion_ci(confidence)
+    assert found == pytest.approx((exact.low, exact.high))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("sd", [0.0, 1e-9, 0.01, 0.2, 0.5])
+@pytest.mark.parametrize("n", [2, 3, 10])
+@pytest.mark.parametrize("size", [None, 1, 6, 10_000])
+def test_limits_have_a_width_contain_the_mean_and_stay_in_the_bounds(
+    share: float, sd: float, n: int, size: int | None
+) -> None:
+    low, high = share_limits(share, sd, n, Measure(least=0, most=1, size=size), 0.95)
+    assert 0 <= low <= share + 1e-6
+    assert share - 1e-6 <= high <= 1
+    assert low < high
+
+
+@pytest.mark.parametrize(
+    ("share", "clustering"),
+    [(0.5, 0.0), (0.5, 0.3), (0.5, 1.0), (0.9, 0.0), (0.9, 0.3), (0.97, 0.0), (0.97, 0.3)],
+)
+def test_limits_of_clustered_shares_keep_their_level(share: float, clustering: float) -> None:
+    """1,000 studies of 10 seeds with 6 classes each; classes of a seed may be correlated."""
+    rng = np.random.default_rng(3)
+    missed = 0
+    for _ in range(1000):
+        together = rng.random((10, 1)) < share
+        alone = rng.random((10, 6)) < share
+        is_together = rng.random((10, 1)) < clustering
+        values = np.where(is_together, together, alone).mean(axis=1)
+        summary = summarise(list(values), CLASSES)
+        assert summary.ci_low is not None
+        assert summary.ci_high is not None
+        missed += not summary.ci_low <= share <= summary.ci_high
+    # The t interval, which is kept where it stays in the bounds, leans on near-normal seeds.
+    assert missed / 1000 <= {0.5: 0.05, 0.9: 0.06, 0.97: 0.08}[share] + 0.014
+
+
+def test_two_equal_differences_have_no_p_and_three_use_the_counting_spread() -> None:
+    images = Measure(least=0.0, most=1.0, size=360)
+    theirs = {0: 30 / 360, 1: 40 / 360, 2: 35 / 360}
+    ours = {seed: value + 10 / 360 for seed, value in theirs.items()}
+    both = {seed: ours[seed] for seed in (0, 1)}
+    two = compare(both, {seed: theirs[seed] for seed in (0, 1)}, images, images)
+    assert two.p is two.ci_low is two.effect is None
+    found = compare(ours, theirs, images, images)
+    assert found.sd == pytest.approx(0, abs=1e-12)
+    assert found.spread == pytest.approx(math.sqrt(10) / 360)
+    assert found.ci_low is not None
+    assert found.ci_high is not None
+    assert found.ci_high - found.ci_low == pytest.approx(
+        2 * 4.303 * 10**0.5 / 360 / 3**0.5, rel=1e-3
+    )
+
+
+def test_a_difference_of_one_image_in_256_at_every_seed_is_not_significant() -> None:
+    images = Measure(least=0.0, most=1.0, size=256)
+    values = {seed: 0.1 + seed / 256 for seed in range(5)}
+    shifted = {seed: value + 1 / 256 for seed, value in values.items()}
+    found = compare(shifted, values, images, images)
+    assert found.p is not None
+    assert found.p > 0.05
+
+
+@pytest.mark.parametrize(
+    ("factors", "step"),
+    [
+        ((1, -1), 1.0),
+        ((1, -1, -1, 1), 1.0),
+        ((2, -1, -1), 1.0),
+        ((1, -10), 1.0),
+        ((1, -0.5), 0.5),
+        ((1, -0.75), 0.25),
+        ((1 / 3, 1 / 3, 1 / 3, -1), 1 / 3),
+        ((5, -3), 1.0),
+        ([1] * 13, 0.0),
+    ],
+)
+def test_the_smallest_step_is_the_least_change_by_one_item(
+    factors: Sequence[float], step: float
+) -> None:
+    assert smallest_step(factors) == pytest.approx(step)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.5, 0.75, 3.0])
+def test_the_limit_of_a_weighted_difference_is_below_the_variance_of_any_networks(
+    factor: float,
+) -> None:
+    """4,000 runs of two networks on new images; they disagree as little as their shares allow."""
+    rng, size, step = np.random.default_rng(5), 500, smallest_step((1.0, -factor))
+    for shares in ((0.1, 0.1), (0.3, 0.1), (0.1, 0.3)):
+        drawn = rng.random((4000, size))
+        ours, theirs = (drawn < shares[0]).mean(axis=1), (drawn < shares[1]).mean(axis=1)
+        found = ours - factor * theirs
+        limit = least_variance(float(found.mean()), size, step=step)
+        seen = float(np.var(found)) + float(found.mean()) ** 2 / size
+        assert limit <= 1.1 * max(seen, (step / size) ** 2)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+@pytest.mark.parametrize("size", [20, 360])
+def test_equal_networks_differ_significantly_at_most_at_the_stated_rate(n: int, size: int) -> None:
+    """2,000 pairs of arms whose runs are wrong on each image with the same probability."""
+    rng = np.random.default_rng(4)
+    images = Measure(least=0.0, most=1.0, size=size)
+    told = 0
+    for _ in range(2000):
+        hard = rng.random(size) ** 4
+        errors = (rng.random((2, n, size)) < hard).mean(axis=2)
+        ours, theirs = (dict(enumerate(map(float, row))) for row in errors)
+        p = compare(ours, theirs, images, images).p
+        told += p is not None and p <= 0.05
+    assert told / 2000 <= 0.05 + 0.01
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5, 2.0])
+def test_the_interval_of_a_difference_with_a_factor_covers_the_truth_at_its_level(
+    factor: float,
+) -> None:
+    """2,000 studies whose runs are wrong on each image with the same probability."""
+    rng = np.random.default_rng(5)
+    images = Measure(least=0.0, most=1.0, size=360)
+    hits = 0
+    for _ in range(2000):
+        hard = rng.random(360) ** 4
+        errors = (rng.random((2, 5, 360)) < hard).mean(axis=2)
+        ours, theirs = (dict(enumerate(map(float, row))) for row in errors)
+        found = contrast([(1.0, ours, images), (-factor, theirs, images)])
+        assert found.ci_low is not None
+        assert found.ci_high is not None
+        hits += found.ci_low <= (1 - factor) * hard.mean() <= found.ci_high
+    assert hits / 2000 >= 0.95 - 0.01
+
+
+def test_the_interval_of_an_exact_difference_stays_in_bounds_and_agrees_with_its_p() -> None:
+    ours, theirs = dict.fromkeys(range(5), 1.0), dict.fromkeys(range(5), 0.0)
+    found = compare(ours, theirs, CLASSES, CLASSES)
+    assert found.is_exact
+    assert found.ci_high == 1.0
+    assert found.ci_low is not None
+    assert 0 < found.ci_low < 1
+    assert found.p is not None
+    for level, is_told in ((2 * found.p, True), (found.p / 2, False)):
+        interval = found.interval(1 - level)
+        assert interval is not None
+        assert (interval[0] > 0) == is_told

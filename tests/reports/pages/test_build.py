@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reports.pages.build import Report, draft_report
-from reports.pages.page import Page
+from reports.pages.html_pages import Page
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic import finish, make_study

@@ -1,3 +1,5 @@
+"""Tests of the tables of variation over seeds."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -6,7 +8,7 @@ import scipy.stats
 
 from mixup_core.config.building import with_values
 from reports.numbers.runs import arrange
-from reports.tables.variation import variation_table
+from reports.tables.variation import crossed_table, variation_table
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic import finish, make_study, rows_of
@@ -56,3 +58,56 @@ def test_spread_and_share_in_the_variation_table_follow_from_the_runs() -> None:
     mean = np.mean(errors["erm all"])
     noise = 100 * np.sqrt(mean * (1 - mean) / 10_000)
     assert f"test sets (standard deviation {noise:.2f} points)" in listing.caption
+
+
+LEVELS = ("nothing", "all", "order", "initial-weights")
+SIZE = {"order": 0.010, "initial-weights": 0.004}
+
+
+def crossed_study() -> Study:
+    plain = make_study(arms=("erm", "uniform"), seeds=tuple(range(30)))
+    arms = {
+        f"{arm} {level}": with_values(config, {"redraw": level})
+        for arm, config in plain.arms.items()
+        for level in LEVELS
+    }
+    return replace(plain, arms=arms, baseline="erm nothing")
+
+
+def error(arm: str, seed: int) -> float:
+    """Return the sum of the effects of order and initial weights, each with its own seed."""
+    level = arm.split()[1]
+    return 0.2 + sum(
+        size * float(np.random.default_rng([seed, level in {source, "all"}, len(source)]).normal())
+        for source, size in SIZE.items()
+    )
+
+
+def results_of(study: Study) -> list[RunResult]:
+    return [finish(run, error(run.arm, run.seed)) for run in study.runs()]
+
+
+def test_the_crossed_table_shows_the_variance_share_of_each_source() -> None:
+    study = crossed_study()
+    listing = crossed_table(study, arrange(study, results_of(study)))
+    assert listing is not None
+    rows = {(row["setting"], row["source"]): row for row in rows_of(listing.csv())}
+    assert list(rows) == [(arm, source) for arm in ("erm", "uniform") for source in LEVELS[2:]]
+    for (_, source), row in rows.items():
+        part = SIZE[source] ** 2 / sum(size**2 for size in SIZE.values())
+        assert float(row["first_low"]) <= part <= float(row["first_high"])
+        assert float(row["total_low"]) <= part <= float(row["total_high"])
+    row = rows["erm", "order"]
+    a, b, m = (np.array([error(f"erm {x}", s) for s in range(30)]) for x in LEVELS[:3])
+    variance = (a.var(ddof=1) + b.var(ddof=1)) / 2
+    assert float(row["total"]) == pytest.approx(np.mean((a - m) ** 2) / 2 / variance)
+    assert float(row["sd"]) == pytest.approx(np.std([*a, *b], ddof=1))
+    assert row["n"] == "30"
+
+
+def test_missing_runs_are_shown_as_dashes_in_the_crossed_table() -> None:
+    study = crossed_study()
+    results = [r for r in results_of(study) if r.run.arm != "erm order"]
+    listing = crossed_table(study, arrange(study, results))
+    assert listing is not None
+    assert listing.cells[0][2:] == ("0", "—", "—", "—")

@@ -12,8 +12,8 @@ from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
-from reports.numbers.claim_looks import reached_study
 from reports.numbers.judging import verdicts_of
+from reports.numbers.looks import reached_study
 from reports.numbers.runs import arrange
 from sweeps.searching.sources import BudgetedSource, LooksSource, Outlook
 from sweeps.state.results import read_results

@@ -1,0 +1,152 @@
+"""Tests of further tables that compare arms."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from mixup_core.records import EpochRecord
+from reports.numbers.comparison import compare
+from reports.numbers.runs import arrange
+from reports.tables.comparisons import (
+    equivalence,
+    equivalence_table,
+    reference_table,
+    seeds_table,
+    sensitivity_table,
+)
+from reports.tables.table import tabulate
+from sweeps.state.results import RunResult
+from sweeps.study.readouts import MeanOfLast
+from sweeps.study.study import Study
+from tests.reports.synthetic import ended, finish, make_study
+
+
+def test_the_seeds_table_has_values_and_differences_of_each_arm_by_seed() -> None:
+    study = make_study(("erm", "uniform"), seeds=(3, 5, 9))
+    errors = {("erm", 3): 0.20, ("erm", 5): 0.30, ("uniform", 3): 0.10, ("uniform", 9): 0.25}
+    results = [
+        finish(run, errors[run.arm, run.seed])
+        for run in study.runs()
+        if (run.arm, run.seed) in errors
+    ]
+    listing = seeds_table(arrange(study, results), tabulate(study, results))
+    assert listing is not None
+    assert listing.header == ("arm", "", "seed 3", "seed 5", "seed 9")
+    assert listing.cells == (
+        ("erm", "test error, %", "20.00", "30.00", "—"),
+        ("uniform", "test error, %", "10.00", "—", "25.00"),
+        ("uniform", "minus erm, points", "-10.00", "—", "—"),
+    )
+    assert listing.is_long
+    assert [tuple(record.values()) for record in listing.records] == [
+        ("erm", 3, 0.20, None), ("erm", 5, 0.30, None), ("erm", 9, None, None),
+        ("uniform", 3, 0.10, 0.10 - 0.20), ("uniform", 5, None, None), ("uniform", 9, 0.25, None),
+    ]  # fmt: skip
+
+
+def measured(study: Study, averaged: dict[str, float] | None = None) -> list[RunResult]:
+    results = []
+    for run in study.runs():
+        ended = finish(run)
+        if averaged is not None:
+            assert ended.stage is not None
+            *before, last = ended.records
+            value = averaged[run.arm] + 0.001 * run.seed
+            metrics = {**last.metrics, "test/error_averaged": value}
+            records = (*before, EpochRecord(epoch=last.epoch, metrics=metrics))
+            ended = replace(ended, stage=replace(ended.stage, records=records))
+        results.append(ended)
+    return results
+
+
+AVERAGED = {"erm": 0.2, "midpoint": 0.21, "uniform": 0.19}
+
+
+def test_the_sensitivity_table_has_every_comparison_under_every_readout() -> None:
+    study = make_study()
+    results = measured(study, AVERAGED)
+    listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
+    assert listing is not None
+    assert [cells[:2] for cells in listing.cells] == [
+        (f"{arm} minus erm", readout)
+        for arm in ("midpoint", "uniform")
+        for readout in (
+            "last epoch, primary", "mean of the last 3 evaluations", "averaged weights, last epoch",
+        )
+    ]  # fmt: skip
+    assert [record["is_primary"] for record in listing.records] == 2 * [True, False, False]
+
+
+@pytest.mark.parametrize("epochs", [10, 2])
+def test_the_sensitivity_table_uses_the_readout_of_the_study_and_needs_two_readouts(
+    epochs: int,
+) -> None:
+    study = replace(make_study(), readout=MeanOfLast(evaluations=4))
+    results = [finish(run, epochs=epochs) for run in study.runs()]
+    listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
+    if epochs == 2:
+        assert listing is None
+    else:
+        assert listing is not None
+        assert listing.cells[0][1] == "mean of the last 4 evaluations, primary"
+
+
+def test_each_arm_has_the_three_probabilities_of_the_posterior() -> None:
+    study = make_study()
+    table = tabulate(study, ended(study, {}))
+    listing = equivalence_table(table, 0.005)
+    assert listing is not None
+    assert [cells[0] for cells in listing.cells] == ["midpoint", "uniform"]
+    row = table.rows[1]
+    assert row.compared is not None
+    compared = row.compared.comparison
+    assert compared.sd is not None
+    better = scipy.stats.t.cdf((-0.005 - compared.difference) / (compared.sd / 5**0.5), 4)
+    assert listing.records[0]["p_better"] == pytest.approx(better)
+    names = ("p_better", "p_equivalent", "p_worse")
+    assert sum(listing.records[0][name] for name in names) == pytest.approx(1)
+    assert "margin of 0.50 points" in listing.caption
+
+
+@pytest.mark.parametrize("margin", [0.005, 0.02, 0.5])
+def test_the_probabilities_of_equivalence_agree_with_the_closed_form(margin: float) -> None:
+    ours, theirs = [0.21, 0.19, 0.25, 0.20, 0.22], [0.23, 0.24, 0.25, 0.23, 0.29]
+    differences = np.subtract(ours, theirs)
+    scale = differences.std(ddof=1) / math.sqrt(5)
+    found = equivalence(compare(dict(enumerate(ours)), dict(enumerate(theirs))), margin)
+    assert found is not None
+    below, above = (
+        scipy.stats.t.cdf((-margin - differences.mean()) / scale, 4),
+        scipy.stats.t.sf((margin - differences.mean()) / scale, 4),
+    )
+    assert (found.below, found.above) == pytest.approx((below, above), abs=1e-12)
+    assert found.below + found.within + found.above == pytest.approx(1)
+
+
+def test_a_published_value_is_shown_next_to_the_measured_one_with_the_difference() -> None:
+    references = {"uniform": {"test/error": 0.19, "test/nll": 0.5}, "nobody": {"test/error": 0.1}}
+    study = replace(make_study(), references=references)
+    listing = reference_table(study, arrange(study, ended(study, {})))
+    assert listing is not None
+    assert listing.cells[0] == (
+        "uniform", "test error, %", "19.64 ± 1.48", "5/5", "19.00", "0.64 points [-0.84, 2.12]",
+    )  # fmt: skip
+    assert listing.cells[1][1] == "test NLL, nats"
+    assert len(listing.cells) == 2
+    assert listing.records[0]["difference"] == pytest.approx(listing.records[0]["mean"] - 0.19)
+
+
+def test_an_untrained_method_shows_only_its_published_value() -> None:
+    study = replace(
+        make_study(),
+        references={"erm": {"test/error": 0.2}},
+        untrained={"AlignMix": {"test/error": 0.0295}},
+    )
+    listing = reference_table(study, arrange(study, ended(study, {})))
+    assert listing is not None
+    assert [cells[0] for cells in listing.cells] == ["erm", "AlignMix"]
+    assert listing.cells[1] == ("AlignMix", "test error, %", "—", "not trained", "2.95", "—")
+    assert listing.records[1]["mean"] is None
