@@ -1,13 +1,12 @@
 """Problem: a kind of run that a study can contain, and the parts that describe it."""
 
-from mixup_core.problem.data_needs import DataNeeds, DataSet, KnownData
-from mixup_core.problem.errors import DataError, DivergedError, StateError
 from mixup_core.problem.facets import (
     Axis,
     Comparing,
     Cost,
     HeldOut,
     Measuring,
+    Metric,
     Presentation,
     Randomness,
     Reading,
@@ -17,7 +16,6 @@ from mixup_core.problem.facets import (
     Teaching,
 )
 from mixup_core.problem.keying import Keying
-from mixup_core.problem.metric import Metric
 from mixup_core.problem.problem import (
     DEFAULT_PROBLEM,
     PROBLEMS,
@@ -30,11 +28,17 @@ from mixup_core.problem.problem import (
 from mixup_core.problem.process import (
     MAX_SEED,
     Config,
+    DataError,
+    DataNeeds,
+    DataSet,
+    DivergedError,
     Gradual,
+    KnownData,
     OneRecord,
     Predicting,
     Process,
     Seed,
+    StateError,
 )
 
 __all__ = [

@@ -1,12 +1,97 @@
-"""Facets of a problem: what runs measure, how studies are read, searched, compared and shown."""
+"""Facets of a problem: metrics of its runs, how studies are read, searched, compared and shown.
 
+Fields that are functions take a configuration (`Any`) first, and have a default.
+"""
+
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mixup_core.laws import Law
-from mixup_core.problem.metric import Metric
 from mixup_core.rules import RuleError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Metric:
+    """A kind of measured value: label, unit, which direction is better, and the possible range.
+
+    Example:
+        >>> from mixsweep.plugins import Metric
+        >>> Metric(label="test accuracy", unit="%", is_lower_better=False).heading
+        'test accuracy, %'
+    """
+
+    label: str
+    unit: str = ""
+    """`%` if the stored value is a fraction, another unit such as `nats`, or empty."""
+    is_lower_better: bool = True
+    note: str = ""
+    """One sentence that explains the metric in captions of figures."""
+    least: float | None = None
+    """Lower bound of all values. None: 0 if the unit is `%`, else no bound. A claim is refused if
+    the bounds alone make it true or false.
+    """
+    most: float | None = None
+    """Upper bound of all possible values. None: 1 if the unit is `%`, else no bound."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest possible value of this metric; infinite where there is no limit.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> Metric(label="error", unit="%").bounds, Metric(label="loss", least=0.0).bounds
+            ((0.0, 1.0), (0.0, inf))
+        """
+        is_share = self.unit == "%"
+        least = (0.0 if is_share else -math.inf) if self.least is None else self.least
+        most = (1.0 if is_share else math.inf) if self.most is None else self.most
+        return least, most
+
+    @property
+    def scale(self) -> float:
+        """Factor from stored to printed values of this metric: 100 if the unit is `%`, else 1.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> 0.25 * Metric(label="error", unit="%").scale
+            25.0
+        """
+        return 100.0 if self.unit == "%" else 1.0
+
+    @property
+    def heading(self) -> str:
+        """Label and unit of this metric for column headings, such as `test error, %`.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> Metric(label="loss", unit="nats").heading, Metric(label="rank").heading
+            ('loss, nats', 'rank')
+        """
+        return f"{self.label}, {self.unit}" if self.unit else self.label
+
+    @property
+    def difference_unit(self) -> str:
+        """Unit of differences of this metric: `points` if its unit is `%`, else its unit.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> Metric(label="error", unit="%").difference_unit
+            'points'
+        """
+        return "points" if self.unit == "%" else self.unit
+
+    @property
+    def digits(self) -> int:
+        """Number of digits after the decimal point in tables: 2 if the unit is `%`, else 3.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> Metric(label="error", unit="%").digits, Metric(label="loss", unit="nats").digits
+            (2, 3)
+        """
+        return 2 if self.unit == "%" else 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,9 +109,7 @@ class Axis:
     """Name of one step along the axis in messages, such as `epoch` or `doubling`."""
     scale: Literal["linear", "log"] = "linear"
     metric: str | None = None
-    """Name of the metric whose value is a record's position on the axis. None: the position is the
-    number of finished epochs.
-    """
+    """Metric whose value is a record's position on the axis. None: the number of epochs so far."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,15 +124,12 @@ class Series:
     """
 
     head: str
-    """The common `HEAD` of the metrics' names. A metric that `Problem.metrics` declares does not
-    belong to the series, even if its name begins with `HEAD/`.
-    """
+    """The common `HEAD` of the names; those that `Problem.metrics` declares do not belong to it."""
     metric: Metric
     """Label and unit shared by all metrics of the series."""
     along: str | None = None
-    """Label of the x-axis if each `PART` is a number: the figure then shows the values of the last
-    record over these numbers. None: the figure has one panel per arm, in which each `PART` is a
-    row of cells over `Problem.axis`, coloured by value.
+    """Label of the x-axis if each `PART` is a number: the figure shows the last record over them.
+    None: one panel per arm, in which each `PART` is a row of cells over `Problem.axis`.
     """
 
 
@@ -68,26 +148,24 @@ class Measuring:
     """
 
     predicted: Mapping[str, Metric] = field(default_factory=dict)
-    """Metrics that `reports.numbers.predicted` computes from the predictions of the last epoch, by
-    name. Claims can use them; records do not contain them.
+    """Metrics that reports compute from the predictions of the last epoch, by name. Claims can use
+    them; records do not contain them.
     """
     observed: Callable[[Any, str], Any] = lambda config, metric: config
-    """Takes a configuration and the name of a metric; returns a copy in which fields that only
-    decide which other metrics are measured, and when, are set to fixed values. If the copies of two
-    runs are equal, both runs end with the same value of the metric.
+    """Returns a copy in which fields that only decide which metrics other than the named one are
+    measured, and when, have fixed values. Runs with equal copies end with the same value of it.
     """
     lacks: Callable[[Any, str, int], str | None] = lambda config, metric, records: None
-    """Takes a configuration, the name of a metric that a claim or headline needs, and a number n.
-    Returns None if the last n records that can contain the metric contain it. Otherwise returns a
-    phrase that says what to set: `set quantity to gap`.
+    """Takes also the name of a metric and a number n. Returns None if the last n records that can
+    contain the metric contain it, else a phrase that says what to set: `set quantity to gap`.
     """
     sample_size: Callable[[Any, str], int | None] = lambda config, metric: None
-    """Takes a configuration and the name of a metric. Returns N if the metric is a fraction p of N
-    independent examples, with the sampling error sqrt(p (1 - p) / N); otherwise returns None.
+    """Returns N if the named metric is a fraction p of N independent examples, with the sampling
+    error sqrt(p (1 - p) / N); else None.
     """
     guessing: Callable[[Any, str], float | None] = lambda config, metric: None
-    """Takes a configuration and the name of a metric. Returns the value that guessing reaches, such
-    as the error 1 - 1 / k with k classes; None if it is unknown. Lower values must be better.
+    """Returns the value of the named metric that guessing reaches, such as the error 1 - 1 / k with
+    k classes; None if it is unknown. Lower values must be better.
     """
 
 
@@ -96,13 +174,11 @@ class HeldOut:
     """Rules that hide test results from a search; only the confirmation of its winner sees them."""
 
     hidden: Callable[[Any], Any]
-    """Takes a configuration; returns the one that a search trains, without test results. Raises
-    RuleError if a search cannot use the configuration.
+    """Returns the configuration that a search trains, without test results; raises RuleError if a
+    search cannot use it.
     """
     revealed: Callable[[Any], Any]
-    """Takes a configuration that a search trained; returns the one with which its confirmation
-    trains, with test results.
-    """
+    """Takes a configuration that a search trained; returns that of its confirmation, with tests."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,10 +201,7 @@ class Searching:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Rules for reading study files: fields they must not set, further checks.
-
-    `other_names` maps the names of settings in other programs to this problem's, for hints in
-    error messages.
+    """Rules for reading study files: fields they must not set, further checks, names for hints.
 
     Example:
         >>> from mixsweep.plugins import Reading
@@ -138,23 +211,15 @@ class Reading:
     """
 
     reserved: Mapping[str, str] = field(default_factory=dict)
-    """Paths that a study file must not set, because the program fills them in. Each path has the
+    """Paths that a study file must not set, because the program fills them in, each with the
     message for a user who sets it.
     """
     other_names: Mapping[str, str] = field(default_factory=dict)
-    """Names of settings in other programs, each with the path of the same setting in this problem.
-    An error message about an unknown name suggests the path.
-    """
+    """Names of settings in other programs, each with its path in this problem, for messages."""
     feasibility: Callable[[Any], Iterator[RuleError]] = lambda config: iter(())
-    """Takes a configuration returned by `DataNeeds.prepare`; yields the reasons why its run would
-    fail on the data.
-    """
-    infeasible_at: Callable[[Any, Sequence[int]], Iterator[RuleError]] = lambda config, seeds: iter(
-        ()
-    )
-    """Takes a configuration returned by `DataNeeds.prepare`, and seeds; yields the reasons why the
-    run of one of the seeds would fail on its random draws.
-    """
+    """Yields the reasons why the run of a prepared configuration would fail on the data."""
+    infeasible_at: Callable[[Any, Sequence[int]], Iterator[RuleError]] = lambda *_: iter(())
+    """Takes also seeds; yields the reasons why the run of one would fail on its random draws."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,18 +234,16 @@ class Randomness:
     """
 
     at_seed: Callable[[Any, int], Any] = lambda config, seed: replace(config, seed=seed)
-    """Takes the configuration of an arm and a seed; returns the configuration of the run."""
+    """Takes the configuration of an arm and a seed; returns that of the run."""
     source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
-    """Takes a configuration; returns two values. The first is the name of the only source of
-    randomness that differs between its seeds, or `all`. The second is a copy of the configuration
-    in which all sources differ between seeds. Reports compare configurations with equal copies, to
-    show the spread of results that each source causes.
+    """Returns the name of the only source of randomness that differs between seeds, or `all`, and a
+    copy of the configuration in which all sources differ. Reports compare configurations with
+    equal copies, to show the spread of results that each source causes.
     """
     redrawn: Callable[[Any], tuple[str, Any]] = lambda config: ("nothing", config)
-    """Takes a configuration; returns two values. The first is the name of the source of randomness
-    that a run draws with a second seed instead of its own seed, or `nothing`, or `all`. The second
-    is a copy of the configuration without a second seed. Reports compare configurations with equal
-    copies: they form a crossed design.
+    """Returns the name of the source of randomness that a run draws with a second seed, or
+    `nothing`, or `all`, and a copy of the configuration without a second seed. Configurations with
+    equal copies form a crossed design.
     """
 
 
@@ -188,9 +251,8 @@ class Randomness:
 class Comparing:
     """Functions that say which runs may be compared: those for which `population` is equal.
 
-    The population is what the results are measured on, such as the test images; other settings may
-    differ. In a table of several studies, arms of one name may differ only in the fields that
-    `data_paths` names.
+    The population is what the results are measured on, such as the test images. In a table of
+    several studies, arms of one name may differ only in the fields that `data_paths` names.
 
     Example:
         >>> from types import SimpleNamespace
@@ -203,15 +265,11 @@ class Comparing:
     """
 
     population: Callable[[Any], Hashable] = lambda config: None
-    """Takes a configuration. The results of two runs may be compared only if this function returns
-    equal values for both, such as the names of their test images.
-    """
+    """Returns a value that is equal for runs that may be compared, such as their test images."""
     data_paths: frozenset[str] = frozenset()
-    """Dotted names of the fields that select the dataset. A table that shows several studies side
-    by side allows different values of these fields.
-    """
+    """Dotted names of the fields that select the dataset."""
     dataset: Callable[[Any], str] = lambda config: ""
-    """Takes a configuration; returns the name of its dataset, by which MLflow can group runs."""
+    """Returns the name of the dataset, by which MLflow can group runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -230,52 +288,42 @@ class Presentation:
     headline metric's name before the slash.
     """
     curves: tuple[tuple[str, ...], ...] = ()
-    """Further panels of the figure of learning curves. Each panel is a list of metric names; it
-    shows the first metric that was measured.
+    """Further panels of the figure of learning curves: each lists metric names, of which it shows
+    the first one that was measured.
     """
     series: tuple[Series, ...] = ()
-    """Groups of metrics of one kind, such as one metric per layer (see `Series`). Each group has a
-    figure of its own.
-    """
+    """Groups of metrics of one kind, such as one per layer, each with a figure of its own."""
     setting: Callable[[Any, str], str] = lambda config, metric: ""
-    """Takes a configuration and the name of a metric; describes in a caption the data on which the
-    metric is measured: `Fashion-MNIST, 10 000 test images`.
+    """Describes in a caption the data on which the named metric is measured: `Fashion-MNIST, 10 000
+    test images`.
     """
     classes: Callable[[Any], Sequence[str]] = lambda config: ()
-    """Takes a configuration; returns the names of its classes in the order of the logits; empty if
-    the classes have only numbers.
-    """
+    """Returns the names of the classes in the order of the logits; empty if they are numbers."""
     examples: Callable[[Any, str], Sequence[str]] = lambda config, split: ()
-    """Takes a configuration and a split (`val` or `test`); returns the names of the examples in the
-    order of the predictions; empty if the examples have no names.
+    """Takes also a split (`val` or `test`); returns the names of its examples in the order of the
+    predictions; empty if they have no names.
     """
     remarks: Callable[[Any, Sequence[int]], Iterator[str]] = lambda config, seeds: iter(())
-    """Takes a configuration and seeds; yields phrases on the data that plans and captions must
-    show, such as test images that are also training images, or a class without images.
+    """Takes also seeds; yields phrases on the data that plans and captions must show, such as a
+    class without images.
     """
     tags: Callable[[Any], tuple[str, ...]] = lambda config: ()
-    """Takes a configuration; returns short remarks that every table, figure and MLflow record of
-    its runs must show, such as `oracle` for runs trained on test data. A run with such a remark is
-    never selected as the best.
+    """Returns short remarks that every table, figure and MLflow record must show, such as `oracle`
+    for runs trained on test data. Such a run is never selected as the best.
     """
     method: Callable[[Any], str | None] = lambda config: getattr(
         getattr(config, "law", None), "method", None
     )
-    """Takes a configuration; returns the name of its method (`erm`, `midpoint`, `uniform`), or
-    None. A method has the same colour in all figures. The default reads the field `law` of the
-    configuration.
+    """Returns the name of the method (`erm`, `midpoint`, `uniform`), which has the same colour in
+    all figures, or None. The default reads the field `law`.
     """
     law_at: Callable[[Any, int], Law] | None = None
-    """Takes a configuration and a 0-based epoch; returns the mixing law in that epoch. None: the
-    law never changes.
-    """
+    """Takes also a 0-based epoch; returns the law in that epoch. None: the law never changes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """Functions that estimate the work, the memory and the disk space of a run.
-
-    The work is a count, such as of images. The time of a run is estimated from it.
+    """Functions that estimate a run's work, from which follows its time, its memory and its disk.
 
     Example:
         >>> from types import SimpleNamespace
@@ -286,31 +334,22 @@ class Cost:
     """
 
     work: Callable[[Any], int] = lambda config: 1
-    """Takes a configuration; returns the number of work units in one epoch, such as images. Speed
-    and remaining time are computed from it.
-    """
+    """Returns the number of work units in one epoch, such as images."""
     work_unit: str = "epochs"
     """Name of the work units in messages, in the plural."""
     memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
-    """Takes a configuration; returns the memory of each dataset in bytes, by name. All runs on a
-    machine share this memory.
-    """
+    """Returns the memory of each dataset in bytes, by name. All runs on a machine share it."""
     most_bytes: Callable[[Any], int] = lambda config: 0
-    """Takes a configuration; returns an upper bound of a run's memory without its data, in bytes.
-
-    The function must not build the network.
-    """
+    """Returns an upper bound of a run's memory without its data, in bytes, without its network."""
     peak_bytes: Callable[[Any, str], int] | None = None
-    """Takes a configuration and a device, runs one training step, and returns the peak memory of
-    this process without the data, in bytes. None: runs are small and need no measurement.
+    """Takes also a device, runs one training step, and returns the peak memory of this process
+    without the data, in bytes. None: runs are small and need no measurement.
     """
     evaluations: Callable[[Any], int] = lambda config: int(config.epochs)
-    """Takes a configuration; returns how many of its records contain the headline metric."""
+    """Returns how many records contain the headline metric."""
     prediction_bytes: Callable[[Any], int] = lambda config: 0
-    """Takes a configuration; returns the approximate size of a run's predictions, in bytes.
-
-    0: the run stores no predictions. Otherwise its process must implement `Predicting`. A run whose
-    predictions are missing counts as finished, since its keys do not depend on them.
+    """Returns the approximate size of a run's predictions, in bytes. 0: it stores none. Otherwise
+    its process must implement `Predicting`.
     """
 
 
@@ -329,16 +368,12 @@ class Teacher:
 
     config: Any
     state: bytes
-    """State of the finished run: the result of `Process.to_bytes` after its last epoch."""
+    """The result of `Process.to_bytes` after the last epoch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Teaching:
-    """Rules by which a run learns from a run of another arm.
-
-    `arm` returns the arm that a configuration names as teacher. `apart` gives the teacher random
-    draws of its own. `taught` fills in the stage key of the teacher's run, so that the keys of the
-    run depend on it.
+    """Rules by which a run learns from a run of another arm, its teacher.
 
     Example:
         >>> from dataclasses import replace
@@ -350,18 +385,15 @@ class Teaching:
     """
 
     arm: Callable[[Any], str | None]
-    """Takes a configuration; returns the arm that it names as its teacher, or None."""
+    """Returns the arm that a configuration names as its teacher, or None."""
     taught: Callable[[Any, str], Any]
-    """Takes a configuration and the last stage key of its teacher's run; returns the configuration
-    with this key filled in, so that the keys of the run depend on the teacher.
+    """Takes also the last stage key of the teacher's run; returns the configuration with this key
+    filled in, so that the keys of the run depend on the teacher.
     """
     apart: Callable[[Any, Any], Any] = lambda teacher, student: teacher
-    """Takes the configuration of the teacher's arm and that of the student, both at the student's
-    seed; returns the configuration of the run that teaches. It should draw other initial weights
-    and batches than the student, which is otherwise a copy of its teacher while both train in the
-    same way. The default is the run of the teacher's arm itself.
+    """Takes the configurations of the teacher's arm and of the student, both at the student's seed;
+    returns that of the run that teaches. It should draw other initial weights and batches than the
+    student, which otherwise is a copy of it while both train in the same way.
     """
     unfit: Callable[[Any, Any], Iterator[RuleError]] = lambda config, teacher: iter(())
-    """Takes a configuration and the teacher's configuration; yields the reasons why a run cannot
-    learn from this teacher.
-    """
+    """Takes also the teacher's configuration; yields the reasons why it cannot teach this run."""

@@ -10,8 +10,7 @@ class Keying:
     """Rules that say which fields of a configuration enter its run key and its stage keys.
 
     Keys are hashes that name stored results; `mixup_core.keys` computes them. Fields are listed by
-    path, the dotted name: `never` lists those that enter no key, `stands_for` those that another
-    field replaces, `by_epoch` those whose value in each epoch enters stage keys.
+    path, the dotted name.
 
     Example:
         >>> from mixsweep.plugins import Keying
@@ -21,50 +20,39 @@ class Keying:
     """
 
     is_named: bool = True
-    """True if the problem's name enters the keys. False only for `images`, which was the only
-    problem when results were first stored.
-    """
+    """True if the problem's name enters the keys; False only for `images`, the first problem."""
     corrected: Callable[[Any], int] = lambda config: 0
     """Takes a configuration; returns the number of corrections of this problem's code that have
-    changed the results of this configuration: their keys change, and old results are not reused. 0
-    does not enter keys. `NUMERICS_VERSION` is the version of the computations of all problems.
+    changed its results: their keys change, and old results are not reused. 0 does not enter keys.
     """
-
     first: Mapping[str, Any] = field(default_factory=dict)
-    """Paths that enter every key, each with the value to use if the configuration has no such
-    field. Any other field enters a key only if its value differs from its default, so a new field
-    leaves the keys of stored results unchanged.
+    """Paths that enter every key, each with the value if the configuration has no such field. Any
+    other field enters only if its value is not its default, so a new field leaves old keys as they
+    are.
     """
     never: Mapping[str, str] = field(default_factory=dict)
     """Exact paths that enter no key, each with the reason why the field does not change results."""
     stands_for: Mapping[str, str] = field(default_factory=dict)
-    """Paths that do not enter keys, each with the path that enters instead: `data.folder` with
-    `data.digest`. A configuration that sets `data.folder` has no key until `data.digest` is filled
-    in.
+    """Paths that enter no key, each with the path that enters instead: `data.folder` with
+    `data.digest`. A configuration that sets the first has no key until the second is filled in.
     """
     by_epoch: Mapping[str, str] = field(default_factory=dict)
-    """Exact paths whose values do not enter stage keys, each with the reason. The values that
-    `of_epoch` returns for each epoch enter instead.
-
-    A path covers all fields below it, such as the fields of each option of a choice, or of each
-    item of a list. If `by_epoch` also lists some of the fields below a path, only the listed ones
-    are covered. Every other field, and so every new one, enters all stage keys, except `epochs` and
-    the fields that `never` and `stands_for` leave out.
+    """Exact paths whose values do not enter stage keys, each with the reason: the values that
+    `of_epoch` returns for each epoch enter instead. A path covers all fields below it, such as
+    those of each option of a choice, unless `by_epoch` lists some of them: then only these. Every
+    other field, and so every new one, enters all stage keys, except `epochs`.
     """
     of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None
     """Takes a configuration and a 0-based epoch; returns the values of the `by_epoch` fields in
-    that epoch, as JSON. The result must not depend on the seed. Round computed real numbers to 12
-    significant digits.
+    that epoch, as JSON. They must not depend on the seed; round computed numbers to 12 digits.
     """
 
     def __post_init__(self) -> None:
-        """Check that each path of `never` and `by_epoch` is exact and has a reason."""
         for path, reason in (*self.never.items(), *self.by_epoch.items()):
             if path.endswith("."):
                 raise ValueError(
                     f"Keying: the path {path!r} in `never` or `by_epoch` ends in a dot, but must "
-                    "be the exact path of a field. List each field of the group instead, and give "
-                    "each the reason why it is not part of keys."
+                    "be the exact path of a field. List each field of the group, with a reason."
                 )
             if not reason.strip():
                 raise ValueError(
@@ -73,10 +61,7 @@ class Keying:
                 )
 
     def left_out(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (path, keys, reason) for each field that run keys or stage keys leave out.
-
-        `path` is the field's dotted name. `keys` says, for the documentation, which keys omit the
-        field, such as `all keys`.
+        """Yield path, keys that leave it out (`all keys`) and reason for each such field.
 
         Example:
             >>> from mixsweep.plugins import Keying
@@ -91,13 +76,7 @@ class Keying:
             yield path, "stage keys, except those of epochs that the field affects", reason
 
     def covers(self, path: str) -> bool:
-        """Return True if `by_epoch` covers a field, so that stage keys leave out the field itself.
-
-        If `by_epoch` lists a group, such as `mix`, all fields of the group are covered (`mix.law`);
-        if it also lists some of them, only these are covered. Values of `of_epoch` enter instead.
-
-        Args:
-            path: Dotted name of the field.
+        """Return True if `by_epoch` covers the field at a path, so that stage keys leave it out.
 
         Example:
             >>> from mixsweep.plugins import Keying
@@ -114,11 +93,6 @@ class Keying:
 
     def names_below(self, path: str) -> bool:
         """Return True if `by_epoch` contains a field below a path, such as `a.b` for `a`.
-
-        The mapping `by_epoch` lists fields whose value in each epoch enters stage keys.
-
-        Args:
-            path: Dotted name of the group.
 
         Example:
             >>> from mixsweep.plugins import Keying

@@ -9,12 +9,12 @@ from typing import Any
 
 from mixup_core.config.catalogue import CatalogueError, Origin, Register, note_origin
 from mixup_core.config.parts import places
-from mixup_core.problem.data_needs import DataNeeds
 from mixup_core.problem.facets import (
     Axis,
     Comparing,
     Cost,
     Measuring,
+    Metric,
     Presentation,
     Randomness,
     Reading,
@@ -23,8 +23,7 @@ from mixup_core.problem.facets import (
     Teaching,
 )
 from mixup_core.problem.keying import Keying
-from mixup_core.problem.metric import Metric
-from mixup_core.problem.process import Config, Process
+from mixup_core.problem.process import Config, DataNeeds, Process
 
 
 class _Problems(Register["str | Problem"]):
@@ -103,52 +102,36 @@ class Problem:
     config: type
     """Class of the configurations: a frozen, keyword-only dataclass (see `Config`)."""
     process: str
-    """Import path of the function that creates the `Process` of a run.
-
-    The path is written `module:function`. The function takes the configuration, `data_root` (Path
-    or None), `device` (str) and, if the problem has `teaching`, `teacher` (Teacher or None).
+    """Import path, `module:function`, of the function that creates the `Process` of a run. It takes
+    the configuration, `data_root` (Path or None), `device` (str) and, with `teaching`, `teacher`
+    (Teacher or None).
     """
     network: str | None = None
-    """Import path of the function that loads the network of a finished run, written as for
-    `process`. It takes the configuration and the final state (bytes), and returns the network (a
-    torch module in evaluation mode) and an example input. None: runs train no network.
+    """Import path of the function that loads the network of a finished run. It takes the
+    configuration and the final state (bytes), and returns the network (a torch module in evaluation
+    mode) and an example input. None: runs train no network.
     """
     metrics: Mapping[str, Metric]
-    """Metrics by name, in the order of table columns. Other recorded metrics are shown without a
-    unit.
-    """
+    """Metrics by name, in the order of table columns. Others are shown without a unit."""
     headline: tuple[str, ...]
-    """Names of the metrics by which reports can compare arms; the first one that some arm measures
-    is used.
-    """
+    """Metrics by which reports can compare arms; the first that some arm measures is used."""
     axis: Axis = field(default_factory=Axis)
-    """The x-axis of learning curves: epochs by default."""
     measuring: Measuring = field(default_factory=Measuring)
-    """Rules that say which metrics a run measures. Default: all of `metrics`."""
     searching: Searching = field(default_factory=Searching)
     """Metrics that a search may minimise, and its limits. Default: no metric, so no searches."""
     reading: Reading = field(default_factory=Reading)
-    """Rules by which a study file is read, in addition to those of the class `config`."""
     keying: Keying = field(default_factory=Keying)
-    """Rules that say which fields enter run keys and stage keys. Default: every field enters both.
-    """
+    """Fields that enter run keys and stage keys. Default: every field enters both."""
     data: Callable[[], DataNeeds] | None = None
-    """Returns a new `DataNeeds`, with empty caches, which finds the datasets of runs. None: the
-    problem needs no data.
-    """
+    """Returns a new `DataNeeds`, with empty caches. None: the problem needs no data."""
     teaching: Teaching | None = None
     """Rules of distillation; None: no run learns from another run."""
     randomness: Randomness = field(default_factory=Randomness)
-    """Sources of randomness that differ between seeds. Default: all of them."""
     comparing: Comparing = field(default_factory=Comparing)
-    """Functions that say which runs may be compared. Default: all runs of the problem."""
     presentation: Presentation = field(default_factory=Presentation)
-    """Further columns, curves and captions of reports."""
     cost: Cost = field(default_factory=Cost)
-    """Time, memory and disk that a run needs."""
 
     def __post_init__(self) -> None:
-        """Check that each path left out of the keys is the path of a single field."""
         keying = self.keying
         unknown = {path for path, _, _ in keying.left_out()} - places(self.config)
         if unknown:
@@ -159,9 +142,7 @@ class Problem:
             )
 
     def metric(self, name: str) -> Metric:
-        """Return label, unit and range of a metric that runs of this problem measure, by its name.
-
-        A metric that the problem does not describe has its name as label.
+        """Return a metric by its name; one that the problem does not describe has this as label.
 
         Example:
             >>> from mixup_core.problem import problem_named
@@ -236,11 +217,7 @@ def _of_ours(place: str) -> Problem:
 
 
 def all_data_needs() -> Mapping[str, DataNeeds]:
-    """Return new objects that find and fetch datasets, by the name of the problem that uses them.
-
-    Problems that use the same datasets share one object, under the name of the first of them.
-    Problems without datasets have none.
-    """
+    """Return new objects that find and fetch datasets, by the first problem that uses each."""
     first: dict[Callable[[], DataNeeds], str] = {}
     for problem in map(problem_named, PROBLEMS):
         if problem.data is not None:
@@ -256,10 +233,8 @@ def problem_of(config: Config) -> Problem:
 def with_named_teacher(config: Config) -> Config:
     """Return a copy of a configuration that names its teacher by arm (`arm wide`), not by key.
 
-    The teacher is a run of another arm, from whose network the run learns. Its key may not be known
-    while a study file is read. Keys of the copy only tell the configurations of one study apart;
-    the keys under which results are stored are computed with the teacher's key. A configuration
-    without a teacher is returned unchanged.
+    The key of the teacher may not be known while a study file is read. Keys of the copy only tell
+    the configurations of one study apart. A configuration without a teacher is returned unchanged.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

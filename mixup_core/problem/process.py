@@ -1,7 +1,9 @@
-"""Config, Process: the interfaces of a run's configuration and of a run in progress."""
+"""Config, Process, DataNeeds: interfaces of a run and its data, and the errors that end a run."""
 
-from collections.abc import Iterator
-from typing import Annotated, ClassVar, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 from mixup_core.config.limits import Range
 from mixup_core.records import EpochRecord
@@ -92,3 +94,123 @@ class Gradual(Protocol):
         Progress is the finished fraction of the epoch: numbers that increase to 1. The caller may
         store the state only after a record, not after a fraction.
         """
+
+
+class DivergedError(ArithmeticError):
+    """Error: a value, such as the loss, is not finite.
+
+    Training the run again would give the same result.
+
+    Example:
+        >>> from mixsweep.plugins import ArrayProcess, DivergedError
+        >>> try:
+        ...     list(ArrayProcess.of_records(3, lambda epoch: {"loss": float("nan")}))
+        ... except DivergedError as error:
+        ...     print(error)
+        loss must be finite, got (epoch=0, metrics={'loss': nan}).
+    """
+
+    def __init__(self, message: str, epoch: int) -> None:
+        super().__init__(message)
+        self.epoch = epoch
+        """Epoch (0-based) in which the value appeared."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.epoch)
+
+
+class DataError(Exception):
+    """Error: data are missing, damaged or unexpected. The message names them and the remedy.
+
+    `fields` contains the configuration fields that named the data.
+
+    Example:
+        >>> from mixsweep.plugins import DataError
+        >>> error = DataError("photos: no folder of this name", fields=("data.folder",))
+        >>> str(error), error.fields
+        ('photos: no folder of this name', ('data.folder',))
+    """
+
+    def __init__(self, message: str, fields: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.fields = fields
+        """Dotted paths of these fields, the most likely cause first."""
+
+
+class StateError(ValueError):
+    """Error: stored bytes are not a training state that this run can load.
+
+    Example:
+        >>> from mixsweep.plugins import ArrayProcess, StateError
+        >>> process = ArrayProcess.of_records(3, lambda epoch: {"loss": 1.0})
+        >>> try:
+        ...     process.load_bytes(b"no archive", [])
+        ... except StateError as error:
+        ...     print(error)
+        a stored state of 10 bytes is not a readable archive of arrays (ArchiveError).
+    """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataSet:
+    """A dataset that runs can need, and whether it is on this machine."""
+
+    name: str
+    is_present: bool
+    place: str
+    """Folder of the files (it need not exist), or the package that contains them."""
+    num_bytes: int | None
+    """Size in memory of all images; None if the dataset is part of another one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownData:
+    """Facts about data, such as class names, kept in a store for machines that lack the data."""
+
+    configs: Sequence[Mapping[str, Any]] = ()
+    """Prepared configurations of the store's runs: values by dotted path."""
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Facts about data (see `DataNeeds.facts`), by digest of the data."""
+
+
+class DataNeeds(Protocol):
+    """Interface that finds, fetches, describes and checks the datasets of a problem's runs."""
+
+    def root(self) -> Path:
+        """Return the folder that contains the datasets on this machine."""
+
+    def sets(self) -> Sequence[DataSet]:
+        """Return the datasets that `fetch` can download; this method opens no file."""
+
+    def fetch(self, name: str) -> str:
+        """Download a dataset unless it is on this machine; return a text that names the source."""
+
+    def prepare(self, config: Any, folder: Path) -> Any:
+        """Fill in the fields of a configuration that describe its data, such as a digest.
+
+        Called for each arm whenever a study file is read, so cache slow results.
+        """
+
+    def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
+        """Let `prepare` use facts from a store for configurations whose data are missing."""
+
+    def facts(self, config: Any) -> Mapping[str, Mapping[str, Any]]:
+        """Return facts on a configuration's data, such as class names, for `recall` to use."""
+
+    def missing(self, config: Any) -> str | None:
+        """Return a message on a configuration's missing data and how to get them, or None."""
+
+    def check(self, config: Any) -> None:
+        """Check quickly that a configuration's data can be used; write nothing to disk."""
+
+    def notes(self, config: Any) -> Iterable[str]:
+        """Return notes on how a run uses its data, which `mixsweep plan` prints."""
+
+    def open(self, config: Any) -> None:
+        """Open a configuration's data as a run does, so that errors appear before the first run.
+
+        Unlike `check`, this method may be slow and may write files that runs then load.
+        """
+
+    def checksums(self, config: Any) -> Mapping[str, Mapping[str, str]]:
+        """Return the checksum of each file of the data here, by dataset and file name."""
