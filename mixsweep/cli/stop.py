@@ -8,8 +8,7 @@ import click
 from mixsweep.cli.options import StudyCommand, home_option, store_option
 from mixsweep.request import DONE
 from mixup_core.store.checkpoints import Store
-from sweeps.leasing.lease import Lease, read_progress
-from sweeps.leasing.stops import ask_to_stop
+from sweeps.leasing.lease import Lease, ask_to_stop, read_progress
 from sweeps.machine.command_line import program
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study

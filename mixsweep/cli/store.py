@@ -14,8 +14,7 @@ from mixup_core.addresses import store_address
 from mixup_core.keys import stage_keys
 from mixup_core.plugins.source import PluginError
 from mixup_core.store.checkpoints import Store
-from sweeps.leasing.claims import unused
-from sweeps.leasing.lease import Lease
+from sweeps.leasing.lease import Lease, unused
 from sweeps.machine.databases import DatabaseError
 from sweeps.machine.home import Home
 from sweeps.machine.terminal_text import screen

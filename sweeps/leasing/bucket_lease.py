@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mixup_core.store.errors import StoreError
-from mixup_core.store.files import Bucket
+from mixup_core.store.files import Bucket, Files
 from mixup_core.store.json_records import Natural, parse_note, record_in_note
 from sweeps.leasing.holders import (
     BUSY,
@@ -69,21 +69,21 @@ class _Beat:
 class BucketLease:
     """The right to train a study whose store is in a bucket; a background thread renews it."""
 
-    def __init__(self, files: Bucket, study: str, command: str) -> None:
-        """Acquire the lease and start the thread that renews it."""
+    def __init__(self, files: Files, study: str, command: str) -> None:
         self.is_lost = False
         """True once another driver has taken over the study."""
         self._successor: Holder | None = None
         self._files = files
         self._study = checked(study)
-        if not files.creates_atomically:
+        if not (isinstance(files, Bucket) and files.creates_atomically):
             raise StoreError(
                 "this kind of store cannot guarantee that only one driver trains a study: use a "
                 "folder that every machine can write to, or s3://, gs:// or abfs://."
             )
         last = _newest(files, study)
-        if last:
-            _await_end(files, study, last)
+        was_here = _has_died_here(_read(files, _holder_name(study, last)) or {})
+        if not was_here and _lives(files, study, last, _EXPIRY):
+            raise StudyBusyError(study, _read_holder(files, study, last))
         self.holder = Holder.here(last + 1, command)
         self._take(study)
         self._running: tuple[RunningRun, ...] = ()
@@ -96,53 +96,39 @@ class BucketLease:
         self._thread.start()
 
     @staticmethod
-    def latest(files: Bucket, study: str) -> Holder | None:
-        """Return the record of a study's last driver (training process), which may have ended.
-
-        None if the study never had a driver, or if the record is damaged.
-        """
+    def latest(files: Files, study: str) -> Holder | None:
         token = _newest(files, study)
         return _read_holder(files, study, token) if token else None
 
     @staticmethod
-    def current(files: Bucket, study: str) -> Holder | None:
-        """Return the record of the driver (process) that trains a study now; None if none does.
-
-        None also if the driver's record is damaged. This call lasts some seconds if the newest
-        driver sends no heartbeat.
-        """
+    def current(files: Files, study: str) -> Holder | None:
+        """Return the driver; this takes some seconds if it sends no heartbeat."""
         token = _newest(files, study)
         return _read_holder(files, study, token) if _lives(files, study, token, _SILENCE) else None
 
     @staticmethod
-    def lives(files: Bucket, study: str, token: object) -> bool:
-        """Return True if the driver whose lease on a study has this number (token) is alive."""
+    def lives(files: Files, study: str, token: object) -> bool:
         newest = _newest(files, study)
         return newest == token and _lives(files, study, newest, _SILENCE)
 
     @staticmethod
-    def progress(files: Bucket, study: str) -> Heartbeat | None:
-        """Return the newest progress report of the driver that trains a study now.
-
-        The report lists the runs in training. None if no driver is alive, or if it has not reported
-        progress yet.
-        """
+    def progress(files: Files, study: str) -> Heartbeat | None:
         token = _newest(files, study)
         if not _lives(files, study, token, _SILENCE):
             return None
         beat = _record(_Beat, files, _beat_name(study, token))
         return None if beat is None else beat.progress
 
-    def is_held(self) -> bool:
-        """Return True if the last heartbeat is so recent that the lease is certainly still valid.
+    @staticmethod
+    def cut_off(files: Files, study: str) -> None:
+        """Return None: the end of a driver on another machine is not seen in a bucket."""
 
-        The bucket is not read.
-        """
+    def is_held(self) -> bool:
+        """Return True if the last heartbeat is recent; the bucket is not read."""
         since = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
         return not self.is_lost and not self._ends.is_set() and since < _BELIEF
 
     def lost(self) -> StudyLostError:
-        """Return the error of a driver that has lost its lease to another driver."""
         by = self._successor or "another process"
         return StudyLostError(f"study {self._study!r} was taken over by {by}; this driver stops")
 
@@ -153,7 +139,6 @@ class BucketLease:
         self._running, self._seconds_left = tuple(running), seconds_left
 
     def release(self) -> None:
-        """End the lease, so that another driver can train the study; a second call does nothing."""
         if self._ends.is_set():
             return
         self._ends.set()
@@ -213,16 +198,7 @@ class BucketLease:
         self._files.write(name, json.dumps(dataclasses.asdict(beat)).encode())
 
 
-def _await_end(files: Bucket, study: str, token: int) -> None:
-    """Wait until the lease with a token was released or has expired."""
-    record = _read(files, _holder_name(study, token))
-    if record is not None and _has_died_here(record):
-        return
-    if _lives(files, study, token, _EXPIRY):
-        raise StudyBusyError(study, _read_holder(files, study, token))
-
-
-def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
+def _lives(files: Files, study: str, token: int, patience: float) -> bool:
     """Return True if the heartbeat of the lease with a token changes within `patience` seconds."""
     name = _beat_name(study, token)
     if not token:
@@ -266,12 +242,12 @@ def _namespace() -> str | None:
     return None
 
 
-def _newest(files: Bucket, study: str) -> int:
+def _newest(files: Files, study: str) -> int:
     """Return the largest token of a study, that of its newest driver; 0 if it never had one."""
     return max(_tokens(files, study).values(), default=0)
 
 
-def _tokens(files: Bucket, study: str) -> dict[str, int]:
+def _tokens(files: Files, study: str) -> dict[str, int]:
     """Return the token of each lease object of a study, by object name."""
     names = list(files.names(_folder(study)))
     return {name: int(match[1]) for name in names if (match := _TOKEN.search(name))}
@@ -280,18 +256,18 @@ def _tokens(files: Bucket, study: str) -> dict[str, int]:
 _TOKEN = re.compile(r"/(\d+)\.(?:json|beat)$")
 
 
-def _read_holder(files: Bucket, study: str, token: int) -> Holder | None:
+def _read_holder(files: Files, study: str, token: int) -> Holder | None:
     return _record(Holder, files, _holder_name(study, token))
 
 
-def _record(kind: type[_Kind], files: Bucket, name: str) -> _Kind | None:
+def _record(kind: type[_Kind], files: Files, name: str) -> _Kind | None:
     try:
         return record_in_note(kind, name, files.read(name))
     except FileNotFoundError:
         return None
 
 
-def _read(files: Bucket, name: str) -> dict[str, Any] | None:
+def _read(files: Files, name: str) -> dict[str, Any] | None:
     """Return a JSON record of the bucket; empty if it is damaged, None if it does not exist."""
     try:
         return parse_note(files.read(name)) or {}

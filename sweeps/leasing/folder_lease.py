@@ -29,12 +29,11 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import TypeVar
 
 from mixup_core.store.errors import StoreError, UnreadableError
-from mixup_core.store.files import Folder
+from mixup_core.store.files import Files, Folder
 from mixup_core.store.json_records import record_in_note
 from mixup_core.store.local_files import open_lock, read_regular, write_durably
 from mixup_core.store.sealed_files import put_aside
@@ -49,6 +48,7 @@ from sweeps.leasing.holders import (
 )
 from sweeps.machine.signals import interrupt_main_thread
 
+_Kind = TypeVar("_Kind")
 _PATIENCE = 0.5
 """Seconds for which an attempt to lock is repeated. `current` locks the file for a moment too, and
 a new driver needs a moment to write its record."""
@@ -67,16 +67,14 @@ _logger = logging.getLogger(__name__)
 class FolderLease:
     """The right to train a study whose store is a folder; valid while this process locks a file."""
 
-    def __init__(self, store: Path, study: str, command: str) -> None:
-        """Acquire the lease."""
+    def __init__(self, files: Files, study: str, command: str) -> None:
         self.is_lost = False
         """True once the lock file was found deleted, replaced or moved."""
-        self._files = _LeaseFiles.of(store, study)
-        self._study = study
-        lock = _lock(self._files, study)
+        self._place, self._study = _place(files, study), study
+        lock = _lock(self._place)
         try:
-            self.holder = Holder.here(_next_token(self._files, lock), command)
-            self._write_holder()
+            self.holder = Holder.here(_next_token(self._place, lock), command)
+            self._write(".json", self.holder)
             with contextlib.suppress(OSError):  # a full disk: the record is enough
                 os.pwrite(lock, b"had a driver\n", 0)
         except BaseException:
@@ -88,71 +86,40 @@ class FolderLease:
         threading.Thread(target=self._watch, name="lease", daemon=True).start()
 
     @staticmethod
-    def latest(store: Path, study: str) -> Holder | None:
-        """Return the record of a study's last driver (training process), which may have ended.
-
-        None if the study never had a driver, or if the record is damaged.
-        """
-        return _read_holder(_LeaseFiles.of(store, study))
+    def latest(files: Files, study: str) -> Holder | None:
+        return _holder(_place(files, study))
 
     @staticmethod
-    def current(store: Path, study: str) -> Holder | None:
-        """Return the record of the driver (process) that trains a study now; None if none does.
-
-        None also if the driver's record is damaged.
-        """
-        files = _LeaseFiles.of(store, study)
-        return _read_holder(files) if _is_locked(files) else None
+    def current(files: Files, study: str) -> Holder | None:
+        place = _place(files, study)
+        return _holder(place) if _is_locked(place) else None
 
     @staticmethod
-    def lives(store: Path, study: str, token: object) -> bool:
-        """Return True if the driver whose lease on a study has this number (token) is alive.
-
-        Also True if a driver is alive whose record is damaged, because this may be its number.
-        """
-        files = _LeaseFiles.of(store, study)
-        holder = _read_holder(files)
-        return _is_locked(files) and (holder is None or holder.token == token)
+    def lives(files: Files, study: str, token: object) -> bool:
+        place = _place(files, study)
+        holder = _holder(place)
+        return _is_locked(place) and (holder is None or holder.token == token)
 
     @staticmethod
-    def progress(store: Path, study: str) -> Heartbeat | None:
-        """Return the newest progress report of the driver that trains a study now.
-
-        The report lists the runs in training. None if no driver is alive, or if it has not reported
-        progress yet.
-        """
-        holder = FolderLease.current(store, study)
-        progress = None if holder is None else _read_progress(_LeaseFiles.of(store, study))
-        if holder is None or progress is None or progress.token != holder.token:
-            return None
-        return progress
+    def progress(files: Files, study: str) -> Heartbeat | None:
+        place = _place(files, study)
+        return _progress(place) if _is_locked(place) else None
 
     @staticmethod
-    def cut_off(store: Path, study: str) -> Heartbeat | None:
-        """Return the last progress report of a study's driver if it was killed during training.
-
-        None if the newest driver is running, ended by itself or by an interrupt, or did not train.
-        """
-        files = _LeaseFiles.of(store, study)
-        holder = _read_holder(files)
-        progress = _read_progress(files)
-        if holder is None or progress is None or progress.token != holder.token:
-            return None
-        return progress if progress.running and not _is_locked(files) else None
+    def cut_off(files: Files, study: str) -> Heartbeat | None:
+        place = _place(files, study)
+        last = _progress(place)
+        return last if last and last.running and not _is_locked(place) else None
 
     def is_held(self) -> bool:
-        """Return True if this process is still the driver of the study.
-
-        This process has locked `<study>.lock`. While that file is in its place, no other driver
-        can have taken over, even if `<study>.json` names another driver.
-        """
-        return self._lock is not None and not self.is_lost and _is_at(self._files.lock, self._lock)
+        """Return True while the locked file is in its place, whatever the record says."""
+        path = _lock_file(self._place)
+        return self._lock is not None and not self.is_lost and _is_at(path, self._lock)
 
     def lost(self) -> StudyLostError:
-        """Return the error of a driver that has lost its lease."""
         return StudyLostError(
-            f"study {self._study!r}: {self._files.lock} was deleted or moved, so this driver has "
-            "lost its lease and stops; stored epochs are kept"
+            f"study {self._study!r}: {_lock_file(self._place)} was deleted or moved, so this "
+            "driver has lost its lease and stops; stored epochs are kept"
         )
 
     def write_progress(
@@ -161,14 +128,20 @@ class FolderLease:
         """Write the runs in training to the store; also repair a damaged record of this driver."""
         if not self.is_held():
             return  # `_watch` ends this process
-        if _read_holder(self._files) != self.holder:
-            self._write_holder()
-        progress = Heartbeat.now(self.holder.token, running, seconds_left)
+        if _holder(self._place) != self.holder:
+            self._write(".json", self.holder)
         self._has_progress = True
-        _write(self._files.progress, json.dumps(dataclasses.asdict(progress)).encode())
+        self._write(".progress.json", Heartbeat.now(self.holder.token, running, seconds_left))
 
-    def _write_holder(self) -> None:
-        _write(self._files.holder, json.dumps(dataclasses.asdict(self.holder)).encode())
+    def _write(self, suffix: str, record: Holder | Heartbeat) -> None:
+        """Write a file; if its path is a folder, move that folder to `quarantine/` first."""
+        path, content = self._place.with_suffix(suffix), json.dumps(dataclasses.asdict(record))
+        store = path.parent.parent
+        try:
+            write_durably(path, content.encode(), top=store)
+        except IsADirectoryError:
+            _put_aside(path, "is no file")
+            write_durably(path, content.encode(), top=store)
 
     def _watch(self) -> None:
         misses = 0
@@ -182,7 +155,6 @@ class FolderLease:
             interrupt_main_thread((str(self.lost()), BUSY))
 
     def release(self) -> None:
-        """End the lease, so that another driver can train the study; a second call does nothing."""
         if self._lock is not None:
             self._ends.set()
             with contextlib.suppress(StoreError, OSError):  # a full disk must not keep the lease
@@ -193,38 +165,32 @@ class FolderLease:
             self._lock = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _LeaseFiles:
-    lock: Path
-    holder: Path
-    progress: Path
-
-    @classmethod
-    def of(cls, store: Path, study: str) -> Self:
-        folder = store / "leases"
-        checked(study)
-        return cls(
-            lock=folder / f"{study}.lock",
-            holder=folder / f"{study}.json",
-            progress=folder / f"{study}.progress.json",
-        )
+def _place(files: Files, study: str) -> Path:
+    """Return the path of the files of a lease, without their suffixes."""
+    assert isinstance(files, Folder), "a bucket has leases of another kind"
+    return files.root / "leases" / checked(study)
 
 
-def _lock(files: _LeaseFiles, study: str) -> int:
+def _lock_file(place: Path) -> Path:
+    return place.with_suffix(".lock")
+
+
+def _lock(place: Path) -> int:
+    path = _lock_file(place)
     try:
-        lock = open_lock(files.lock)
+        lock = open_lock(path)
     except UnreadableError as error:
-        _put_aside(files.lock, str(error))
-        lock = open_lock(files.lock)
+        _put_aside(path, str(error))
+        lock = open_lock(path)
     give_up_at = time.monotonic() + _PATIENCE
-    while not _try_lock(files.lock, lock, fcntl.LOCK_EX):
+    while not _try_lock(path, lock, fcntl.LOCK_EX):
         if time.monotonic() >= give_up_at:
             os.close(lock)
-            raise StudyBusyError(study, _read_holder(files))
+            raise StudyBusyError(place.name, _holder(place))
         time.sleep(0.02)
-    if not _is_at(files.lock, lock):  # deleted or moved since it was opened
+    if not _is_at(path, lock):  # deleted or moved since it was opened
         os.close(lock)
-        return _lock(files, study)
+        return _lock(place)
     return lock
 
 
@@ -236,10 +202,10 @@ def _is_at(path: Path, lock: int) -> bool:
         return False
 
 
-def _is_locked(files: _LeaseFiles) -> bool:
+def _is_locked(place: Path) -> bool:
     """Return True if a running driver has locked a study; False if the lock file is not regular."""
     try:
-        lock = os.open(files.lock, os.O_RDONLY | os.O_NONBLOCK)
+        lock = os.open(_lock_file(place), os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -247,7 +213,7 @@ def _is_locked(files: _LeaseFiles) -> bool:
             return False
         raise
     try:
-        return not _try_lock(files.lock, lock, fcntl.LOCK_SH)
+        return not _try_lock(_lock_file(place), lock, fcntl.LOCK_SH)
     except _LockingError:
         return False  # no driver can hold a lease there
     finally:
@@ -271,49 +237,37 @@ def _try_lock(path: Path, lock: int, kind: int) -> bool:
     return True
 
 
-def _next_token(files: _LeaseFiles, lock: int) -> int:
+def _next_token(place: Path, lock: int) -> int:
     """Return a number larger than the token of each earlier driver of the study."""
-    holder = _read_holder(files)
+    holder, path = _holder(place), place.with_suffix(".json")
     if holder is not None and holder.token < _MOST_DRIVERS:
         return holder.token + 1
-    if not os.path.lexists(files.holder):  # a damaged one is named where it is read
+    if not os.path.lexists(path):  # a damaged one is named where it is read
         if not os.fstat(lock).st_size:
             return 1
-        _logger.warning("%s is missing; it is written again", files.holder)
+        _logger.warning("%s is missing; it is written again", path)
     return int(time.time())
 
 
-def _read_holder(files: _LeaseFiles) -> Holder | None:
-    content = _read(files.holder)
-    return None if content is None else record_in_note(Holder, files.holder, content)
+def _holder(place: Path) -> Holder | None:
+    return _record(Holder, place.with_suffix(".json"))
 
 
-def _read_progress(files: _LeaseFiles) -> Heartbeat | None:
-    content = _read(files.progress)
-    return None if content is None else record_in_note(Heartbeat, files.progress, content)
+def _progress(place: Path) -> Heartbeat | None:
+    """Return the last report of the last driver."""
+    holder, last = _holder(place), _record(Heartbeat, place.with_suffix(".progress.json"))
+    return last if holder and last and last.token == holder.token else None
 
 
-def _read(path: Path) -> bytes | None:
-    """Return the bytes of a file; empty if it cannot be read, None if it does not exist."""
+def _record(kind: type[_Kind], path: Path) -> _Kind | None:
     try:
-        return read_regular(path, _LARGEST)
+        return record_in_note(kind, path, read_regular(path, _LARGEST))
     except FileNotFoundError:
         return None
     except UnreadableError:
-        return b""
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file; if its path is a folder, move that folder to `quarantine/` first."""
-    store = path.parent.parent
-    try:
-        write_durably(path, content, top=store)
-    except IsADirectoryError:
-        _put_aside(path, "is no file")
-        write_durably(path, content, top=store)
+        return record_in_note(kind, path, b"")
 
 
 def _put_aside(path: Path, reason: str) -> None:
-    store = Folder(path.parent.parent)
-    put_aside(store, f"{path.parent.name}/{path.name}")
+    put_aside(Folder(path.parent.parent), f"{path.parent.name}/{path.name}")
     _logger.warning("%s %s; moved to quarantine", path, reason)

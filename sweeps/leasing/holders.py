@@ -33,7 +33,6 @@ class Holder:
 
     @classmethod
     def here(cls, token: int, command: str) -> Self:
-        """Return a record of this process as the driver of a study."""
         return cls(
             token=token,
             host=socket.gethostname(),
@@ -76,7 +75,6 @@ class Heartbeat:
     def now(
         cls, token: int, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> Self:
-        """Return a progress report that lists the given runs in training, with the current time."""
         return cls(
             token=token,
             running=tuple(running),
@@ -85,7 +83,6 @@ class Heartbeat:
         )
 
     def spell_death(self) -> str:
-        """Return a sentence about the death of the driver that wrote this progress report."""
         first = ", ".join(
             f"{run.arm} seed {run.seed} (epoch {run.epoch})" for run in self.running[:3]
         )
@@ -116,7 +113,6 @@ class StudyLostError(Exception):
 
 
 def checked(study: str) -> str:
-    """Check that a study name can be part of a path; return the name."""
     if not re.fullmatch(r"[a-z0-9-]{1,100}", study):
         raise ValueError(f"study must be 1 to 100 characters of a-z, 0-9 and -, got ({study=}).")
     return study

@@ -36,7 +36,6 @@ class ClaimsReader:
         is_confirmed: bool = False,
         has_looks: bool = False,
     ) -> None:
-        """Create a reader."""
         self._is_confirmed = is_confirmed
         self._has_looks = has_looks
         self._read = read
@@ -208,10 +207,7 @@ class ClaimsReader:
     def check_readout(
         self, at: At, readout: ClaimReadout, of: Collection[str] | None = None
     ) -> None:
-        """Report the first arm whose runs have too few evaluations, or lack images, for a read-out.
-
-        The test error at the lowest validation error needs validation images and test images.
-        """
+        """Report the first arm that has too few evaluations, or lacks images, for a read-out."""
         for name, config in (self._arms or {}).items():
             if of is not None and name not in of:
                 continue
@@ -250,7 +246,6 @@ class SensitivityReader:
         claims: Sequence[Claim],
         check_readout: Callable[[At, Readout], None],
     ) -> None:
-        """Create a reader."""
         self._read = read
         self._problem = problem
         self._arms = arms
@@ -259,10 +254,7 @@ class SensitivityReader:
         self._by_key = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
 
     def variants(self, written: Any) -> tuple[tuple[Variant, ...], dict[str, Config]]:
-        """Return a study's variants, and the extra arms to train for them.
-
-        A variant that changes only the read-out uses the same runs and needs no extra arm.
-        """
+        """Return the variants, and the arms to train for them: none for another read-out."""
         found: list[Variant] = []
         beside: dict[str, Config] = {}
         at: At = ("sensitivity",)

@@ -41,7 +41,6 @@ class GridReader:
     def __init__(
         self, read: TreeReader, given: Mapping[str, Any], arms: Mapping[str, Settings]
     ) -> None:
-        """Read the keys `grid`, `zip` and `exclude`."""
         self._read = read
         self._taken = {path: f"arm {arm!r}" for arm, override in arms.items() for path in override}
         grids: Mapping[At, Any] = {("grid",): given["grid"]} if "grid" in given else {}
@@ -69,18 +68,11 @@ class GridReader:
 
     @property
     def num_points(self) -> int:
-        """Number of grid points (combinations of values) per arm, before `exclude` is applied.
-
-        1 without a grid.
-        """
+        """Number of grid points per arm, before `exclude`; 1 without a grid."""
         return sum(math.prod(map(len, axes.values())) for axes in self._grids)
 
     def points(self) -> Iterator[Settings]:
-        """Yield the settings of each grid point (combination of values) once.
-
-        Without a grid, one point without settings is yielded. The last path of the grid varies
-        fastest.
-        """
+        """Yield the settings of each grid point once, the last path varying fastest."""
         met = set()
         for point in (
             _together(steps) for axes in self._grids for steps in product(*axes.values())
@@ -149,11 +141,7 @@ def _together(steps: Iterable[Settings]) -> Settings:
 
 
 def arm_name(arm: str, point: Mapping[str, Any]) -> str:
-    """Return the name of an arm at a point of a grid: `ARM PATH=VALUE ...`, such as `erm lr=0.1`.
-
-    Each path is shortened to its last parts, to as few as distinguish it from the other paths of
-    the point: `lr` for `optimizer.lr`.
-    """
+    """Return `erm lr=0.1`; of each path, as few last parts as distinguish it from the others."""
     words = [arm] if arm else []
     for path, value in point.items():
         parts = path.split(".")
@@ -168,11 +156,7 @@ def arm_name(arm: str, point: Mapping[str, Any]) -> str:
 
 
 def coded_values(point: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts that a code replaces in an arm's name, by code: `{"5cea44": "фото"}`.
-
-    A text value of the grid is replaced if it has more than 60 characters, or a character that is
-    not ASCII. The code is made of the value's last ASCII letters, if any, and 6 digits of its hash.
-    """
+    """Return the long or non-ASCII texts that a code replaces in an arm's name, by code."""
     texts = [value for value in map(spelled, point.values()) if isinstance(value, str)]
     return {
         name: text for text in texts if (name := _value_name(text)) != text and not _is_plain(text)

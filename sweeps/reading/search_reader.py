@@ -41,7 +41,6 @@ class SearchReader:
     def __init__(
         self, document: Document, problem: Problem, given: Collection[str], configure: Configure
     ) -> None:
-        """Create a reader."""
         self._read = TreeReader(document, config_paths(problem, searched=True))
         self._leaves = self._read.paths.leaves
         self._known = problem.searching.objectives
@@ -53,12 +52,7 @@ class SearchReader:
         self._needs: dict[str, tuple[str, str]] = {}
 
     def search(self, written: Any, seeds: Sequence[int]) -> Search | None:
-        """Return the search that a section describes; None if it has a fault. Faults are reported.
-
-        Args:
-            written: The section `search` of the study file.
-            seeds: The seeds of the study.
-        """
+        """Return the search that a section describes; report its faults, and then return None."""
         keys, gone = TreeReader(self._read.document, KEYS).section(written, SEARCH)
         if keys is None or "space" in gone:
             return None

@@ -47,7 +47,6 @@ class Mistake:
         return self.spelled(self.text)
 
     def spelled(self, text: str) -> str:
-        """Return a text after the place and the path of this fault."""
         parts = (str(self.place), self.path, text)
         return ": ".join(printable(part) for part in parts if part)
 
@@ -58,7 +57,7 @@ outermost first."""
 
 
 def dotted(at: At) -> str:
-    """Return a value's path in a study file as text for messages: `arms.a.mix.law`, `seeds[0]`."""
+    """Return `arms.a.mix.law` or `seeds[0]`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in at)
     return "".join(parts).lstrip(".")
 
@@ -90,11 +89,7 @@ class Document:
     faults: list[Mistake]
 
     def report(self, at: At, text: str, whole: str = "") -> None:
-        """Add a fault to those of this document.
-
-        The line of the fault is that of the faulty value, or else of the nearest parent that has a
-        line. `whole` is the text with all accepted values, if `text` names only some of them.
-        """
+        """Add a fault at the line of its value or parent; `whole` has all accepted values."""
         written = at
         while written not in self.places:
             written = written[:-1]
@@ -155,7 +150,7 @@ def read_value(text: str, place: Place, at: At) -> Document:
 
 
 def write_yaml(document: Any) -> str:
-    """Return plain data as YAML text that `read_yaml` can read; equal data give equal text."""
+    """Return plain data as YAML that `read_yaml` can read; equal data give equal text."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 

@@ -115,7 +115,6 @@ def study_of_launch(
     *,
     reads_only: bool = False,
 ) -> Study:
-    """Return the study in the record of a launch, checked like a study file."""
     content, folder = launch.source.encode(), Path(launch.folder)
     read = partial(
         _study, content, name, folder, known=known, only_known=True, reads_only=reads_only
@@ -129,7 +128,6 @@ def study_of_launch(
 
 
 def _launch_of(content: bytes, store: Store) -> Launch | None:
-    """Return the newest launch of the study in a file."""
     found = _top(content).get("study")
     return stored_launch(store, found) if isinstance(found, str) else None
 
@@ -151,11 +149,7 @@ def _top(content: bytes) -> Mapping[str, Any]:
 def _with_stand_ins(
     read: Callable[[Sequence[str]], Study], overrides: Sequence[str], launch: Launch, name: str
 ) -> Study:
-    """Read a study with stand-ins for plugins that are not loaded; check that its keys are equal.
-
-    Raises:
-        StudyError: If the study is invalid, or a plugin is needed to tell its keys.
-    """
+    """Read a study with stand-ins for plugins; check that its keys are those of the launch."""
     put_in(launch.parts)
     try:
         study = read(overrides)
@@ -218,7 +212,6 @@ def _study(  # noqa: PLR0913  what a study is read from
 
 
 def _load_plugins(files: object, name: str, folder: Path) -> None:
-    """Load the plugin files that a study file names."""
     for file in files if isinstance(files, list) else ():
         if not isinstance(file, str):
             continue  # the reader reports it
@@ -263,7 +256,6 @@ def _spell_launched(reference: str, launched: Sequence[Launch], store: Store) ->
 
 
 def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
-    """Return the bytes of a study file, its name for messages, and its folder."""
     bundled = bundled_names()
     if reference in bundled:
         name = f"{reference}.yaml"
@@ -287,11 +279,7 @@ def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
 
 
 def words_of(study: Mapping[str, Any], overrides: Sequence[str]) -> frozenset[str]:
-    """Return all words of a study file and of `--set` options that may name a part of a plugin.
-
-    A part is, for example, a law or a network. Names of arms are left out, so an arm can have the
-    same name as a part of a plugin that the study does not use.
-    """
+    """Return the words of a study file and of `--set` options that may name a part of a plugin."""
     arms = study.get("arms")
     parts = [study.get(key) for key in _CONFIGURED]
     parts += list(arms.values()) if isinstance(arms, dict) else []
@@ -314,11 +302,7 @@ def _words(value: Any) -> Iterator[str]:
 
 
 def override(document: Document, text: str) -> None:
-    """Set one value in the content of a study file, as if the file contained it.
-
-    Faults in `PATH=VALUE` are added to the document's faults. An unknown path is no fault yet:
-    the reader of the study file reports it later as an unknown key, placed in the `--set` option.
-    """
+    """Set one value as if the file contained it; the reader reports an unknown path later."""
     place = Place(source=f"--set {text}")
     path, equals, spelled = text.partition("=")
     if not path or not equals:
@@ -348,10 +332,7 @@ def override(document: Document, text: str) -> None:
 
 
 def _drop_other_spellings(study: dict[str, Any], keys: list[str], *, is_whole: bool) -> None:
-    """Remove settings of the same field that a study file writes nested, dotted or with a tag.
-
-    If a choice is set as a whole, those of its fields are removed, too.
-    """
+    """Remove other spellings of a field, and the fields of a choice that is set as a whole."""
     head = {"base": 1, "grid": 1, "zip": 1, "arms": 2, "search": 2}.get(keys[0], len(keys))
     node: Any = study
     for key in keys[:head]:

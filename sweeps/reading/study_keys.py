@@ -30,10 +30,7 @@ _RANGE = re.compile(r"\s*([0-9]{1,19})\s*(?:\.{2,}|-|\u2013|:|to)\s*([0-9]{1,19}
 
 
 def range_hint(at: Sequence[str | int], text: str) -> str:
-    """Return advice on how to write a range of seeds, for a text such as `0-9` in a list of seeds.
-
-    The result is empty for any other text.
-    """
+    """Return advice for a text such as `0-9` in a list of seeds; empty for any other text."""
     found = _RANGE.fullmatch(text)
     if found is None or len(at) < 2 or at[-2] != "seeds":
         return ""
@@ -88,7 +85,6 @@ class EntryKeys(Checked):
         self.range()
 
     def range(self) -> Real | Integer | None:
-        """Return the range of a searched value; None if its distribution is not a range."""
         kind = next((kind for kind in KINDS[:-1] if getattr(self, kind) is not None), None)
         if kind is None:
             return None
@@ -112,7 +108,6 @@ class SearchKeys(SearchStrategy):
     """The distribution of each searched value, by dotted path of the configuration."""
 
     def strategy(self) -> SearchStrategy:
-        """Return all settings of the search except the distributions of the searched values."""
         names = [part.name for part in parts(SearchStrategy)]
         return SearchStrategy(**{name: getattr(self, name) for name in names})
 
@@ -204,11 +199,7 @@ class StudyKeys(Checked):
                 raise RuleError(stated, {}, fields=(key,))
 
     def listed_seeds(self) -> Sequence[int]:
-        """Return the seeds of the study; with `until: decided`, all seeds that it may use.
-
-        If the file gives only the number of seeds, the result is a `range`, which needs little
-        memory even if the number is huge.
-        """
+        """Return all seeds that a study may use; a `range` is not counted up."""
         if isinstance(self.seeds, str):
             first, last = map(int, self.seeds.split(".."))
             return range(first, last + 1)

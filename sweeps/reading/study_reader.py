@@ -52,7 +52,6 @@ class StudyReader:
         *,
         only_known: bool = False,
     ) -> None:
-        """Create a reader."""
         self._written = document.value
         self._read = TreeReader(document, KEYS, self._of_base)
         self._folder = folder.absolute()

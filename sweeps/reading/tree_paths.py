@@ -42,7 +42,6 @@ class TreePaths:
         reserved: Mapping[str, str] = types.MappingProxyType({}),
         other_names: Mapping[str, str] = types.MappingProxyType({}),
     ) -> None:
-        """List the dotted paths of a type."""
         self.kind = kind
         self.reserved = reserved
         self.other_names = other_names
@@ -81,22 +80,13 @@ class TreePaths:
         return self.tagged[path][0] if is_tagged else path
 
     def keys(self, path: str) -> list[str]:
-        """Return a path as the nested keys of a study file: `optimizer`, `lr` for `optimizer.lr`.
-
-        A choice (a field that holds one of several dataclasses) and the fields below it are one
-        key: `mix`, `law.alpha` for `mix.law.alpha`, because `mix.law` is a choice.
-        """
+        """Return a path as nested keys of a file: `mix`, `law.alpha` (below a choice: one key)."""
         names = path.split(".")
         deep = max((n for n in range(len(names)) if ".".join(names[:n]) in self.groups), default=0)
         return [*names[:deep], ".".join(names[deep:])]
 
     def merged(self, levels: Sequence[Settings]) -> dict[str, Any]:
-        """Merge several levels of settings, such as grid point, arm and `base`: one value per path.
-
-        Args:
-            levels: Settings by dotted path; earlier levels have priority. If a level sets a choice
-                as a whole, or only its tag, the fields of this choice in later levels are ignored.
-        """
+        """Return one value per path: earlier levels win, a whole choice hides its later fields."""
         return {path: setting.value for path, setting in self.chosen(levels).items()}
 
     def chosen(self, levels: Sequence[Settings]) -> dict[str, Setting]:
@@ -109,11 +99,7 @@ class TreePaths:
         return found
 
     def join(self, given: Mapping[str, Any]) -> tuple[Any, frozenset[str], list[RuleError]]:
-        """Build a nested dataclass from values by dotted path; collect all rules that they break.
-
-        Values that break a rule are replaced by their defaults, so that the other rules are checked
-        too. Errors that involve only replaced values are left out.
-        """
+        """Build the dataclass; collect all broken rules, with defaults in place of the values."""
         errors: list[RuleError] = []
         gone = {path for path, value in given.items() if value is REFUSED}
         gone |= {path for path in self.required if path not in given}
@@ -157,10 +143,7 @@ def above(path: str) -> list[str]:
 
 
 def stand_in(hint: Any) -> Any:
-    """Return a placeholder value of a type, such as 1 for a number.
-
-    With placeholders for values that are missing in a file, rules about the others can be checked.
-    """
+    """Return a placeholder value of a type, so that rules about other values can be checked."""
     if known := words(hint):
         return known[0]
     if type(None) in members(hint):

@@ -42,7 +42,6 @@ class TreeReader:
         paths: TreePaths,
         elsewhere: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """Create a reader."""
         self._elsewhere = elsewhere
         self.document = document
         self.faults = document.faults
@@ -51,10 +50,7 @@ class TreeReader:
     def report(
         self, at: At, text: str, word: str = "", known: Iterable[str] = (), noun: str = ""
     ) -> None:
-        """Add a fault to the document; suggest the known word that is most similar to a wrong one.
-
-        If a plugin may define the wrong word, the message also says how to load a plugin.
-        """
+        """Add a fault, with the known word most similar to a wrong one, or how to load a plugin."""
         self.document.report(at, f"{text}{self._hint(word, known)}{_spell_plugin(noun)}")
 
     def report_spelling(self, at: At, error: SpellingError, word: str, noun: str) -> None:
@@ -88,14 +84,7 @@ class TreeReader:
         return {(*at, number): item for number, item in enumerate(items)}
 
     def value(self, hint: Any, value: Any, at: At, noun: str = "") -> Any:
-        """Return a value converted to a type; if that fails, report a fault and return `REFUSED`.
-
-        Args:
-            hint: The type, as a field annotation; `object` to return the value unchanged.
-            value: The value in the file.
-            at: Its path in the file.
-            noun: Kind of plugin part that the value names, such as `model`, for messages.
-        """
+        """Return a value converted to a type (`object`: as it is), or report it: `REFUSED`."""
         if hint is object:
             return value
         kinds = [member for member in members(hint) if member is not type(None)]
@@ -145,11 +134,7 @@ class TreeReader:
         return tree, gone
 
     def blame(self, error: RuleError | DataError, levels: Sequence[Settings], at: At) -> None:
-        """Report a broken rule as a fault, at the setting in the study file that caused it.
-
-        If several settings are involved, it is reported at the most specific one. Each line of the
-        error's text becomes one fault.
-        """
+        """Report a broken rule, line by line, at the most specific setting that it involves."""
         setting = blamed(error, levels)
         missing = (*at, *(error.fields[0].split(".") if error.fields else ()))
         for line in str(error).split("\n"):
@@ -187,10 +172,7 @@ class TreeReader:
         return {"name": name, **content} if is_whole and isinstance(content, dict) else value
 
     def dotted(self, value: Any, at: At) -> dict[str, Setting]:
-        """Read settings from a mapping such as `{mix.law: erm}`; return them by dotted path.
-
-        A group of fields may also be a nested mapping.
-        """
+        """Read settings from a mapping such as `{mix.law: erm}`; groups may be nested."""
         if not isinstance(value, dict):
             return self.nested(value, at)
         settings: dict[str, Setting] = {}
@@ -207,13 +189,7 @@ class TreeReader:
         return settings
 
     def setting(self, written: str, value: Any, at: At) -> Setting:
-        """Convert a value to the type of the field at a path; return it with its place in the file.
-
-        Args:
-            written: Dotted path of the field, such as `mix.law`, perhaps with tags.
-            value: The value in the file.
-            at: Its path in the file.
-        """
+        """Convert a value for the field `written`, such as `mix.law.beta.alpha`; keep its place."""
         path = self.paths.short(written)
         part, reserved = self.paths.leaves[path].part, self.paths.reserved
         for tag, content in value.items() if part.options and isinstance(value, dict) else ():
@@ -269,11 +245,7 @@ def _has_fields_of(kind: Any, value: Any, kinds: Sequence[Any]) -> bool:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean X?)`, where X is the known word that is most similar to a given word.
-
-    The result is empty if no known word is similar. For dotted paths, a similar last part is
-    enough: `lr` finds `optimizer.lr`. Only the first 1,000 known words are compared.
-    """
+    """Return ` (did you mean X?)` with a similar word, or word at the end of a path; else empty."""
     known = list(islice(known, 1000))
     by_tail = {path.rpartition(".")[2]: path for path in reversed(known)}
     nearest = difflib.get_close_matches(word, known, n=1) or [
@@ -283,11 +255,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def named(word: str, known: Iterable[str]) -> str:
-    """Return, as text, the 8 known words most similar to a given word, and the number of others.
-
-    If there are at most 8 known words, the text has all of them. Of more than 1,000 known words,
-    only the first 1,000 are compared.
-    """
+    """Return the 8 known words that are most similar, and the number of the others."""
     known = list(known)
     if len(known) <= _MOST_NAMED:
         return ", ".join(known)

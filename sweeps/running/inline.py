@@ -18,9 +18,7 @@ from typing import Any
 from mixup_core.problem import problem_of
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.leasing.claims import Claims
-from sweeps.leasing.lease import Lease
-from sweeps.leasing.stops import asked_to_stop
+from sweeps.leasing.lease import Claims, Lease, asked_to_stop
 from sweeps.machine.signals import arrivals, owns_process
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt, prepare_process, require_store

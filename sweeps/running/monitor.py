@@ -18,8 +18,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.holders import RunningRun
-from sweeps.leasing.lease import Lease
-from sweeps.leasing.stops import Stop, asked_to_stop
+from sweeps.leasing.lease import Lease, Stop, asked_to_stop
 from sweeps.machine.terminal_text import clipped
 from sweeps.running.progress import Board
 from sweeps.running.storing import read_row

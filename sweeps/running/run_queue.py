@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from mixup_core.keys import stage_keys
-from sweeps.leasing.claims import Claims
+from sweeps.leasing.lease import Claims
 from sweeps.searching.sources import RunSource
 from sweeps.state.stages import Need, PlannedRun
 

@@ -13,8 +13,7 @@ from mixup_core.plugins.source import PluginError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.leasing.holders import Holder
-from sweeps.leasing.lease import Lease
-from sweeps.leasing.stops import asked_to_stop
+from sweeps.leasing.lease import Lease, asked_to_stop
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt, prepare_process, require_store
 from sweeps.running.retries import device_id

@@ -19,8 +19,7 @@ from ray.tune.trainable import wrap_function
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
-from sweeps.leasing.claims import Claims
-from sweeps.leasing.lease import Lease
+from sweeps.leasing.lease import Claims, Lease
 from sweeps.machine.signals import arrivals
 from sweeps.running.assignment import Assignment
 from sweeps.running.head import is_elsewhere

@@ -244,7 +244,7 @@ class _Suggest:
             low, high, step = distribution.low, distribution.high, distribution.step
             return self.trial.suggest_int(parameter.path, low, high, step=step)
         return self.trial.suggest_float(
-            parameter.path, *distribution.bounds, log=distribution.is_log
+            parameter.path, *distribution.extremes, log=distribution.is_log
         )
 
 

@@ -194,10 +194,7 @@ def content_of(archive: Archive, study: Study) -> Brought:
 
 
 def add_content(brought: Brought, store: Store, by: str) -> Added:
-    """Add the runs of an archive to a store, marked as added; existing content is not changed.
-
-    The caller must hold the lease of the study.
-    """
+    """Add the runs of an archive to a store, marked; the caller holds the lease of the study."""
     new, known, other = 0, 0, []
     now = time.time_ns() // 1_000_000
     mark = str(Addition(archive=brought.launch.archive, at_ms=now, by=by))
@@ -220,7 +217,6 @@ def add_content(brought: Brought, store: Store, by: str) -> Added:
 
 
 def _stage(archive: Archive, name: str, source: Store, lengths: Mapping[str, int]) -> Stage:
-    """Return a stage in an archive."""
     key = Path(name).stem
     place = f"{archive.file}: store/{name}"
     if key not in lengths:

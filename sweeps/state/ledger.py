@@ -80,7 +80,6 @@ class Launch:
 
     @classmethod
     def of(cls, study: Study, command: str, at_ms: int | None = None) -> Self:
-        """Return the record of a launch of a study."""
         return cls(
             study=study.name,
             settings=study.settings,
@@ -101,11 +100,7 @@ class Launch:
 
 
 def enter(study: Study, store: Store, command: str, at_ms: int | None = None) -> int:
-    """Record a launch of a study in the store; return its start as Unix time in ms.
-
-    The caller must hold the lease of the study. A failure to write, such as a full disk, is
-    ignored, because later writes will report it.
-    """
+    """Record a launch, whose lease the caller holds; return its start as Unix time in ms."""
     launch = Launch.of(study, command, at_ms)
     facts: dict[str, Mapping[str, Any]] = {}
     if study.problem.data is not None:
@@ -117,10 +112,7 @@ def enter(study: Study, store: Store, command: str, at_ms: int | None = None) ->
 
 
 def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -> None:
-    """Write a given record of a launch, and facts of its datasets; ignore failures to write.
-
-    A record that an archive brings never replaces a stored one.
-    """
+    """Write a record of a launch and facts of its datasets; an archive replaces no record."""
     notes = {f"{_TOP}/{launch.study}/{launch.settings}.json": dataclasses.asdict(launch)} | {
         _data_name(digest): dict(of_digest)
         for digest, of_digest in facts.items()
@@ -133,17 +125,11 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
 
 
 def forget_launch(launch: Launch, store: Store) -> None:
-    """Delete the record of a launch."""
     store.files.remove(f"{_TOP}/{launch.study}/{launch.settings}.json")
 
 
 def known_data(store: Store, study: str) -> KnownData:
-    """Return the configurations of a study's launches, and facts about its image folders.
-
-    With both, the study can be read on a machine that lacks the folders. There is one configuration
-    for each arm of each recorded launch, those of the newest launch first. The facts, such as names
-    of classes, are by digest of the folder.
-    """
+    """Return the configurations of launches, newest first, and facts of image folders by digest."""
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()
     ]
@@ -181,11 +167,7 @@ def _is_name(digest: object) -> bool:
 
 
 def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
-    """Return, for each study and each version of its settings, the newest launch; oldest first.
-
-    Launches that archives brought come before all others, so that the last one is never one of
-    these if the study was launched here.
-    """
+    """Return the newest launch of each study and settings: those of archives, then this store's."""
     top = _TOP if study is None else f"{_TOP}/{study}"
     names = sorted(name for name in store.files.names(top) if _NAME.fullmatch(name))
     found = [_launch(name, content) for name, content in store.files.read_present(names)]
@@ -198,10 +180,7 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
 
 
 def settings_of(study: Study) -> dict[str, dict[str, Any]]:
-    """Return the configuration of each arm in a study file, as values by dotted path.
-
-    The digests of the plugins that an arm uses are included; the seed is not.
-    """
+    """Return each arm of the file by dotted path, with digests of its plugins, without seed."""
     return {
         arm: {
             **{path: value for path, value in flatten(study.arms[arm]).items() if path != "seed"},
@@ -229,11 +208,7 @@ def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
 def spell_differences(
     stored: Mapping[str, Mapping[str, Any]], study: Study, seeds: Iterable[int] = ()
 ) -> str:
-    """Return the differences between a stored study and a requested one as text.
-
-    For example `base.epochs=50; you asked for 2`. Empty if both have the same arms with the same
-    values. The folder of the data is not compared, only its digest.
-    """
+    """Return how a stored and a requested study differ: `base.epochs=50; you asked for 2`."""
     asked = json.loads(json.dumps(settings_of(study)))
     shared = [arm for arm in asked if arm in stored]
     paths = dict.fromkeys(path for arm in shared for path in (*stored[arm], *asked[arm]))
@@ -304,10 +279,7 @@ def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
 
 
 def is_printable(launch: Launch) -> bool:
-    """Return True if all names of arms and settings in a launch have only printable characters.
-
-    Other users may have written the launch; unprintable characters could disturb a terminal.
-    """
+    """Return True if no name in a launch, which may be of other users, disturbs a terminal."""
     paths = (path for of_arm in launch.arms.values() for path in of_arm)
     return all(name.isprintable() for name in (*launch.arms, *paths))
 

@@ -86,12 +86,10 @@ class RunResult:
 
     @property
     def records(self) -> Records:
-        """Records of this run: the metrics of each stored epoch, in order."""
         return _NO_RECORDS if self.stage is None else self.stage.records
 
     @property
     def facts(self) -> Facts:
-        """Duration of each stored epoch, and the time at which it was stored, in order."""
         return _NO_FACTS if self.stage is None else self.stage.facts
 
     @property
@@ -101,11 +99,7 @@ class RunResult:
 
     @property
     def outcome(self) -> Outcome:
-        """Outcome of the run: `complete`, `failed`, `diverged`, `partial` or `missing`.
-
-        A run that is not complete and has no failure is `partial` (unfinished) if some of its
-        epochs are stored, else `missing`.
-        """
+        """`complete`, `failed`, `diverged`, `partial` (some epochs are stored) or `missing`."""
         if len(self.records) == self.run.config.epochs:
             return "complete"
         if self.failure is not None:
@@ -122,7 +116,6 @@ class RunResult:
 
 
 def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
-    """Return the stored result of each run, in the order of `runs`."""
     runs = tuple(runs)
     stored = store.keys()
     failures = failures_of(runs, store)
@@ -144,19 +137,12 @@ def added_runs(results: Sequence[RunResult]) -> str:
 
 
 def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:
-    """Return the keys of the last stored stages of runs, whose results were just read.
-
-    As they were read without an error, these stages are undamaged.
-    """
+    """Return the keys of stages that were just read, so that they need no second check."""
     return frozenset(result.stage.key for result in results if result.stage is not None)
 
 
 def spent(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return, as text, which limit of its budget a study has reached; None if it has reached none.
-
-    Started seeds may still be unfinished (see `ended_on_budget` for the end of a study). The text
-    is, for example, `used up its budget of 2 runs, after 2 of 3 runs`.
-    """
+    """Return which limit was reached: `used up its budget of 2 runs, after 2 of 3 runs`."""
     results = tuple(results)
     spending = spending_of(results)
     num_begun = sum(result.outcome != "missing" for result in results)
@@ -165,7 +151,6 @@ def spent(study: Study, results: Iterable[RunResult]) -> str | None:
 
 
 def spending_of(results: Iterable[RunResult]) -> Spending:
-    """Return the training time of some runs, in hours and GPU-hours; shared epochs count once."""
     spending = Spending()
     spending.add(result.stage for result in results)
     return spending
@@ -177,11 +162,7 @@ def begun_seeds(results: Iterable[RunResult]) -> set[int]:
 
 
 def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return, as text, which limit of its budget has ended a study; None if none has.
-
-    A reached limit has ended the study if some seeds were not started, and every run at the started
-    seeds is complete or diverged.
-    """
+    """Return which limit ended a study; None while a begun seed has open runs, or none is left."""
     results = tuple(results)
     begun = begun_seeds(results)
     goes_on = all(result.run.seed in begun for result in results) or any(
@@ -220,11 +201,7 @@ def parsed_predictions(content: bytes | None) -> "Predictions | None":
 
 
 def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
-    """Return the failures of runs, and those that follow from a diverged teacher, by run key.
-
-    A given run whose teacher diverged counts as diverged, with the teacher's message. It cannot be
-    trained until the teacher's failure is deleted.
-    """
+    """Return failures by run key; a run whose teacher diverged counts as diverged."""
     if not (listed := store.failures.keys()):
         return {}  # the usual case; keys are slow to compute
     by_key = {run.key: run for run in runs}
@@ -257,10 +234,8 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
 
 
 def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
-    """Return the run keys of the diverged runs, which are not tried again."""
     return frozenset(key for key, failure in failures.items() if failure.kind == "diverged")
 
 
 def spell_attempts(failure: Failure) -> str:
-    """Return the number of attempts at a failed run as text, such as `3 attempts`."""
     return "1 attempt" if failure.attempts == 1 else f"{failure.attempts} attempts"

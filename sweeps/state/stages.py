@@ -54,15 +54,11 @@ class PlannedRun:
 
     @property
     def first_epoch(self) -> int:
-        """Number, from 0, of the first epoch that this run trains itself.
-
-        Earlier epochs are stored, or another run trains them.
-        """
+        """First epoch, from 0, that this run trains itself."""
         return max([self.start, *(need.epoch for need in self.needs if need.use == "start")])
 
     @property
     def epochs_to_train(self) -> int:
-        """Number of epochs that this run trains itself."""
         return self.run.config.epochs - self.first_epoch
 
 
@@ -79,7 +75,7 @@ class Plan:
 
     @property
     def epochs_naive(self) -> int:
-        """Number of epochs to train in this plan if none were stored and none were shared."""
+        """Number of epochs if none were stored and none were shared."""
         runs = [*self.finished, *(planned.run for planned in self.pending)]
         return sum(run.config.epochs for run in runs)
 
@@ -130,11 +126,7 @@ def plan_runs(
     underway: Iterable[PlannedRun] = (),
     kept: Collection[str] = (),
 ) -> Plan:
-    """Return a plan that trains all epochs which are not stored, shared ones only once.
-
-    A finished run whose state is needed but was lost is trained again from its last remaining
-    state; its records stay the same.
-    """
+    """Return a plan that trains shared epochs once; a lost state of a finished run is remade."""
     finished, unfinished = [], []
     for run in runs:
         keys = stage_keys(run.config)
@@ -237,10 +229,7 @@ def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:
 
 
 def spare_bytes(runs: int) -> int:
-    """Return the size in bytes up to which a final state is kept although no run needs it yet.
-
-    The result is 1 MB, or less if the states of all runs together would exceed 1 GB.
-    """
+    """Return the size up to which a final state is kept unneeded: 1 MB, for all runs 1 GB."""
     return min(10**6, 10**9 // max(1, runs))
 
 

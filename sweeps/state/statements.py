@@ -91,11 +91,7 @@ def num_changes(statements: Mapping[Claim, Statement]) -> int:
 
 
 def statement_key(study: Study, claim: Claim) -> str:
-    """Return a hash that identifies a claim by its metric, read-out, arms and the values it allows.
-
-    Run keys stand for the arms, so the hash stays the same if an arm is renamed or the sentence of
-    the claim is reworded.
-    """
+    """Return a hash of the content of a claim: other names of arms, or other words, leave it."""
     that, keys = claim.that, study.keys_at(0)
     terms = sorted((keys.get(arm, arm), factor) for arm, factor in that.terms.items())
     parts = [that.metric, str(that.readout or study.readout), terms, list(map(repr, that.allowed))]
@@ -106,11 +102,7 @@ def statement_key(study: Study, claim: Claim) -> str:
 
 
 def state(study: Study, store: Store) -> None:
-    """Record in the store that a new launch states the claims of its study.
-
-    A known claim keeps the time of its first launch; other seeds or other planned looks are added
-    to its record.
-    """
+    """Record that a new launch states the claims of its study; known claims keep their time."""
     known = dict(_read(study, store))
     current = {statement_key(study, claim) for claim in study.claims}
     gone = [statement for key, statement in known.items() if key not in current]
@@ -208,13 +200,7 @@ def _changes(
 def look(
     study: Study, store: Store, results: Iterable[RunResult], *, is_report: bool = True
 ) -> None:
-    """Record that a report or a planned look uses results of a study's claims.
-
-    `Statement.looks` grows by 1 if a report shows more finished runs of the claim's arms than the
-    last counted report (`Statement.seen`). `Statement.extended` grows by 1 if the report or planned
-    look uses other seeds or another plan than all before. Claims without a record or finished runs
-    are left out.
-    """
+    """Record that a report or planned look uses results of claims (`looks`, `seen`, `extended`)."""
     known = dict(_read(study, store))
     finished = Counter(result.run.arm for result in results if result.outcome == "complete")
     least = 0 if is_report or study.until is None else study.until.at_least
@@ -231,11 +217,7 @@ def look(
 
 
 def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
-    """Return the record of each claim of a study, as it is after a report of this study.
-
-    So `Statement.extended` includes the change to this study's seeds or planned looks, if no
-    earlier report used them. Claims without a record are left out.
-    """
+    """Return the record of each claim as it is after a report of this study."""
     known = _read(study, store)
     found = {claim: known.get(statement_key(study, claim)) for claim in study.claims}
     shown_as = _shown_as(study)
@@ -247,11 +229,7 @@ def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
 
 
 def spell_statements(statements: Iterable[Statement]) -> str:
-    """Return, as text, when the claims of a study were stated; empty without claims.
-
-    Here a look is a report that showed results of a claim, not a planned test. For example
-    `before the runs, 2 looks` or `1 of 3 after the runs began, seeds changed after a look, 1 look`.
-    """
+    """Return when claims were stated: `1 of 3 after the runs began, 2 looks` (reports)."""
     known = tuple(statements)
     if not known:
         return ""
@@ -288,13 +266,7 @@ def _statements_in(name: str, note: Mapping[str, object]) -> Iterator[tuple[str,
 
 
 def bring_statements(study: str, store: Store, found: Mapping[str, Statement]) -> None:
-    """Store records of a study's claims from an archive, unless the store has records of the study.
-
-    Args:
-        study: Name of the study.
-        store: The store to write to.
-        found: The records, which name their archive.
-    """
+    """Store records from an archive, unless the store has records of the study."""
     if not stated_in(study, store):
         write_statements(study, store, found)
 

@@ -48,10 +48,7 @@ class Budget(Checked):
         return None
 
     def hours_left(self, hours: float, gpu_hours: float, gpus: float) -> float | None:
-        """Return the hours until a limit of hours or GPU-hours is reached; None if neither applies.
-
-        A limit of GPU-hours does not apply if no GPU is in use.
-        """
+        """Return the hours to a limit; None without one (GPU-hours need a GPU)."""
         left = [] if self.hours is None else [self.hours - hours]
         if self.gpu_hours is not None and gpus:
             left.append((self.gpu_hours - gpu_hours) / gpus)
@@ -66,14 +63,12 @@ class Spending:
     """Sums up the training time of stored epochs; an epoch that several runs share counts once."""
 
     def __init__(self) -> None:
-        """Start at zero."""
         self.training_hours = 0.0
         self.gpu_hours = 0.0
         """Hours times GPUs; 0 if no run recorded GPUs."""
         self._epochs: set[EpochFacts] = set()
 
     def add(self, stages: Iterable[Stage | None]) -> None:
-        """Add the training time of stages to the sum, without epochs that were added before."""
         for stage in stages:
             if stage is None:
                 continue

@@ -129,30 +129,24 @@ class StatedComparison(Checked):
 
     @property
     def relation(self) -> Relation:
-        """Relation that the claim states: `less`, `greater`, `at_least`, `at_most` or `within`."""
         return self._relations()[0]
 
     @property
     def left(self) -> Side:
-        """The first side of a claim's comparison: an arm, or a difference of two arms."""
         return self.sides[0]
 
     @property
     def right(self) -> Side:
-        """The second side of a claim's comparison: arm, difference of two arms, or number.
-
-        A number is in the unit of the metric.
-        """
+        """The second side of the comparison; a number is in the unit of the metric."""
         return self.sides[1]
 
     @property
     def times(self) -> float:
-        """Number by which the second side of a claim's comparison is multiplied; 1 if not given."""
         return 1.0 if self.factor is None else self.factor
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Every arm that a claim compares, each once."""
+        """Every arm of the comparison, each once."""
         named: list[str] = []
         for side in self.sides:
             named += _arms_of(side)
@@ -160,12 +154,7 @@ class StatedComparison(Checked):
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """Factor of each arm in a claim's difference: left side minus right side.
-
-        For `less: [A, B]` the factors are 1 for A and -1 for B. Arms that cancel are left out. A
-        number on the right side is not subtracted; it shifts the allowed values (`allowed`)
-        instead.
-        """
+        """Factor of each arm in left minus right side; a number shifts `allowed` instead."""
         found: dict[str, float] = {}
         times = 1.0 if self.of == "variance" else self.times
         for side, sign in zip(self.sides, (1.0, -times), strict=True):
@@ -175,7 +164,6 @@ class StatedComparison(Checked):
 
     @property
     def number(self) -> float | None:
-        """The right side of a claim's comparison if it is a number, otherwise None."""
         return float(self.right) if isinstance(self.right, float | int) else None
 
     @property
@@ -199,11 +187,7 @@ class StatedComparison(Checked):
         return self.times if self.of == "variance" else self.number or 0.0
 
     def judge(self, low: float, high: float) -> Decision:
-        """Return a claim's verdict, given a confidence interval of its difference.
-
-        The difference is left minus right side; if the right side is a number, it is the left side
-        alone.
-        """
+        """Return the verdict, given a confidence interval of the value that `allowed` bounds."""
         least, most = self.allowed
         if self.margin is None:
             if low > least and high < most:
@@ -214,13 +198,7 @@ class StatedComparison(Checked):
         return "fails" if high < least or low > most else "undecided"
 
     def merged(self, same: Mapping[str, str]) -> Mapping[str, float]:
-        """Return each arm's factor in a claim's difference; arms with equal results count as one.
-
-        Args:
-            same: For each arm that computes the same results as another arm: the name of that other
-                arm, by its own name. The factors of both are added; an arm whose factor becomes 0
-                is left out.
-        """
+        """Return `terms`, with arms of equal results (`same`: arm by arm) counted as one."""
         found: dict[str, float] = {}
         for arm, factor in self.terms.items():
             found[same.get(arm, arm)] = found.get(same.get(arm, arm), 0.0) + factor
@@ -253,7 +231,6 @@ class StatedComparison(Checked):
 
     @property
     def sides(self) -> Sides:
-        """The two sides of a claim's comparison."""
         sides: Sides = getattr(self, self._relations()[0])
         return sides
 
@@ -335,7 +312,6 @@ class UntilDecided(Checked):
         return f"{list(self.sizes)} spending {self.spending:g} futility {self.futility:g}"
 
     def seeds(self) -> Sequence[int]:
-        """Return every seed that an arm may get, up to the last planned look."""
         return range(self.at_most)
 
 

@@ -61,7 +61,6 @@ class Point:
 
     @property
     def arm(self) -> str:
-        """Name of the point among the arms of its study."""
         return name_of_point(self.number)
 
 
@@ -142,12 +141,10 @@ class SearchStrategy(Checked):
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """The metrics that the search minimises, as means over seeds."""
         return (self.objective,) if isinstance(self.objective, str) else tuple(self.objective)
 
     @property
     def prune_after(self) -> int | None:
-        """Number of seeds of a point before it may be pruned; None if points are not pruned."""
         return None if self.prune is None else self.prune.after
 
     def prune_looks(self, seeds: int) -> tuple[int, ...]:
@@ -159,15 +156,11 @@ class SearchStrategy(Checked):
 
     @property
     def stop_after(self) -> int | None:
-        """Number of points in a row without a gain that end a search; None without such a rule."""
         return None if self.stop is None else self.stop.after
 
     @property
     def confirm_seeds(self) -> tuple[int, ...]:
-        """Seeds at which the search's best point is trained again, to confirm its result.
-
-        Empty if nothing is confirmed; the test data then stay unused.
-        """
+        """Seeds of the confirmation; empty if there is none, and test data stay unused."""
         return () if self.confirm is None else self.confirm.seeds
 
 
@@ -184,7 +177,6 @@ class Search:
 
     @property
     def budget(self) -> Budget:
-        """Limits after which the search proposes no more points; an empty budget if none is set."""
         return self.strategy.budget or Budget()
 
     def config_of(self, values: Mapping[str, Any]) -> Config:
@@ -192,10 +184,7 @@ class Search:
         return with_values(self.base, values)
 
     def without_effect(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the dotted paths of those parameters of a point that do not affect its results.
-
-        For example, a second law has no effect if the switch epoch equals the number of epochs.
-        """
+        """Return the paths whose values do not change results, such as an unused law."""
 
         def content(of: Mapping[str, Any]) -> str:
             return stage_keys(with_named_teacher(self.config_of(of)))[-1]
@@ -209,11 +198,7 @@ class Search:
         return tuple(found)
 
     def fork_epochs(self, values: Mapping[str, Any]) -> frozenset[int]:
-        """Return the numbers of epochs after which other runs may fork from a point's runs.
-
-        Each is the number of first epochs that the point shares with a point which differs from it
-        in one parameter. The result is empty if the space has a continuous parameter.
-        """
+        """Return the epochs after which points that differ in one parameter fork from this one."""
         if not self.space.is_countable:
             return frozenset()
         own = stage_keys(with_named_teacher(self.config_of(values)))
@@ -273,10 +258,7 @@ def _frozen_space(space: Space) -> str:
 
 
 def confirming(config: Config) -> Config:
-    """Return a configuration as it is trained in the confirmation of a search.
-
-    For example, runs on images then measure metrics on test images.
-    """
+    """Return a configuration as a confirmation trains it, such as with test metrics."""
     held_out = problem_of(config).searching.held_out
     confirmed: Config = config if held_out is None else held_out.revealed(config)
     return confirmed
@@ -316,11 +298,7 @@ class AddedArm:
 
 
 def name_of_point(number: int) -> str:
-    """Return the arm name of a point, such as `point 3`.
-
-    No arm of a study file has such a name: in a study file only names of grid points contain a
-    space, and those also contain `=`.
-    """
+    """Return `point 3`: no arm of a study file has a space in its name without `=`."""
     return f"point {number}"
 
 
@@ -330,9 +308,6 @@ def name_of_confirmation(arm: str) -> str:
 
 
 def added_among(names: Collection[str]) -> frozenset[str]:
-    """Return the names of the arms that a search added, recognised by the form of their names.
-
-    Use it for stored files, which contain names only; a `Study` has them in `Study.added`.
-    """
+    """Return which names are of added arms; only for stored files (see `Study.added`)."""
     points = {name for name in names if re.fullmatch(_POINT, name)}
     return frozenset(points | (set(map(name_of_confirmation, names)) & set(names)))

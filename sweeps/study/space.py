@@ -2,9 +2,10 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol
+from functools import partial
+from typing import Annotated, Any
 
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, Range
@@ -36,39 +37,28 @@ class Real(Checked):
     """Number of evenly spaced values in a grid, both bounds included; None outside grids."""
 
     def check(self) -> None:
-        require(
-            not self.is_log or self.low > 0,
-            "low must be above 0 on a logarithmic scale",
-            self,
-            "low",
-        )
+        fits = not self.is_log or self.low > 0
+        require(fits, "low must be above 0 on a logarithmic scale", self, "low")
         require(self.low < self.high, "low < high", self, "low", "high")
 
     def values(self) -> tuple[float, ...] | None:
-        """Return the values that a grid search tries, ascending; None outside grid searches."""
+        """Return the values of a grid search, ascending; None outside grid searches."""
         if self.num_values is None:
             return None
-        low, high = (math.log(self.low), math.log(self.high)) if self.is_log else self.bounds
+        low, high = map(math.log, self.extremes) if self.is_log else self.extremes
         steps = (low + (high - low) * i / (self.num_values - 1) for i in range(self.num_values))
         inner = [math.exp(step) if self.is_log else step for step in steps][1:-1]
         return (self.low, *inner, self.high)
 
     def holds(self, value: Any) -> bool:
-        """Return True if a search may try a given value: it is a number of this distribution."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not self.low <= value <= self.high:
             return False
         return self.num_values is None or value in (self.values() or ())
 
     @property
-    def bounds(self) -> tuple[float, float]:
-        """The pair (`low`, `high`), between which Optuna draws a value."""
+    def extremes(self) -> tuple[float, float]:
         return self.low, self.high
-
-    @property
-    def extremes(self) -> tuple[float, ...]:
-        """The smallest and the largest value, from which `Space.corners` makes points to check."""
-        return self.bounds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,27 +74,18 @@ class Integer(Checked):
         require(fits, "-2^53 <= low and high <= 2^53", self, "low", "high")
         require(self.low < self.high, "low < high", self, "low", "high")
         fits = (self.high - self.low) % self.step == 0
-        require(
-            fits,
-            "step must divide high - low, so that high is a value",
-            self,
-            "low",
-            "high",
-            "step",
-        )
+        rule = "step must divide high - low, so that high is a value"
+        require(fits, rule, self, "low", "high", "step")
 
     def values(self) -> Sequence[int]:
-        """Return all integers that a search may try, in ascending order, as a range."""
         return range(self.low, self.high + 1, self.step)
 
     def holds(self, value: Any) -> bool:
-        """Return True if a search may try a given value: it is an integer of this distribution."""
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         return is_whole and value in self.values()
 
     @property
     def extremes(self) -> tuple[int, ...]:
-        """The smallest and the largest value, from which `Space.corners` makes points to check."""
         return self.low, self.high
 
 
@@ -120,16 +101,14 @@ class Categorical(Checked):
         require(fits, "choices must have at least one value, and none twice", self, "choices")
 
     def values(self) -> tuple[str | int | float | bool | None, ...]:
-        """Return all values that a search may try, in the order of the study file."""
         return self.choices
 
     def holds(self, value: Any) -> bool:
-        """Return True if a given value is among the choices; 1, 1.0 and True are different."""
+        """Return True if a value is among the choices; 1, 1.0 and True are different."""
         return any(value == choice and type(value) is type(choice) for choice in self.choices)
 
     @property
     def extremes(self) -> tuple[str | int | float | bool | None, ...]:
-        """All values that a search may try, because they have no order and so no extremes."""
         return self.choices
 
 
@@ -149,18 +128,8 @@ class Parameter:
     """Conditions: the values of earlier parameters, by path, for which this parameter exists."""
 
     def exists(self, values: Mapping[str, Any]) -> bool:
-        """Return True if this parameter exists at a point, given the values of earlier parameters.
-
-        For example, an alpha exists only if the law is a Beta distribution.
-        """
+        """Return True if earlier parameters have values for which this one exists."""
         return all(path in values and values[path] in among for path, among in self.when.items())
-
-
-class Draw(Protocol):
-    """Function that returns a value of a search parameter, for the point that is being sampled."""
-
-    def __call__(self, parameter: Parameter) -> Any:
-        """Return a value from the distribution of the parameter."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,7 +138,7 @@ class Space:
 
     parameters: tuple[Parameter, ...]
 
-    def draw(self, draw: Draw) -> dict[str, Any]:
+    def draw(self, draw: Callable[[Parameter], Any]) -> dict[str, Any]:
         """Return a point; the value of each parameter is drawn after those on which it depends."""
         values: dict[str, Any] = {}
         for parameter in self.parameters:
@@ -178,19 +147,10 @@ class Space:
         return values
 
     def found_in(self, flat: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the values that a configuration gives to the search parameters, by dotted path.
-
-        The result is None if a value is missing or is not one that the search may try.
-        """
-        values: dict[str, Any] = {}
-        for parameter in self.parameters:
-            if parameter.exists(values):
-                if parameter.path not in flat or not parameter.distribution.holds(
-                    flat[parameter.path]
-                ):
-                    return None
-                values[parameter.path] = flat[parameter.path]
-        return values
+        """Return the values that a configuration gives to parameters; None if one misfits."""
+        values = self.draw(lambda parameter: flat.get(parameter.path, math.nan))
+        among = {parameter.path: parameter.distribution for parameter in self.parameters}
+        return values if all(among[path].holds(values[path]) for path in values) else None
 
     @property
     def is_countable(self) -> bool:
@@ -198,10 +158,7 @@ class Space:
         return all(parameter.distribution.values() is not None for parameter in self.parameters)
 
     def size(self) -> int | None:
-        """Return the number of points in this space; None if infinite.
-
-        Counting stops at `MAX_GRID` + 1.
-        """
+        """Return the number of points, counted up to `MAX_GRID` + 1; None if infinite."""
         if not self.is_countable:
             return None
         return sum(1 for _ in itertools.islice(self.grid(), MAX_GRID + 1))
@@ -235,7 +192,7 @@ class Space:
                 continue  # two values of one parameter
             allowed = self._leading_to(dict(target))
             if all(allowed.values()):
-                yield self.draw(_Among(allowed))
+                yield self.draw(partial(_first, allowed))
 
     def _leading_to(self, target: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
         """Return values of earlier parameters for which the target exists."""
@@ -248,11 +205,7 @@ class Space:
         return allowed
 
     def rank(self, values: Mapping[str, Any]) -> tuple[float, ...]:
-        """Return a sort key that orders points from simple to complicated.
-
-        Parameters count in the order of the file; small numbers and early choices come first, and
-        an absent parameter comes before all values.
-        """
+        """Return a sort key by complexity: absent, small and early values come first."""
         return tuple(_place(p.distribution, values[p.path]) if p.path in values else -math.inf
                      for p in self.parameters)  # fmt: skip
 
@@ -270,11 +223,6 @@ def _between(distribution: Distribution) -> Sequence[int]:
     return distribution.values()[1:-1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Among:
-    """Draws the first allowed value of a parameter, or its first extreme if all are allowed."""
-
-    allowed: Mapping[str, Sequence[Any]]
-
-    def __call__(self, parameter: Parameter) -> Any:
-        return self.allowed.get(parameter.path, parameter.distribution.extremes)[0]
+def _first(allowed: Mapping[str, Sequence[Any]], parameter: Parameter) -> Any:
+    """Return the first allowed value of a parameter, or its first extreme if all are allowed."""
+    return allowed.get(parameter.path, parameter.distribution.extremes)[0]

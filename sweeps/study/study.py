@@ -28,7 +28,6 @@ class Run:
 
     @property
     def seed(self) -> int:
-        """Seed of the run; runs of different arms with the same seed are paired."""
         return self.config.seed
 
     @cached_property
@@ -106,16 +105,11 @@ class Study:
 
     @property
     def problem(self) -> Problem:
-        """The problem that the runs of the study solve."""
         return problem_of(next(iter(self.arms.values())))
 
     @property
     def headline(self) -> str:
-        """The metric by which arms are compared.
-
-        The study file names it as `headline`. Otherwise it is the first of the problem's headline
-        metrics that any arm measures.
-        """
+        """The metric by which arms are compared: `lead`, or the problem's first that an arm has."""
         problem = self.problem
         if self.lead is not None:
             return self.lead
@@ -129,11 +123,7 @@ class Study:
         return self.problem.presentation.tags(self.arms[arm])
 
     def remarks(self) -> tuple[str, ...]:
-        """Return remarks on the data of the study's runs, for plans and captions, each once.
-
-        An example is that test images are also training images. A remark that does not hold for
-        every arm names its arms.
-        """
+        """Return remarks on the data, each once; one that only some arms have names them."""
         found: dict[str, list[str]] = {}
         for arm, config in self.arms.items():
             for remark in self.problem.presentation.remarks(config, self.seeds_of(arm)):
@@ -150,11 +140,7 @@ class Study:
         return self.seeds[: self.reached.get(arm)]
 
     def runs(self) -> tuple[Run, ...]:
-        """Return every run, in an order that does not change when arms are added.
-
-        First come the arms of the study file, all of them at one seed before the next, so that
-        tables fill evenly; then the arms that were added during the study, one after another.
-        """
+        """Return every run; more arms leave the order: seed by seed, then added arms one by one."""
         return self._runs
 
     def runs_of(self, arm: str) -> tuple[Run, ...]:
@@ -201,10 +187,7 @@ class Study:
         return {**self.outside, **self.arms}
 
     def teachers(self) -> frozenset[str]:
-        """Return the last stage key of each run of this study that is a teacher.
-
-        Arms from which points of the search may learn count, even if no point was proposed yet.
-        """
+        """Return the last stage keys of teachers, also of points that are not yet proposed."""
         runs = [*self.runs()]
         if self.problem.teaching is not None and self.search is not None:
             points = map(self.search.config_of, self.search.space.corners())
@@ -231,17 +214,12 @@ class Study:
 
     @cached_property
     def settings(self) -> str:
-        """Hash of the names and run keys of the arms in the study file, 32 digits.
-
-        It changes if one of these arms would compute other numbers. More seeds or points of a
-        search extend a study and do not change it.
-        """
+        """Hash (32 digits) of names and run keys of the arms in the file; more seeds leave it."""
         keys = self.keys_at(0)
         ids = " ".join(f"{arm} {keys[arm]}" for arm in self.fixed)
         return hashlib.sha256(ids.encode()).hexdigest()[:32]
 
     def points(self) -> tuple[str, ...]:
-        """Return the arms that are points of the search."""
         return tuple(arm for arm, added in self.added.items() if added.is_point)
 
     def primary(self) -> "Study":
@@ -297,10 +275,7 @@ class Study:
         return replace(self, arms=arms, added=added)
 
     def confirmation(self) -> "Study | None":
-        """Return a study's confirmation as a study of its own, with the original names of the arms.
-
-        None if the study has none, or has not reached it yet.
-        """
+        """Return the confirmation as a study with original names of arms, if it was reached."""
         confirmed = self.confirmed()
         if self.search is None or not confirmed:
             return None
@@ -312,18 +287,11 @@ class Study:
         )
 
     def confirmed(self) -> Mapping[str, str]:
-        """Return, for each arm of the confirmation, the name of the arm that it trains again.
-
-        The result is empty without a confirmation.
-        """
+        """Return the original arm of each arm of the confirmation."""
         return {arm: a.confirms for arm, a in self.added.items() if a.confirms is not None}
 
     def winning_run(self) -> Run | None:
-        """Return the run that represents the result of a search; None before its confirmation.
-
-        It is the best point's run at the first seed of the confirmation, not the run with the best
-        result.
-        """
+        """Return the best point's run at the first seed of the confirmation, not the best run."""
         points = set(self.points())
         of_points = (arm for arm, original in self.confirmed().items() if original in points)
         best = next(of_points, None)
@@ -345,7 +313,6 @@ _MOST_NAMED = 5
 
 
 def _listed(arms: Sequence[str]) -> str:
-    """Return the names of the first arms, and the number of the others."""
     more = f" and {len(arms) - _MOST_NAMED} more" if len(arms) > _MOST_NAMED else ""
     return ", ".join(arms[:_MOST_NAMED]) + more
 
@@ -355,10 +322,7 @@ _MOST_RANGES = 12
 
 
 def spell_seeds(seeds: Iterable[int]) -> str:
-    """Return seeds as text: `seeds 0-4`, `seeds 0-2, 7`, `one seed (3)`.
-
-    Time and memory grow with the number of seeds, not with their values, which may be hashes.
-    """
+    """Return `seeds 0-4` or `one seed (3)`; never counts up to a seed, which may be a hash."""
     ranges: list[list[int]] = []
     for seed in sorted(seeds):
         if ranges and seed == ranges[-1][1] + 1:

@@ -44,10 +44,7 @@ class ForeignExperimentError(Exception):
 
 
 def load() -> None:
-    """Import MLflow, and check the environment variables that it reads.
-
-    Call this while no other thread imports MLflow, because simultaneous imports can fail.
-    """
+    """Import MLflow and check its environment variables, while no other thread imports it."""
     if reason := refused_setting():
         raise DatabaseError(
             f"MLflow refuses an environment variable: {reason}; correct or unset this variable"
@@ -82,7 +79,6 @@ def _create(database: Path) -> None:
 
 
 def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
-    """Return id and tags of each MLflow experiment, by name; empty if no database file exists."""
     database = database_file(uri)
     if database is not None and not database.exists():
         return {}
@@ -97,16 +93,11 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
 
 
 def is_final_refusal(error: Exception) -> bool:
-    """Return True if all later writes of a launch would be rejected, too."""
     return isinstance(error, (NotMlflowError, ForeignExperimentError))
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return True if a retry would fail: MLflow or this program rejects the call.
-
-    After any other error, for example a lost connection, the call may succeed later. An answer that
-    is not JSON is not final, because a proxy may have sent it.
-    """
+    """Return True if a retry would fail; an answer that is not JSON may be of a proxy."""
     from mlflow.exceptions import MlflowException
 
     if not isinstance(error, MlflowException):
@@ -116,10 +107,7 @@ def is_refusal(error: Exception) -> bool:
 
 
 def require_name(found: str, wanted: str) -> None:
-    """Check that a server is MLflow: its answer must contain the expected name or id.
-
-    Other web servers may answer any request with status 200.
-    """
+    """Check that a server is MLflow: others may answer any request with status 200."""
     if found != wanted:
         raise NotMlflowError(
             "the server at the tracking address is not MLflow: its answer must have the name "
@@ -148,10 +136,7 @@ def require_artifacts(location: str | None) -> None:
 
 
 def has_settings() -> bool:
-    """Return True if the user has set an environment variable of MLflow (`MLFLOW_...`).
-
-    MLflow might reject its value, so it is worth a check before training (`refused_setting`).
-    """
+    """Return True if the user has set a variable `MLFLOW_...`, so that a check is worth it."""
     return any(
         name.startswith("MLFLOW_") and _DEFAULTS.get(name) != value
         for name, value in os.environ.items()
@@ -159,11 +144,7 @@ def has_settings() -> bool:
 
 
 def refused_setting() -> str | None:
-    """Return the reason why MLflow rejects an environment variable; None if all are valid.
-
-    Without this check, MLflow may reject a variable only after training. Call this while no other
-    thread imports MLflow, because simultaneous imports can fail.
-    """
+    """Return why MLflow rejects a variable, which it may do only after training; None if valid."""
     try:
         from mlflow import environment_variables
 

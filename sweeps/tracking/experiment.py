@@ -83,10 +83,7 @@ class Experiment:
     def open(
         cls, uri: str, name: str, *, artifact_location: str | None, owner: str = HOME
     ) -> "Experiment":
-        """Return an MLflow experiment for writing; create it and its database if they are missing.
-
-        No other process may train the study: its runs that MLflow shows as RUNNING are ended.
-        """
+        """Return an experiment, which is created if missing; end runs that are left RUNNING."""
         client = connect(uri)
         found = client.get_experiment_by_name(name)
         if found is not None:
@@ -209,7 +206,6 @@ class Experiment:
         entry.status = status
 
     def drop(self, entry: Entry) -> None:
-        """Move a run to MLflow's trash."""
         self.client.delete_run(entry.run_id)
         del self.entries[entry.identity]
 
@@ -260,10 +256,7 @@ def _runs(client: "MlflowClient", experiment_id: str) -> Iterator["MlflowRun"]:
 
 
 def upload_network(experiment: Experiment, entry: Entry, network: Any, example: Any) -> str:
-    """Upload a network as a traced graph, as the model of a run; return its address in MLflow.
-
-    Loading the network runs no code of mixsweep and unpickles nothing (format `pt2`).
-    """
+    """Upload a network as a graph that loads without code of mixsweep; return its address."""
     from mlflow.entities import LoggedModelOutput
 
     client = experiment.client
@@ -282,10 +275,7 @@ def upload_network(experiment: Experiment, entry: Entry, network: Any, example: 
 
 
 def export_network(network: Any, example: Any, folder: Path) -> Any:
-    """Write a network to a new folder as a traced graph; return its MLflow description (`Model`).
-
-    Arguments as for `upload_network`.
-    """
+    """Write a network to a new folder as a traced graph; return its description (`Model`)."""
     import mlflow.pytorch
     import torch
     from mlflow.models import Model, infer_signature

@@ -55,15 +55,7 @@ def study_links(
 def view_tags(
     *, metric: str, is_lower_better: bool, results: Sequence[str], params: Sequence[str]
 ) -> dict[str, str]:
-    """Return experiment tags that store two MLflow views: a table of arms, and curves of the runs.
-
-    Args:
-        metric: The metric by which arms are sorted.
-        is_lower_better: If True, the lowest value comes first.
-        results: Names of the arms' tags that contain results as text. The first tag, with results
-            of the compared metric, becomes the first column.
-        params: Dotted paths of the settings in which the arms differ; each becomes a column.
-    """
+    """Return experiment tags with two views: arms, sorted by `metric`, and curves of runs."""
     settings = [f"params.`{path}`" for path in params]
     columns = [
         *(f"tags.`{name}`" for name in results[:1]),

@@ -51,7 +51,6 @@ class RunProgress:
 
     @classmethod
     def stored(cls, result: RunResult) -> "RunProgress":
-        """Return the progress of a run that no driver is training, from its stored result."""
         failure = result.failure
         return cls(
             run=result.run,
@@ -63,7 +62,6 @@ class RunProgress:
 
     @property
     def is_complete(self) -> bool:
-        """True if every epoch of the run is stored."""
         return self.outcome == "complete"
 
     @property
@@ -72,10 +70,7 @@ class RunProgress:
         return self.is_live or self.outcome != "missing"
 
     def trained(self, epochs: Iterable[LoggedEpoch]) -> "RunProgress":
-        """Return a copy with newly stored epochs; it counts as in training until the store is read.
-
-        The result is this same object if no epoch is new.
-        """
+        """Return a copy with new epochs, in training; this same object if none is new."""
         known = {record.epoch: (record, facts) for record, facts in self.epochs}
         merged = {record.epoch: (record, facts) for record, facts in epochs} | known
         if len(merged) == len(known):
@@ -158,11 +153,7 @@ def _spell(metric: Metric, mean: float, low: float | None = None, high: float | 
 
 
 def headline_name(metric: str, readout: Readout) -> str:
-    """Return the name of the metric in MLflow by which the arms are sorted.
-
-    If the read-out is the last epoch, this is the curve of means, `METRIC_mean`, because MLflow
-    shows its last value. Any other read-out has a metric of its own.
-    """
+    """Return the metric that sorts arms: the curve of means, or one for another read-out."""
     if readout == Last():
         return f"{metric}_mean"
     return f"{metric} {readout}".replace(",", "")  # MLflow allows no comma in a name
@@ -171,10 +162,7 @@ def headline_name(metric: str, readout: Readout) -> str:
 def headline_row(
     seeds: Sequence[Sequence[LoggedEpoch]], metric: str, readout: Readout, summarise: Summarise
 ) -> Row | None:
-    """Return an arm's mean of the compared metric, as a row (metric value) at the last step.
-
-    A read-out at the last epoch needs no such row, because the curve of means ends with its value.
-    """
+    """Return an arm's mean for a read-out that is not the last epoch, which the curve has."""
     read = [readout.of([record for record, _ in epochs], metric) for epochs in seeds]
     values = [value for value in read if value is not None and math.isfinite(value)]
     if readout == Last() or len(values) < len(seeds):

@@ -93,7 +93,6 @@ class StudyLog:
         data_checksums: Mapping[str, Mapping[str, str]] | None = None,
         owner: str = HOME,
     ) -> None:
-        """Create the log; the first write connects to MLflow."""
         self.study, self.uri = study, uri
         self._summariser = summariser
         self._artifact_location = artifact_location
@@ -113,11 +112,7 @@ class StudyLog:
             experiment.drop(entry)
 
     def write_run(self, progress: RunProgress) -> None:
-        """Write new results of a run to MLflow; first create the MLflow run of its arm if missing.
-
-        Args:
-            progress: The latest known epochs and outcome of the run.
-        """
+        """Write new results of a run; first bring the MLflow run of its arm."""
         experiment = self._experiment()
         parent = self._bring_arm(progress.run.arm)
         if not progress.has_begun:
@@ -140,11 +135,7 @@ class StudyLog:
         entry.sent.clear()
 
     def write_arm(self, arm: str, seeds: Sequence[RunProgress]) -> None:
-        """Update the run of an arm in MLflow to the results of its seeds.
-
-        Mean, sd and interval are written once all seeds are complete. Until then tags show the
-        results so far.
-        """
+        """Update the run of an arm; its mean and interval follow once all seeds are complete."""
         experiment, study = self._experiment(), self.study
         expected = len(study.runs_of(arm))
         complete = {p.run.seed: p.epochs for p in seeds if p.is_complete}
@@ -173,10 +164,7 @@ class StudyLog:
         experiment.tag(self._views(experiment))
 
     def write_network(self, run: Run, state: bytes) -> None:
-        """Upload the trained network of a run, if the run is in MLflow without a network.
-
-        A network that cannot be exported is skipped with a warning.
-        """
+        """Upload the network of a run in MLflow; one that cannot be exported is skipped."""
         experiment = self._experiment()
         entry = experiment.entries.get(("seed", (run.key,)))
         if entry is None or MODEL_TAG in entry.tags:
@@ -351,10 +339,7 @@ class StudyLog:
 
 
 def params_of(config: Config) -> dict[str, str]:
-    """Return a configuration as MLflow params: values by dotted path, and its plugins.
-
-    Settings without a value and settings that do not affect results are left out.
-    """
+    """Return what affects results as MLflow params: values by dotted path, and plugins."""
     never = problem_of(config).keying.never
     params = {
         path: str(value)

@@ -53,7 +53,6 @@ class Tracker:
     def __init__(
         self, log: StudyLog | None, *, may_write: Callable[[], bool] = lambda: True
     ) -> None:
-        """Create a tracker that is not started yet."""
         self._log, self._may_write = log, may_write
         self.trouble = None if log is not None else "MLflow is not installed"
         """Reason why MLflow lacks results once the tracker is closed; None if it has all."""
@@ -94,12 +93,7 @@ class Tracker:
             self._log.study = study
 
     def post(self, run: Run, epochs: Sequence[LoggedEpoch]) -> None:
-        """Queue newly stored epochs of a run, to be written to MLflow; never waits.
-
-        Args:
-            run: The run.
-            epochs: Record (metrics) and facts (training time and date) of each stored epoch.
-        """
+        """Queue newly stored epochs of a run (metrics, time and date); never waits."""
         self.on_epochs(run, epochs)
         known = self._latest.get(run.key) or RunProgress(run=run, outcome="missing")
         self._show(known.trained(epochs))
@@ -110,7 +104,6 @@ class Tracker:
             self._show(RunProgress.stored(result))
 
     def log_report(self, folder: Path, note: str) -> None:
-        """Queue the upload of a report."""
         self._report = folder, note
         self._post(("report", ""))
 
@@ -120,28 +113,18 @@ class Tracker:
         self._post(("model", run.key), queue=_FOUND_SUMMARIES)  # after its run was written
 
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
-        """Queue the import of a module in the tracker's thread, so that the launch need not wait.
-
-        Args:
-            module: Name of the module.
-            at_once: If True, the module is imported before MLflow; if False, after the stored
-                results are written.
-        """
+        """Queue the import of a module: before MLflow, or after the stored results."""
         self._post(("load", module), queue=_NEWS if at_once else _FOUND_SUMMARIES)
 
     @property
     def num_waiting(self) -> int:
-        """Number of results of runs and arms that are queued and not yet written to MLflow."""
         with self._changed:
             return sum(kind in {"run", "arm"} for queue in self._queues for kind, _ in queue)
 
     def close(
         self, results: Iterable[RunResult], timeout: float = _CLOSED_AFTER, patience: float = 10.0
     ) -> None:
-        """Write all queued results to MLflow, end every RUNNING run, and stop the tracker.
-
-        Afterwards `trouble` says whether MLflow has everything.
-        """
+        """Write all that is queued, end RUNNING runs, and stop; `trouble` says what is missing."""
         self.reconcile(results)
         if not self._finish(timeout, patience):
             self.trouble = self.trouble or f"{self.num_waiting or 1} results were not written"
@@ -152,10 +135,7 @@ class Tracker:
             raise self._mistake
 
     def settle(self, store: Store, timeout: float = 3.0) -> None:
-        """Stop writing to MLflow within seconds after an interrupt; leave no run RUNNING there.
-
-        The interrupt may have come at any time, also during `start` and `close`.
-        """
+        """Stop within seconds after an interrupt, at any time; leave no run RUNNING."""
         with suppress(StoreError):  # a failing store may have ended the launch
             stored = map(RunProgress.stored, read_results(self._open_ones(), store))
             self._latest.update((progress.run.key, progress) for progress in stored)

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import mixsweep
-from sweeps.leasing.folder_lease import FolderLease
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing.lease import read_progress
 from tests.command_server import CommandServer
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become other users")
@@ -130,7 +131,7 @@ def test_a_user_stops_the_driver_of_another_user(place: Path, say: Say, other_sa
     driver = threading.Thread(target=lambda: other_say("ann", *long, code=130))
     driver.start()
     give_up_at = time.monotonic() + 60
-    while FolderLease.progress(place / "team" / "runs" / "store", "teams") is None:
+    while read_progress(Store(str(place / "team" / "runs" / "store")), "teams") is None:
         assert time.monotonic() < give_up_at
         time.sleep(0.1)
     said = say("bob", "run", "study.yaml", "--engine", "inline", code=3)

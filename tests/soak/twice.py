@@ -106,7 +106,7 @@ class Round:
         store, study = Store(str(self.folder / "store")), f"twice-{number}"
         holder = Lease.current(store, study)
         names = store.files.names("claims")
-        return any(holder and name.endswith(f"/{study}.{holder.token}") for name in names)
+        return any(holder and name.endswith(f".{study}.{holder.token}") for name in names)
 
 
 def made(folder: Path, draw: random.Random) -> Round:

@@ -18,8 +18,7 @@ from mixup_core.store.errors import StoreError, StoreFullError
 from sweeps.leasing import folder_lease
 from sweeps.leasing.folder_lease import FolderLease
 from sweeps.leasing.holders import BUSY, RunningRun, StudyBusyError, StudyLostError
-from sweeps.leasing.lease import Lease, read_progress
-from sweeps.leasing.stops import ask_to_stop, asked_to_stop
+from sweeps.leasing.lease import Lease, ask_to_stop, asked_to_stop, read_progress
 from tests.damages import DAMAGES, bound_by_modes
 
 
@@ -56,7 +55,7 @@ def root_of(store: Store) -> Path:
 
 
 def take(store: Store) -> FolderLease:
-    return FolderLease(root_of(store), "table1", "mixsweep run table1")
+    return FolderLease(store.files, "table1", "mixsweep run table1")
 
 
 def test_a_lease_is_not_held_once_another_driver_has_acquired_it(
@@ -153,7 +152,7 @@ def test_a_full_disk_is_reported_with_the_file_and_leaves_the_study_free(
         with pytest.raises(StoreFullError) as caught:
             take(store)
     assert str(caught.value).startswith(f"disk full: {lease_file(store, 'table1.json')} needs ")
-    assert FolderLease.current(root_of(store), "table1") is None
+    assert Lease.current(store, "table1") is None
     lease = take(store)
     lease.release()
     assert lease.holder.token == 1

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from sweeps.leasing.lease import Lease
-from sweeps.leasing.stops import Stop, ask_to_stop
+from sweeps.leasing.lease import Lease, Stop, ask_to_stop
 from sweeps.reading.study_file import load_study
 from sweeps.running import inline
 from sweeps.running.inline import Deadline, train_inline

@@ -9,8 +9,7 @@ import pytest
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
-from sweeps.leasing.claims import Claims
-from sweeps.leasing.lease import Lease
+from sweeps.leasing.lease import Claims, Lease
 from sweeps.running.assignment import Assignment
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.storing import Storing

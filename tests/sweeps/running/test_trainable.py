@@ -13,8 +13,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.problem import DivergedError
 from mixup_core.store.checkpoints import Store
-from sweeps.leasing.lease import Lease
-from sweeps.leasing.stops import ask_to_stop
+from sweeps.leasing.lease import Lease, ask_to_stop
 from sweeps.running import attempt as attempts
 from sweeps.running import trainable
 from sweeps.running.assignment import Assignment
