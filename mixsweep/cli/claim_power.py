@@ -1,14 +1,24 @@
-"""Claim power: how small a difference between arms a study can detect, and with how many seeds.
+"""Claim power: what the planned seeds can detect, and how many planned looks will need."""
 
-A claim is a sentence of a paper that the study tests, such as "A has a lower error than B".
-"""
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from collections.abc import Iterable
-from typing import Any
-
-from sweeps.state.results import RunResult
+from mixsweep.launching.costs import work_to_train
+from mixup_core.store.checkpoints import Store
+from sweeps.running.progress import spell_duration
+from sweeps.state.results import RunResult, read_results, sound_stages
+from sweeps.state.stages import plan_study
+from sweeps.study.budget import SECONDS_PER_HOUR
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reports.numbers.looks import Decides
 
 _INFINITIVES = {"holds": "hold", "fails": "fail"}
 
@@ -150,3 +160,166 @@ def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
             )
         lines.append(f"{power['says']}: {told}")
     return lines
+
+
+EFFECTS = (0.0, 0.5, 1.0, 2.0)
+"""True effects that are simulated while no two seeds are stored: distances between a true value and
+the limit of its claim, in standard deviations over seeds."""
+
+
+def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
+    """Simulate how many seeds a study needs to decide its claims; return expected and largest cost.
+
+    The value of a claim is the difference that it is about, such as the error of one arm minus that
+    of another. If at least the first two seeds have a stored value of every undecided claim, the
+    values at further seeds are drawn from a distribution that is fitted to the stored ones.
+    Otherwise there are four simulations. In the first, the true value of every claim is 0 standard
+    deviations away from the limit that the claim states; in the others 0.5, 1 and 2.
+    """
+    import numpy as np
+
+    from reports.numbers.looks import open_claims, with_companions
+    from reports.numbers.power import STUDIES
+
+    assert study.until is not None
+    bare = replace(study, reached={})
+    results = read_results(bare.runs(), store)
+    largest = plan_study(bare, store, sound=sound_stages(results))
+    claims = open_claims(bare, store)
+    most = dict(study.reached) | {
+        arm: study.until.sizes[-1] for claim in claims for arm in claim.that.arms
+    }
+    work = work_to_train(largest, results)
+    seconds = None if work is None else {
+        (planned.run.arm, planned.run.seed): each
+        for planned, each in zip(largest.pending, work, strict=True)
+    }  # fmt: skip
+    pending = [(planned.run.arm, planned.run.seed) for planned in largest.pending]
+    places = {seed: place for place, seed in enumerate(bare.seeds)}
+
+    def counted(reached: "dict[str, NDArray[np.int64]]") -> dict[str, Any]:
+        chances = {run: float((reached[run[0]] > places[run[1]]).mean()) for run in pending}
+        busy = None if seconds is None else sum(seconds[r] * c for r, c in chances.items())
+        return {
+            "runs": sum(float(reached[arm].mean()) for arm in bare.arms),
+            "to_run": sum(chances.values()),
+            "seconds": None if busy is None else busy / slots,
+        }
+
+    fixed = {arm: np.array([number]) for arm, number in with_companions(bare, most).items()}
+    found: dict[str, Any] = {
+        "at": list(study.until.sizes),
+        "open": len(claims),
+        "most": counted(fixed),
+        "simulated": STUDIES,
+    }
+    pilot = _pilot(bare, results, claims)
+    if not claims or pilot is not None:
+        return found | {"expected": counted(_ends(study, claims, pilot))}
+    by_effect = {f"{effect:g}": counted(_ends(study, claims, effect)) for effect in EFFECTS}
+    return found | {"expected_by_sd": by_effect}
+
+
+def _pilot(
+    bare: Study, results: Sequence[RunResult], claims: Sequence[Claim]
+) -> list[dict[int, float]] | None:
+    """Return the stored values of each undecided claim by seed; None if there are fewer than two.
+
+    Only seeds at which the values of all undecided claims are stored are used.
+    """
+    from reports.numbers.runs import arrange
+
+    arranged = arrange(bare, results)
+    values = [paired_values(bare, claim, arranged) for claim in claims]
+    shared: set[int] = set.intersection(*map(set, values)) if values else set()
+    first: list[int] = []
+    for seed in bare.seeds:  # seeds after a gap are simulated
+        if seed not in shared:
+            break
+        first.append(seed)
+    if len(first) < 2:
+        return None
+    return [{seed: of_claim[seed] for seed in first} for of_claim in values]
+
+
+def _ends(
+    study: Study, claims: Sequence[Claim], pilot: list[dict[int, float]] | float | None
+) -> "dict[str, NDArray[np.int64]]":
+    """Return the numbers of seeds that each arm has at the end of each simulated study."""
+    import numpy as np
+
+    from reports.numbers.looks import with_companions
+    from reports.numbers.power import draw_after, draw_effects, foresee
+    from reports.numbers.verdict import family_size
+
+    if pilot is None:
+        return {arm: np.array([number]) for arm, number in study.reached.items()}
+    assert study.until is not None
+    decides: list[Decides] = [_is_told] * len(claims)
+    if isinstance(pilot, float):
+        drawn, after = draw_effects(study.until, [pilot] * len(claims)), 0
+    else:
+        decides = [partial(_decides, study, claim) for claim in claims]
+        sizes = [n for n in study.until.sizes if n < max(study.reached.values())]
+        drawn, after = draw_after(study.until, pilot), max(sizes, default=0)
+    foreseen = foresee(study.until, decides, drawn, tests=family_size(study), after=after)
+    arms = [frozenset(claim.that.arms) for claim in claims]
+    of_arm = {arm: foreseen.reached(arms, arm, number) for arm, number in study.reached.items()}
+    studies = [
+        with_companions(study, {arm: int(seeds[place]) for arm, seeds in of_arm.items()})
+        for place in range(len(foreseen.seeds))
+    ]
+    return {arm: np.array([each[arm] for each in studies]) for arm in study.arms}
+
+
+def _is_told(low: float, high: float) -> bool:
+    return low > 0 or high < 0
+
+
+def _decides(study: Study, claim: Claim, low: float, high: float) -> bool:
+    from reports.numbers.looks import outcome_of
+
+    return outcome_of(study, claim, low, high) != "undecided"
+
+
+def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: float | None) -> None:
+    """Add GPU-hours (`gpu_hours`) and money (`cost`) to estimates of further training.
+
+    An estimate whose time is not known (`seconds` is None) is left unchanged.
+    """
+    for found in (
+        looks["most"],
+        *([looks["expected"]] if "expected" in looks else looks["expected_by_sd"].values()),
+    ):
+        if found["seconds"] is not None:
+            hours = found["seconds"] * slots / SECONDS_PER_HOUR * (gpus or 1.0)
+            found["gpu_hours"] = hours if gpus else None
+            found["cost"] = None if price is None else hours * price
+
+
+def spell_looks(looks: dict[str, Any], slots: int) -> list[str]:
+    """Return the expected cost of further seeds (from `foresee_looks`) as lines of text."""
+    most = looks["most"]
+    claims = "1 claim" if looks["open"] == 1 else f"{looks['open']} claims"
+    lines = [f"looks     at {', '.join(map(str, looks['at']))} seeds; {claims} open"]
+    if "expected" in looks:
+        if looks["open"]:
+            expected = _spell(looks["expected"], slots)
+            lines.append(f"expected  {expected}, if new seeds vary like the stored ones")
+    else:
+        lines += [
+            f"expected  {_spell(found, slots)}, if each true value is {effect} sd over seeds from "
+            "the limit of its claim"
+            for effect, found in looks["expected_by_sd"].items()
+        ]
+    return [*lines, f"at most   {_spell(most, slots)}"] if looks["open"] else lines
+
+
+def _spell(found: dict[str, Any], slots: int) -> str:
+    text = f"{found['runs']:.0f} runs, {found['to_run']:.0f} to run"
+    if found["seconds"] is None:
+        return text
+    money = "" if found.get("cost") is None else f", cost {found['cost']:.2f}"
+    hours = found.get("gpu_hours")
+    used = "" if hours is None else f", {hours:.2f} GPU-hours"
+    return f"{text}, {spell_duration(found['seconds'])} on {slots} slots{used}{money}"

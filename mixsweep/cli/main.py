@@ -3,34 +3,31 @@
 import getpass
 import io
 import os
+import re
 import sys
 import tempfile
 import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from mixsweep.cli.check import check
 from mixsweep.cli.data import data
 from mixsweep.cli.ending import Ending
-from mixsweep.cli.moved import Commands
-from mixsweep.cli.new import new
+from mixsweep.cli.new import check, new
 from mixsweep.cli.plan import plan
-from mixsweep.cli.publish import publish
 from mixsweep.cli.report import report
-from mixsweep.cli.run import run
-from mixsweep.cli.share import add, share
+from mixsweep.cli.run import run, stop
+from mixsweep.cli.share import add, publish, share
 from mixsweep.cli.status import status
-from mixsweep.cli.stop import stop
 from mixsweep.cli.store import store_commands
 from mixsweep.cli.studies import list_studies, schema
 from mixsweep.cli.submission import submit
-from mixsweep.cli.sync import sync
-from mixsweep.cli.ui import ui
+from mixsweep.cli.tracking import sync, ui
 from mixsweep.launching.launch import SearchLostError
 from mixsweep.request import (
     BAD_INPUT,
@@ -71,6 +68,61 @@ from sweeps.reading.study_file import StudyError
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import PlacementError
 from sweeps.study.search import SearchError
+
+MOVED = {
+    "why": "status STUDY ARM SEED",
+    "logs": "status STUDY ARM SEED",
+    "list": "status",
+    "compare": "report STUDY OTHER, or report STUDY --arms A B",
+    "export": "report STUDY --epochs FILE, or --predictions FILE",
+    "cite": "report STUDY --cite",
+    "doctor": "plan STUDY",
+    "bench": "plan STUDY, which says how long a study takes here",
+}
+"""The command line that replaces a command, by the name of the command. For one release."""
+
+
+SECTIONS = {
+    "Choose or write a study": ("studies", "new", "check", "data", "schema"),
+    "Train and read": ("plan", "run", "status", "report", "ui", "stop"),
+    "Share, clusters and clean-up": ("share", "add", "publish", "submit", "sync", "store"),
+}
+"""Commands by heading, in the order in which `mixsweep --help` lists them."""
+
+
+class Commands(click.Group):
+    """Group of commands that answers a moved command with one line and exit code 2."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each command with its first sentence, below a heading."""
+        del ctx
+        for heading, names in SECTIONS.items():
+            texts = {name: (self.commands[name].help or "").strip() for name in names}
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (name, " ".join(re.split(r"[.;]\s", text)[0].split()).rstrip("."))
+                        for name, text in texts.items()
+                    ]
+                )
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command with a name; one that has moved only says where it is now."""
+        if cmd_name not in MOVED:
+            return super().get_command(ctx, "new" if cmd_name == "init" else cmd_name)
+        settings = {"ignore_unknown_options": True, "help_option_names": []}
+        words = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED, expose_value=False)
+        return click.Command(
+            cmd_name,
+            context_settings=settings,
+            params=[words],
+            callback=partial(_refuse, MOVED[cmd_name]),
+        )
+
+
+def _refuse(now: str) -> NoReturn:
+    raise RefusedError(f"now: {program()} {now}")
+
 
 _REFUSALS = (
     StudyError, DataError, StoreError, DatabaseError, PlaceError, PlacementError, PluginError,

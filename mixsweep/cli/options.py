@@ -1,8 +1,9 @@
-"""Options: command-line options that several commands share."""
+"""Options: command-line options that several commands share, and the line that they make."""
 
 import functools
 import math
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -10,9 +11,8 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from mixsweep.cli.recorded_line import command_line
 from mixsweep.request import Request
-from mixup_core.addresses import Address, local_path, store_address
+from mixup_core.addresses import HIDDEN, Address, local_path, store_address, without_secrets
 from sweeps.machine.command_line import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_address
 from sweeps.machine.home import Home
@@ -328,3 +328,45 @@ def _decorated(
     wrapped.__click_params__[:] = [*after, *wrapped.__click_params__, *options]
     decorated: Callable[..., int] = wrapped
     return decorated
+
+
+_RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
+"""Options whose free text never contains a secret. Recorded command lines show their values."""
+
+
+def command_line() -> str:
+    """Return the current command line, with values hidden that may contain a secret.
+
+    The value of a free-text option, such as an address or a shell command, is hidden, unless the
+    option is one whose values never contain a secret, such as `--arms`.
+    """
+    context = click.get_current_context()
+    names = [context.info_name or ""]
+    while (context.parent is not None) and (context.parent.parent is not None):
+        context = context.parent
+        names.insert(0, context.info_name or "")
+    context = click.get_current_context()
+    options: list[str] = []
+    arguments: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        is_typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not is_typed or name not in context.params:
+            continue
+        value = context.params[name]
+        if not isinstance(parameter, click.Option):
+            arguments += map(str, value if parameter.nargs != 1 else (value,))
+        elif parameter.is_flag:
+            options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
+        else:
+            for each in value if parameter.multiple else (value,):
+                parts = each if parameter.nargs != 1 else (each,)
+                options += [parameter.opts[0], *(_recorded(parameter, part) for part in parts)]
+    return shlex.join(["mixsweep", *names, *arguments, *options])
+
+
+def _recorded(option: click.Option, value: Any) -> str:
+    """Return the value of an option as text; hidden if it may contain a secret."""
+    if isinstance(option.type, click.types.StringParamType) and option.opts[0] not in _RECORDED:
+        return HIDDEN
+    return f"{value:g}" if isinstance(value, float) else without_secrets(str(value))

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any, assert_never
 
-from mixsweep.cli.claim_power import claim_powers, spell_powers
-from mixsweep.cli.planned_looks import add_hours, foresee_looks, spell_looks
+from mixsweep.cli.claim_power import (
+    add_hours,
+    claim_powers,
+    foresee_looks,
+    spell_looks,
+    spell_powers,
+)
 from mixsweep.launching.costs import (
     bytes_of_predictions,
     bytes_to_keep,

@@ -1,27 +1,40 @@
 """report: write the report of a study, or compare, export and cite stored results."""
 
-from collections.abc import Sequence
+import dataclasses
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import click
 
-from mixsweep.cli.comparison import head_to_head, places_of, side_by_side
 from mixsweep.cli.ending import Ending
 from mixsweep.cli.epochs_file import write_rows
 from mixsweep.cli.options import (
     LocalPath,
     StudyCommand,
+    command_line,
+    home_of,
     json_option,
     plugin_option,
     set_option,
     without_secret,
 )
-from mixsweep.cli.recorded_line import command_line
-from mixsweep.cli.sources import tell_sources
-from mixsweep.launching.report_folder import conclude, write_report
-from mixsweep.request import DONE, RefusedError, Request
+from mixsweep.launching.conclusion import conclude, write_report
+from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request
 from mixup_core.addresses import store_address
+from mixup_core.numeric_settings import installed_version
 from sweeps.machine.command_line import STORE
+from sweeps.machine.home import Home
+from sweeps.reading.tree_reader import named
+from sweeps.state.results import read_predictions
+from sweeps.state.statements import statements_of
+from sweeps.study.study import Study
 
 
 @click.command(cls=StudyCommand)
@@ -142,3 +155,173 @@ def _require_alone(what: str, given: dict[str, bool]) -> None:
     """Check that options which do not go with another were not given."""
     if others := [name for name, is_given in given.items() if is_given]:
         raise RefusedError(f"{what} cannot be used with {', '.join(others)}; remove one of them")
+
+
+def places_of(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
+    """Return the homes to compare: one per `--home`, or one per `--store`."""
+    # Click's envvar would split a path at blanks or colons; it does not apply to several homes.
+    if not stores and len(homes) < 2 and (store := os.environ.get(STORE[1])):
+        stores = (store,)
+    homes = homes or (Path(os.environ.get("MIXSWEEP_HOME") or "runs"),)
+    if not stores:
+        return tuple(home_of(home, None) for home in dict.fromkeys(homes))
+    if len(homes) > 1:
+        raise RefusedError(
+            f"--store allows at most one --home, got (homes={len(homes)}, stores={len(stores)})"
+        )
+    return tuple(home_of(homes[0], store) for store in dict.fromkeys(stores))
+
+
+def head_to_head(
+    requests: Sequence[Request], arms: tuple[str, str], metric: str | None, *, as_json: bool
+) -> int:
+    """Print the differences of two arms, paired by seed."""
+    from reports.tables import head_to_head as tables
+
+    first, second = (_arm(name, requests) for name in arms)
+    for request, _ in (first, second):
+        request.require_store()
+    sides = [
+        tables.StudyArm(study=request.grown, arm=arm, results=request.results())
+        for request, arm in (first, second)
+    ]
+    metric = metric or sides[0].study.headline
+    try:
+        found = tables.head_to_head(sides[0], sides[1], metric)
+    except ValueError as error:
+        for request in requests:
+            request.say_elsewhere()
+        raise RefusedError(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(found.record(), indent=2))
+        return DONE
+    for listing in found.listings():
+        click.echo(listing.markdown())
+    return DONE
+
+
+def side_by_side(requests: Sequence[Request], out: Path | None, *, as_json: bool) -> int:
+    """Print one table with a column per study and home; return the exit code."""
+    from reports.pages.report_folders import replace_files
+    from reports.tables.joined import holds_joined, join
+    from reports.tables.joined_columns import JoinedColumn
+
+    for request in requests:
+        request.require_store()
+    columns = [
+        JoinedColumn(
+            study=request.grown,
+            results=request.results(),
+            place=str(request.home.shown_store if request.home.store_url else request.home.folder),
+            data_checksums=request.data_checksums(),
+            predictions=partial(read_predictions, store=request.store),
+            statements=statements_of(request.study, request.store),
+        )
+        for request in requests
+    ]
+    try:
+        joined = join(columns, command=requests[0].command)
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
+    if out is not None:
+        replace_files(out, joined.files(), is_own=holds_joined(out))
+        click.echo(f"tables    {out / 'joined.md'}", err=True)
+    if as_json:
+        told = {listing.name: list(listing.records) for listing in joined.listings()}
+        click.echo(json.dumps({"columns": list(joined.heads), **told}, indent=2))
+    else:
+        click.echo(joined.markdown())
+    missing = 0
+    for head, request, column in zip(joined.heads, requests, columns, strict=True):
+        lacking = [result for result in column.results if result.outcome != "complete"]
+        missing += len(lacking)
+        if lacking:
+            of = len(column.results)
+            click.echo(f"{head}: {of - len(lacking)}/{of} runs are finished", err=True)
+            request.say_elsewhere()
+    return SOME_FAILED if missing else DONE
+
+
+def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
+    """Find the study that has an arm; return the study and the name of the arm."""
+    found = [
+        (request, arm)
+        for request in requests
+        for arm in request.grown.arms
+        if name in {arm, f"{request.study.name}/{arm}"}
+    ]
+    if not found:
+        arms = "; ".join(f"{r.study.name} has {named(name, r.grown.arms)}" for r in requests)
+        raise RefusedError(f"--arms: no arm is named {name!r}; {arms}")
+    if len(found) > 1:
+        spelled = " or ".join(f"{request.study.name}/{arm}" for request, arm in found)
+        raise RefusedError(f"--arms {name!r}: several studies have this arm; write {spelled}")
+    return found[0]
+
+
+_ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+_OF_DATA = {"fashion-mnist": "1708.07747"}
+
+
+def tell_sources(study: Study) -> None:
+    """Print BibTeX entries for the papers that a study and its methods name, and for mixsweep.
+
+    A paper whose BibTeX entry is not bundled is printed as its arXiv number.
+    """
+    entries = _known_entries()
+    click.echo(
+        "@software{mixsweep,\n"
+        "  title = {mixsweep: paired, resumable studies of mixup training},\n"
+        "  author = {{The mixsweep authors}},\n"
+        f"  version = {{{installed_version('mixsweep') or 'unknown'}}},\n}}"
+    )
+    for number in works_of(study):
+        click.echo(f"\n{entries.get(number) or _bare(number)}")
+
+
+def works_of(study: Study) -> list[str]:
+    """Return the arXiv numbers of the papers that a study and its methods come from.
+
+    The numbers in the study file come first, in its order. Then come, for each arm, the numbers in
+    the docstrings of the classes that it uses, such as its law, and that of its dataset (known for
+    Fashion-MNIST only). No number is listed twice.
+    """
+    found = _ARXIV.findall(study.source)
+    for config in study.arms.values():
+        for part in _dataclasses_in(config):
+            kind = type(part)
+            texts = (kind.__doc__, getattr(sys.modules.get(kind.__module__), "__doc__", None))
+            found += [number for text in texts for number in _ARXIV.findall(text or "")]
+        if (data := study.problem.comparing.dataset(config)) in _OF_DATA:
+            found.append(_OF_DATA[data])
+    return list(dict.fromkeys(found))
+
+
+def _dataclasses_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _dataclasses_in(item)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield value
+        for field in dataclasses.fields(value):
+            yield from _dataclasses_in(getattr(value, field.name))
+
+
+def _known_entries() -> dict[str, str]:
+    """Return the bundled BibTeX entries by arXiv number."""
+    text = files("sweeps.studies").joinpath("sources.bib").read_text(encoding="utf-8")
+    entries = {}
+    for entry in re.findall(r"^@.*?^\}", text, re.MULTILINE | re.DOTALL):
+        if number := re.search(r"eprint = \{(.*?)\}", entry):
+            link = (
+                f"  archiveprefix = {{arXiv}},\n  url = {{https://arxiv.org/abs/{number[1]}}},\n}}"
+            )
+            entries[number[1]] = entry.removesuffix("}") + link
+    return entries
+
+
+def _bare(number: str) -> str:
+    return (
+        f"@misc{{arxiv-{number},\n  eprint = {{{number}}},\n  archiveprefix = {{arXiv}},\n"
+        f"  url = {{https://arxiv.org/abs/{number}}},\n}}"
+    )

@@ -1,5 +1,7 @@
-"""run: train the missing runs of a study, then write its report."""
+"""run and stop: train the missing runs of a study and report them, or ask its driver to stop."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import click
@@ -8,15 +10,22 @@ from mixsweep.cli.ending import Ending
 from mixsweep.cli.options import (
     AtLeastZero,
     StudyCommand,
+    home_option,
     on_study,
     placement_options,
+    store_option,
     without_secret,
 )
+from mixsweep.launching.conclusion import conclude
 from mixsweep.launching.launch import LaunchOptions, launch
-from mixsweep.launching.report_folder import conclude
-from mixsweep.request import SOME_FAILED, Request
+from mixsweep.request import DONE, SOME_FAILED, Request
 from mixup_core.addresses import web_address
+from mixup_core.store.checkpoints import Store
 from reports.numbers.code_origin import spell_other_sender
+from sweeps.leasing.lease import Lease, ask_to_stop, read_progress
+from sweeps.machine.command_line import program
+from sweeps.machine.home import Home
+from sweeps.reading.study_file import load_study
 
 
 @click.command(cls=StudyCommand)
@@ -78,3 +87,37 @@ def run(request: Request, **options: Any) -> int:
         is_inline=options["engine"] == "inline",
     )
     return SOME_FAILED if launched.is_refused else code
+
+
+@click.command(cls=StudyCommand)
+@click.argument("study")
+@home_option
+@store_option
+@click.option(
+    "--now",
+    is_flag=True,
+    help="Do not finish the running runs; they continue later after their last stored epoch.",
+)
+def stop(study: str, home: Path, store_url: str | None, now: bool) -> int:
+    """Stop a study: no new run starts, the running ones finish, and the report is written.
+
+    The study may be running on any machine that uses the store. To resume it, repeat the command
+    `mixsweep run`.
+    """
+    place = Home(folder=home, store_url=store_url)
+    store = Store(place.store)
+    # A study file need not be readable here: its name alone is known to the driver.
+    is_name = re.fullmatch(r"[a-z0-9-]{1,100}", study) is not None
+    name = study if is_name else load_study(study, (), place.store, reads_only=True).name
+    holder = Lease.current(store, name)
+    if holder is None:
+        click.echo(f"{name}: not running, nothing to stop", err=True)
+        return DONE
+    ask_to_stop(store, name, holder, "now" if now else "finish")
+    progress = read_progress(store, name)
+    running = 0 if progress is None else len(progress.running)
+    what = f"stops and interrupts {running} runs" if now else f"stops after {running} running runs"
+    click.echo(
+        f"{name}: {holder} {what}; next  {program()} status {study} {place.options}", err=True
+    )
+    return DONE

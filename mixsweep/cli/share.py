@@ -1,4 +1,4 @@
-"""share and add: write the results of a study to one file, and add the file to another home."""
+"""share, add and publish: results as a file for another home, or as one static site."""
 
 import dataclasses
 import getpass
@@ -12,12 +12,12 @@ import click
 from mixsweep.cli.options import (
     LocalPath,
     StudyCommand,
+    command_line,
     home_option,
     on_study,
     plugin_option,
     store_option,
 )
-from mixsweep.cli.recorded_line import command_line
 from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request
 from mixup_core.addresses import without_secrets
 from mixup_core.store.checkpoints import Store
@@ -131,3 +131,28 @@ def _say_plugins(launch: Launch) -> None:
     if options := plugin_options(launch):
         told = f"launched with {' '.join(options)}; needed to train, rarely to read results"
         click.echo(f"plugin    {told}", err=True)
+
+
+@click.command()
+@home_option
+@click.option(
+    "--out",
+    type=LocalPath(file_okay=False),
+    required=True,
+    help="Folder to write the site to.",
+)
+def publish(home: Path, out: Path) -> int:
+    """Write one static site with the reports of all studies of a home.
+
+    The site is a folder: open its index.html in a browser, or copy the folder to any web server.
+    It contains the reports, and nothing else of the home.
+    """
+    from reports.pages.html_pages import write_site
+
+    reports = Home(folder=home).folder / "reports"
+    entries = write_site(reports, out) if reports.is_dir() else ()
+    if not entries:
+        raise RefusedError(f"{reports} contains no report; `mixsweep run STUDY` writes one")
+    reported = "1 report" if len(entries) == 1 else f"{len(entries)} reports"
+    click.echo(f"{reported}  {out / 'index.html'}")
+    return DONE

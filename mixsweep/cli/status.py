@@ -1,16 +1,36 @@
-"""status: show launched studies, the progress of one, or where results of its runs come from."""
+"""status: launched studies, the progress of one, or where results of its runs come from."""
 
 import json
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from mixsweep.cli.launched_studies import tell_studies
 from mixsweep.cli.options import StudyCommand, json_option, on_study
 from mixsweep.cli.run_story import tell_runs
-from mixsweep.cli.status_summary import spell_status, status_summary
+from mixsweep.launching.costs import seconds_to_train
 from mixsweep.request import DONE, RefusedError, Request
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing.lease import Lease, read_progress
 from sweeps.machine.home import Home
-from sweeps.machine.terminal_text import fitted_text, screen
+from sweeps.machine.terminal_text import (
+    arm_table,
+    fitted_text,
+    padded,
+    screen,
+    shortened,
+    width_of,
+    wrapped,
+)
+from sweeps.running.progress import spell_duration, spell_within
+from sweeps.state.ledger import Launch, launches
+from sweeps.state.results import RunResult, added_runs, read_results, sound_stages
+from sweeps.state.stages import plan_study
+from sweeps.state.statements import spell_statements, stated_in
+from sweeps.study.study import Study
 
 
 @click.command(cls=StudyCommand)
@@ -44,3 +64,256 @@ def status(
     elif not any(each["finished"] for each in summary["arms"].values()):
         request.say_elsewhere()
     return DONE
+
+
+def status_summary(study: Study, store: Store) -> dict[str, Any]:
+    """Return the progress of a study as a dict, which `mixsweep status --json` prints."""
+    results = read_results(study.runs(), store)
+    progress = read_progress(store, study.name)
+    running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
+    arms = {
+        arm: {
+            "expected": len(of_arm),
+            "finished": sum(result.outcome == "complete" for result in of_arm),
+            "running": sum((arm, result.run.seed) in running for result in of_arm),
+            "failed": sum(result.outcome in {"failed", "diverged"} for result in of_arm),
+        }
+        for arm, of_arm in _by_arm(results).items()
+    }
+    holder = Lease.current(store, study.name)
+    cut = None if holder is not None else Lease.cut_off(store, study.name)
+    left = None if progress is None else progress.seconds_left
+    if left is None:  # not measured yet: estimated from stored epochs
+        planned = plan_study(study, store, sound=sound_stages(results))
+        left = seconds_to_train(planned, results, max(1, len(running)))
+    points = [arms[arm] for arm in study.points()]
+    searched = {} if study.search is None else {
+        "points": {
+            "expected": max(study.search.points, len(points)),
+            "asked": len(points),
+            "finished": sum(point["finished"] == point["expected"] for point in points),
+        }
+    }  # fmt: skip
+    return {
+        "study": study.name,
+        **searched,
+        "driver": None if holder is None else {"pid": holder.pid, "host": holder.host},
+        "arms": arms,
+        "epochs": {
+            "done": sum(len(result.records) for result in results),
+            "expected": sum(result.run.config.epochs for result in results),
+        },
+        "running": [
+            {"arm": run.arm, "seed": run.seed, "epoch": run.epoch, "within": run.within}
+            for run in running.values()
+        ],
+        "failures": [
+            {"arm": result.run.arm, "seed": result.run.seed, "message": result.failure.message}
+            for result in results
+            if result.failure is not None and result.outcome != "complete"
+        ],
+        "added": added_runs(results),
+        "seconds_left": left,
+        "cut_off": None if cut is None else cut.spell_death(),
+    }
+
+
+def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
+    """Return the progress of a study (from `status_summary`) as text for the console."""
+    driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
+    lines = [
+        f"{summary['study']}: "
+        + (f"training, process {driver['pid']} on {driver['host']}" if driver else _idle(summary)),
+        *arm_table(
+            "done   running  waiting  failed",
+            {
+                arm: f"{row['finished']}/{row['expected']:<4} {row['running']:>7} "
+                f"{_waiting(row):>8} {row['failed']:>7}"
+                for arm, row in summary["arms"].items()
+            },
+            size,
+            [arm for arm, row in summary["arms"].items() if row["running"] or row["failed"]],
+        ),
+        f"epochs    {epochs['done']} of {epochs['expected']} stored",
+    ]
+    if summary["added"]:
+        lines.append(f"added     {summary['added']}")
+    if "points" in summary:
+        points = summary["points"]
+        lines.append(
+            f"points    {points['asked']} of {points['expected']} proposed, "
+            f"{points['finished']} trained"
+        )
+    lines += [
+        f"running   {run['arm']} seed {run['seed']}, epoch {run['epoch']}"
+        + spell_within(run["within"])
+        for run in summary["running"]
+    ]
+    lines += [
+        f"failed    {failure['arm']} seed {failure['seed']}: {failure['message']}"
+        for failure in summary["failures"]
+    ]
+    if summary["cut_off"]:
+        lines.append(f"killed    {summary['cut_off']}")
+    if driver and left:
+        lines.append(f"ETA       {spell_duration(left)}")
+    return "\n".join(lines)
+
+
+def _waiting(row: dict[str, int]) -> int:
+    return max(0, row["expected"] - row["finished"] - row["running"] - row["failed"])
+
+
+def _idle(summary: dict[str, Any]) -> str:
+    rows = summary["arms"].values()
+    left = sum(map(_waiting, rows))
+    if left:
+        return f"not running; left to train: {left} (`mixsweep run`)"
+    is_done = all(row["finished"] == row["expected"] for row in rows)
+    return "not running; all runs are finished" if is_done else "not running; some runs failed"
+
+
+def _by_arm(results: Sequence[RunResult]) -> dict[str, list[RunResult]]:
+    arms: dict[str, list[RunResult]] = {}
+    for result in results:
+        arms.setdefault(result.run.arm, []).append(result)
+    return arms
+
+
+def tell_studies(place: Home, *, as_json: bool) -> None:
+    """Print the studies that were launched in a home or store, with progress and reports."""
+    source = click.get_current_context().get_parameter_source("home")
+    is_alone = place.store_url is not None and source is ParameterSource.DEFAULT
+    rows = _rows(place, with_reports=not is_alone)
+    if as_json:
+        click.echo(json.dumps({"studies": rows}, indent=2))
+        return
+    if not rows:
+        why = (
+            "this store does not exist"
+            if Store(place.store).is_absent
+            else "no study was launched here"
+        )
+        click.echo(f"{place.shown_store}: {why}", err=True)
+        return
+    header = {
+        "study": "study", "settings": "settings", "done": "done", "state": "state",
+        "launched": "launched", "told": "", "stated": "claims stated", "report": "report",
+    }  # fmt: skip
+    click.echo(_table([header, *map(_spelled, rows)], screen()))
+
+
+def _table(lines: Sequence[dict[str, str]], size: os.terminal_size | None) -> str:
+    """Return the studies as a text table; on a narrow terminal, with several lines for each study.
+
+    Args:
+        lines: The header, then one line per study; each is the text of every column, by name.
+        size: Size of the terminal; None for no limit.
+    """
+    widths = {name: max(width_of(line[name]) for line in lines) for name in lines[0]}
+    texts = ["  ".join(padded(line[name], widths[name]) for name in widths) for line in lines]
+    if size is None or max(width_of(text.rstrip()) for text in texts) < size.columns:
+        return "\n".join(text.rstrip() for text in texts)
+    above = ("settings", "done", "state", "launched")
+    room = max(12, size.columns - 1 - sum(2 + widths[name] for name in above))
+    wide = min(room, widths["study"])
+    found = []
+    for line in lines:
+        name = padded(shortened(line["study"], wide), wide)
+        found.append("  ".join((name, *(padded(line[own], widths[own]) for own in above))))
+        found += [f"  {line[own]}" for own in ("told", "stated", "report") if line[own]]
+    return "\n".join(wrapped(text.rstrip(), size.columns - 1) for text in found)
+
+
+def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
+    """Return one row per study and version of its settings, sorted by study, then newest first."""
+    from reports.pages.report_folders import standing
+
+    store = Store(place.store)
+    found = launches(store)
+    stored = store.keys() if found else {}
+    rows = []
+    newest = {launch.study: launch for launch in found}
+    # Later ones win: for equal settings the report in the study's main folder is shown.
+    shelf = (place.folder / "reports").glob("[!.]*") if with_reports else ()
+    folders = sorted(shelf, reverse=True)
+    studies = [folder.name.partition("@")[0] for folder in folders]
+    standings = map(standing, folders, studies)
+    reports = {
+        (study, report.settings): report
+        for study, report in zip(studies, standings, strict=True)
+        if report is not None and report.is_known
+    }
+    for launch in sorted(found, key=lambda launch: (launch.study, -launch.at_ms)):
+        holder = Lease.current(store, launch.study) if launch == newest[launch.study] else None
+        report = reports.pop((launch.study, launch.settings), None)
+        rows.append(
+            {
+                "study": launch.study,
+                "settings": launch.settings,
+                "told": _told(launch, found),
+                "stated": spell_statements(stated_in(launch.study, store).values()),
+                "seeds": list(launch.seeds),
+                "finished": launch.num_finished(stored),
+                "runs": len(launch.ends),
+                "driver": None if holder is None else {"pid": holder.pid, "host": holder.host},
+                "launched_at_ms": launch.at_ms,
+                "command": launch.command,
+                "report": None if report is None else str(report.folder / "report.html"),
+            }
+        )
+    rows += [
+        {
+            "study": study,
+            "settings": settings,
+            "told": "",
+            "stated": "",
+            "seeds": list(report.seeds),
+            "finished": len(report.complete),
+            "runs": report.num_runs,
+            "driver": None,
+            "launched_at_ms": None,
+            "command": None,
+            "report": str(report.folder / "report.html"),
+        }
+        for (study, settings), report in reports.items()
+    ]
+    return rows
+
+
+def _told(launch: Launch, others: tuple[Launch, ...]) -> str:
+    """Return, as text, at most three settings in which launches of the same study differ."""
+    same = [other for other in others if other.study == launch.study]
+    flats = [
+        {
+            f"{arm}.{path}": value
+            for arm, of_arm in other.arms.items()
+            for path, value in of_arm.items()
+        }
+        for other in same
+    ]
+    own = flats[same.index(launch)]
+    paths = [path for path in own if len({json.dumps(flat.get(path)) for flat in flats}) > 1]
+    by_leaf: dict[str, set[str]] = {}
+    for path in paths:
+        leaf = path.partition(".")[2]
+        by_leaf.setdefault(leaf, set()).add(json.dumps(own[path]))
+    parts = [f"{leaf}={next(iter(v))}" for leaf, v in by_leaf.items() if len(v) == 1]
+    return " ".join(parts[:3])
+
+
+def _spelled(row: dict[str, Any]) -> dict[str, str]:
+    driver, at_ms = row["driver"], row["launched_at_ms"]
+    done = row["finished"] == row["runs"]
+    return {
+        "study": row["study"],
+        "settings": row["settings"][:8],
+        "done": f"{row['finished']}/{row['runs']}",
+        "state": f"training, pid {driver['pid']} on {driver['host']}" if driver
+        else "finished" if done else "not run" if at_ms is None else "stopped",
+        "launched": "" if at_ms is None
+        else datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M"),
+        "told": row["told"],
+        "stated": row["stated"],
+        "report": row["report"] or "",
+    }  # fmt: skip

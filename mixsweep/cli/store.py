@@ -6,8 +6,14 @@ from pathlib import Path
 
 import click
 
-from mixsweep.cli.options import StudyCommand, home_of, home_option, on_study, store_option
-from mixsweep.cli.recorded_line import command_line
+from mixsweep.cli.options import (
+    StudyCommand,
+    command_line,
+    home_of,
+    home_option,
+    on_study,
+    store_option,
+)
 from mixsweep.launching.stock import prune, spell_stock, take_stock
 from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request, stored_elsewhere
 from mixup_core.addresses import store_address

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from mixsweep.launching.conclusion import Conclusion, keep, recall
-from mixsweep.launching.memory import require_memory, with_memory, with_room
+from mixsweep.launching.conclusion import Conclusion, keep, recall, write_report
 from mixsweep.launching.preconditions import (
     has_usable_gpu,
     is_installed,
@@ -23,9 +22,11 @@ from mixsweep.launching.preconditions import (
     require_address_space,
     require_data,
     require_inline,
+    require_memory,
     require_room,
+    with_memory,
+    with_room,
 )
-from mixsweep.launching.report_folder import write_report
 from mixsweep.launching.sources import source_of
 from mixsweep.launching.tracked import (
     bringing_up_to_date,

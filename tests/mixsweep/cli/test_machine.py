@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mixsweep.cli.machine import findings
+from mixsweep.cli.plan import findings
 from sweeps.machine.home import Home
 
 Find = Callable[..., str]

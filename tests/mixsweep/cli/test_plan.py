@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.status_summary import spell_status, status_summary
+from mixsweep.cli.status import spell_status, status_summary
 from mixsweep.request import DONE
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from mixsweep.cli.plan_summary import plan_summary, spell_plan
-from mixsweep.cli.status_summary import status_summary
+from mixsweep.cli.status import status_summary
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import Folder
 from sweeps.reading.study_file import load_study

@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.options import on_study
-from mixsweep.cli.recorded_line import command_line
+from mixsweep.cli.options import command_line, on_study
 from mixsweep.request import DONE, Request
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import StudyError, load_study

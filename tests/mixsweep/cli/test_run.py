@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mixsweep.launching.memory import with_room
-from mixsweep.launching.preconditions import require_room
+from mixsweep.launching.preconditions import require_room, with_room
 from mixsweep.request import Request
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError

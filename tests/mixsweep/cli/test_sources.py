@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
-from mixsweep.cli.sources import works_of
+from mixsweep.cli.report import works_of
 from sweeps.reading.study_file import bundled_names, load_study
 from tests.bundled import bundled
 

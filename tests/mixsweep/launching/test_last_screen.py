@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mixsweep.launching.conclusion import Conclusion
-from mixsweep.launching.report_folder import conclude
+from mixsweep.launching.conclusion import Conclusion, conclude
 from mixsweep.request import Request
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
