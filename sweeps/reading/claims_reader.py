@@ -4,7 +4,8 @@ Claims and quoted numbers refer to arms and metrics of the study by name.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mixup_core.config.building import with_values
@@ -23,90 +24,83 @@ _MOST_NAMED = 5
 """Largest number of arms that a message lists."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class ClaimsReader:
     """Reads the claims of a study file and the numbers it quotes from papers; reports faults."""
 
-    def __init__(  # noqa: PLR0913  what claims are checked against
-        self,
-        read: TreeReader,
-        problem: Problem,
-        arms: Mapping[str, Config] | None,
-        listed: Mapping[str, str],
-        *,
-        is_confirmed: bool = False,
-        has_looks: bool = False,
-    ) -> None:
-        self._is_confirmed = is_confirmed
-        self._has_looks = has_looks
-        self._read = read
-        self._problem = problem
-        self._arms = arms
-        self._listed = listed
+    read: TreeReader
+    problem: Problem
+    arms: Mapping[str, Config] | None
+    """The arms of the study; None if they have faults, so that no name is checked."""
+    listed: Mapping[str, str]
+    """Name of each arm in the file, by its name with the values of its grid point."""
+    is_confirmed: bool
+    has_looks: bool
 
     def check_arm(self, at: At, name: str) -> None:
         """Report a fault in the study file if no arm has the given name."""
-        if self._arms is not None and name not in self._arms:
+        if self.arms is not None and name not in self.arms:
             text = f"names no arm of the study, got {name!r}"
             written = name.partition(" ")[0]
-            of_grid = [arm for arm in self._arms if self._listed[arm] == written]
+            of_grid = [arm for arm in self.arms if self.listed[arm] == written]
             if of_grid:
                 more = f" and {len(of_grid) - _MOST_NAMED} more" if of_grid[_MOST_NAMED:] else ""
                 text += f"; its grid points are {', '.join(of_grid[:_MOST_NAMED])}{more}"
-            self._read.report(at, text, "" if of_grid else name, self._arms)
+            self.read.report(at, text, "" if of_grid else name, self.arms)
 
     def references(self, written: Any) -> dict[str, dict[str, float]]:
         """Return the numbers that papers print for the study's arms, by arm and metric."""
-        for arm in self._read.mapping(written, ("references",)):
+        for arm in self.read.mapping(written, ("references",)):
             self.check_arm(("references", arm), arm)
         return self._published("references", written)
 
     def untrained(self, written: Any) -> dict[str, dict[str, float]]:
         """Return the numbers that papers print for methods not trained here, by name and metric."""
-        for name in self._read.mapping(written, ("untrained",)):
-            if self._arms is not None and name in self._arms:
+        for name in self.read.mapping(written, ("untrained",)):
+            if self.arms is not None and name in self.arms:
                 text = "names an arm of the study; write its numbers under `references`"
-                self._read.report(("untrained", name), text)
+                self.read.report(("untrained", name), text)
         return self._published("untrained", written)
 
     def _published(self, key: str, written: Any) -> dict[str, dict[str, float]]:
         published: dict[str, dict[str, float]] = {}
-        for name, row in self._read.mapping(written, (key,)).items():
+        for name, row in self.read.mapping(written, (key,)).items():
             at = (key, name)
             published[name] = {}
-            for metric, number in self._read.mapping(row, at).items():
+            for metric, number in self.read.mapping(row, at).items():
                 self._check_metric((*at, metric), metric)
-                published[name][metric] = self._read.value(float, number, (*at, metric))
+                published[name][metric] = self.read.value(float, number, (*at, metric))
         return published
 
     def claims(self, written: Any) -> tuple[Claim, ...]:
         """Return the claims of the study; report a fault for each claim that is not valid."""
         claims = []
-        for at, words in self._read.filled(written, ("claims",), "claim").items():
-            claim = self._read.value(Claim, words, at)
+        for at, words in self.read.filled(written, ("claims",), "claim").items():
+            claim = self.read.value(Claim, words, at)
             if claim is not REFUSED:
                 claims.append(claim)
                 self._check(at, claim.that)
         return tuple(claims)
 
     def _check(self, at: At, that: StatedComparison) -> None:
-        problem, arms = self._problem, self._arms or {}
+        problem, arms = self.problem, self.arms or {}
         for arm in that.arms:
             self.check_arm(at, arm)
         if len({problem.comparing.population(arms[arm]) for arm in that.arms if arm in arms}) > 1:
             text = f"{' and '.join(that.arms)} are measured on different data"
-            self._read.report(at, f"{text}, so they cannot be compared")
+            self.read.report(at, f"{text}, so they cannot be compared")
         if that.metric not in problem.measuring.predicted:
             self._check_metric(at, that.metric)
             if that.metric == problem.axis.metric:
                 text = f"the configuration decides {that.metric}, so no run can contradict a claim"
-                self._read.report(at, f"{text} about it; claim a metric that runs measure")
+                self.read.report(at, f"{text} about it; claim a metric that runs measure")
         elif that.readout is not None:
             told = f"{that.metric} is computed at the last epoch only; remove `readout`"
-            self._read.report(at, told)
-        if self._has_looks and (that.together or that.of):  # later seeds would change past looks
+            self.read.report(at, told)
+        if self.has_looks and (that.together or that.of):  # later seeds would change past looks
             what = "`together`, because ensembles use" if that.together else "variances; they use"
             text = f"a study with `until: decided` cannot judge {what} "
-            self._read.report(at, f"{text}all seeds; write `seeds` as a number or a list")
+            self.read.report(at, f"{text}all seeds; write `seeds` as a number or a list")
         self._check_bounds(at, that)
         self._check_records(at, that)
         is_lead = that.metric in problem.headline  # others may be measured more or less often
@@ -114,16 +108,16 @@ class ClaimsReader:
             self.check_readout(at, that.readout, of=that.arms)
         if isinstance(that.readout, ByValidation) and that.metric.startswith("val/"):
             text = f"{that.readout} is chosen by the validation images, so {that.metric} would be "
-            self._read.report(at, f"{text}too good for every arm; use another `readout`")
+            self.read.report(at, f"{text}too good for every arm; use another `readout`")
 
     def _check_bounds(self, at: At, that: StatedComparison) -> None:
         """Report a claim whose verdict is known without training."""
         terms = that.merged(self._same(that))
         if not terms:
             text = f"{' and '.join(that.arms)} have equal results at every seed, so {that.metric} "
-            self._read.report(at, f"{text}cannot differ; compare arms that train differently")
+            self.read.report(at, f"{text}cannot differ; compare arms that train differently")
             return
-        metric = self._problem.metric(that.metric)
+        metric = self.problem.metric(that.metric)
         least, most = metric.bounds
         if that.readout is not None:
             least, most = that.readout.bounds(least, most)
@@ -142,7 +136,7 @@ class ClaimsReader:
             "fails": "cannot hold",
             "undecided": "cannot hold: no confidence interval lies wholly at a bound",
         }[verdict]
-        self._read.report(
+        self.read.report(
             at,
             f"the claim {says}, for {metric.label}{of} is {' and '.join(ends)} in every run; "
             "compare with another arm, or write a number inside the bounds or a margin"
@@ -155,15 +149,15 @@ class ClaimsReader:
         first: dict[tuple[str, bool], str] = {}
         found = {}
         for arm in that.arms:
-            if (config := (self._arms or {}).get(arm)) is not None:
-                seen = self._problem.measuring.observed(config, that.metric) if is_last else config
+            if (config := (self.arms or {}).get(arm)) is not None:
+                seen = self.problem.measuring.observed(config, that.metric) if is_last else config
                 key = stage_keys(with_named_teacher(seen))[-1], arm in that.together
                 found[arm] = first.setdefault(key, arm)
         return found
 
     def _check_records(self, at: At, that: StatedComparison) -> None:
         """Report a claim about a metric that the runs of one of its arms do not record."""
-        problem = self._problem
+        problem = self.problem
         if that.metric not in problem.metrics and that.metric not in problem.measuring.predicted:
             return
         if that.metric in problem.measuring.predicted and that.readout is not None:
@@ -172,136 +166,117 @@ class ClaimsReader:
         metric = f"{that.metric}_averaged" if is_averaged else that.metric
         is_lead = that.metric in problem.headline
         for arm in that.arms:
-            config = (self._arms or {}).get(arm)
+            config = (self.arms or {}).get(arm)
             if config is None:
                 continue
-            if self._is_confirmed and problem.searching.held_out is not None:
+            if self.is_confirmed and problem.searching.held_out is not None:
                 config = problem.searching.held_out.revealed(config)
             number = 1 if is_lead else self._num_records(config, that.readout)
             if lacks := problem.measuring.lacks(config, metric, number):
                 text = f"arm {arm} records no {metric}, so the claim can never be decided"
-                self._read.report(at, f"{text}: {lacks}")
+                self.read.report(at, f"{text}: {lacks}")
                 return
 
     def check_headline(self, at: At, metric: str, readout: ClaimReadout) -> None:
         """Report a fault if some arm does not record the headline metric where it is read out."""
-        if metric in self._problem.measuring.predicted:
+        if metric in self.problem.measuring.predicted:
             text = f"{metric} is computed from predictions, and is not recorded at each evaluation"
-            self._read.report(at, f"{text}; name a recorded metric, such as test/accuracy")
+            self.read.report(at, f"{text}; name a recorded metric, such as test/accuracy")
             return
-        if metric not in self._problem.metrics:
+        if metric not in self.problem.metrics:
             self._check_metric(at, metric)
             return
-        for name, config in (self._arms or {}).items():
+        for name, config in (self.arms or {}).items():
             number = self._num_records(config, readout)
-            if lacks := self._problem.measuring.lacks(config, metric, number):
-                self._read.report(at, f"arm {name} does not record {metric}: {lacks}")
+            if lacks := self.problem.measuring.lacks(config, metric, number):
+                self.read.report(at, f"arm {name} does not record {metric}: {lacks}")
                 return
 
     def _num_records(self, config: Config, readout: ClaimReadout | None) -> int:
         """Return how many of the last records of a run must have a metric that is read out."""
         if isinstance(readout, ByValidation):  # the validation error can select any of them
-            return self._problem.cost.evaluations(config)
+            return self.problem.cost.evaluations(config)
         return 1 if readout is None else readout.evaluations
 
     def check_readout(
         self, at: At, readout: ClaimReadout, of: Collection[str] | None = None
     ) -> None:
         """Report the first arm that has too few evaluations, or lacks images, for a read-out."""
-        for name, config in (self._arms or {}).items():
+        for name, config in (self.arms or {}).items():
             if of is not None and name not in of:
                 continue
             if isinstance(readout, ByValidation):
                 for metric, images in ((VALIDATION, "validation"), ("test/error", "test")):
-                    known = metric in self._problem.metrics
-                    if not known or self._problem.measuring.lacks(config, metric, 1):
+                    known = metric in self.problem.metrics
+                    if not known or self.problem.measuring.lacks(config, metric, 1):
                         text = f"{readout} needs {images} images, and arm {name} has none"
                         hint = "; set data.val_size or data.folds" if images == "validation" else ""
-                        self._read.report(at, f"{text}{hint}")
+                        self.read.report(at, f"{text}{hint}")
                         return
-            if (number := self._problem.cost.evaluations(config)) < readout.evaluations:
+            if (number := self.problem.cost.evaluations(config)) < readout.evaluations:
                 needed = f"needs {readout.evaluations} evaluations"
                 text = f"{readout} {needed}, and arm {name} has {number}"
-                self._read.report(at, text)
+                self.read.report(at, text)
                 return
 
     def _check_metric(self, at: At, name: str) -> None:
         """Report a fault if the problem has no metric with this name."""
-        if name not in self._problem.metrics:
-            known = [*self._problem.metrics, *self._problem.measuring.predicted]
-            self._read.report(at, f"names no metric of the problem, got {name!r}", name, known)
+        if name not in self.problem.metrics:
+            known = [*self.problem.metrics, *self.problem.measuring.predicted]
+            self.read.report(at, f"names no metric of the problem, got {name!r}", name, known)
 
-
-class SensitivityReader:
-    """Reads the section `sensitivity` of a study file; faulty parts are reported and skipped.
-
-    The section lists alternative settings under which every claim is judged again.
-    """
-
-    def __init__(
-        self,
-        read: TreeReader,
-        problem: Problem,
-        arms: Mapping[str, Config],
-        claims: Sequence[Claim],
-        check_readout: Callable[[At, Readout], None],
-    ) -> None:
-        self._read = read
-        self._problem = problem
-        self._arms = arms
-        self._check_readout = check_readout
-        self._claimed = list(dict.fromkeys(arm for claim in claims for arm in claim.that.arms))
-        self._by_key = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
-
-    def variants(self, written: Any) -> tuple[tuple[Variant, ...], dict[str, Config]]:
+    def variants(
+        self, written: Any, claims: Sequence[Claim]
+    ) -> tuple[tuple[Variant, ...], dict[str, Config]]:
         """Return the variants, and the arms to train for them: none for another read-out."""
         found: list[Variant] = []
         beside: dict[str, Config] = {}
         at: At = ("sensitivity",)
         if written is REFUSED:
             return (), {}
-        if not self._claimed:
-            self._read.report(at, "the study has no claims to judge; leave this section out")
+        if not claims:
+            self.read.report(at, "the study has no claims to judge; leave this section out")
             return (), {}
-        for name, values in self._read.mapping(written, at).items():
+        arms = self.arms or {}
+        claimed = {arm: arms[arm] for claim in claims for arm in claim.that.arms}
+        names = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
+        for name, values in self.read.mapping(written, at).items():
             here = (*at, name)
-            path = name if name == "readout" else self._read.known(name, here)
-            if not path:
-                continue
-            for place, value in self._read.filled(values, here, "value").items():
+            path = name if name == "readout" else self.read.known(name, here)
+            for place, value in self.read.filled(values, here, "value").items() if path else ():
                 if path == "readout":
-                    readout = self._read.value(Readout, value, place)
+                    readout = self.read.value(Readout, value, place)
                     if readout is not REFUSED:
-                        self._check_readout(place, readout)
-                        same = {arm: arm for arm in self._claimed}
+                        self.check_readout(place, readout)
+                        same = dict(zip(claimed, claimed, strict=True))
                         found.append(Variant(label=str(readout), arms=same, readout=readout))
-                elif (variant := self._variant(path, value, place, beside)) is not None:
-                    found.append(variant)
+                    continue
+                setting = self.read.setting(path, value, place).value
+                changed = self._changed(claimed, path, setting, place)
+                varied = {}
+                for arm, config in changed.items():
+                    key = run_key(with_named_teacher(config))
+                    given = {path: flatten(config).get(path, setting)}
+                    if key not in names:
+                        names[key] = arm_name(arm, given)
+                        beside[names[key]] = config
+                    varied[arm] = names[key]
+                if any(arm != other for arm, other in varied.items()):
+                    found.append(Variant(label=arm_name("", given), arms=varied))
         return tuple(found), beside
 
-    def _variant(self, path: str, value: Any, at: At, beside: dict[str, Config]) -> Variant | None:
-        """Return a variant, in which one value of the arms of the claims is changed."""
-        setting = self._read.setting(path, value, at).value
-        if setting is REFUSED:
-            return None
-        arms: dict[str, str] = {}
-        for arm in self._claimed:
-            own = self._arms[arm]
+    def _changed(
+        self, arms: Mapping[str, Config], path: str, setting: Any, at: At
+    ) -> dict[str, Config]:
+        """Return arms with one value changed; none, and a fault, if one of them refuses it."""
+        changed: dict[str, Config] = {}
+        for arm, config in arms.items() if setting is not REFUSED else ():
             try:
-                config = with_values(own, {path: setting})
-                faults = list(self._problem.reading.feasibility(config))
+                changed[arm] = with_values(config, {path: setting})
+                faults = list(self.problem.reading.feasibility(changed[arm]))
             except RuleError as error:
                 faults = [error]
             if faults:
-                self._read.report(at, f"{arm}: {faults[0]}")
-                return None
-            key = run_key(with_named_teacher(config))
-            if key not in self._by_key:
-                name = arm_name(arm, {path: flatten(config).get(path, setting)})
-                self._by_key[key] = name
-                beside[name] = config
-            arms[arm] = self._by_key[key]
-        if all(arm == varied for arm, varied in arms.items()):
-            return None
-        label = arm_name("", {path: flatten(config).get(path, setting)})
-        return Variant(label=label, arms=arms)
+                self.read.report(at, f"{arm}: {faults[0]}")
+                return {}
+        return changed

@@ -55,12 +55,12 @@ class GridReader:
                 read.report(("zip",), f"lists must have equal lengths, got {lengths}")
             steps = list(map(_together, zip(*zipped.values(), strict=False))) or [{}]
             self._grids = [{**axes, "": steps} for axes in self._grids]
-        self._exclude: dict[At, list[Settings]] = {}
+        self._exclude: dict[At, Sequence[Settings]] = {}
         excluded = read.filled(given.get("exclude", REFUSED), ("exclude",), "mapping")
         for at, values in excluded.items():
             if values == {}:
                 read.report(at, "needs at least one path")
-            rules: list[Settings] = [read.dotted(one, at) for one in self._alternatives(values)]
+            rules = [read.nested(one, at, is_dotted=True) for one in self._alternatives(values)]
             sound = [s.value is not REFUSED for rule in rules for s in rule.values()]
             if sound and all(sound):
                 self._exclude[at] = rules

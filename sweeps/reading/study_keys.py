@@ -63,25 +63,12 @@ class EntryKeys(Checked):
 
     def check(self) -> None:
         kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
-        require(
-            len(kinds) <= 1, f"no more than one of {', '.join(KINDS)} must be given", self, *kinds
-        )
-        require(
-            self.step is None or kinds == ["int"],
-            "`step` needs `int`",
-            self,
-            "step",
-            "int",
-        )
+        rule = f"no more than one of {', '.join(KINDS)} must be given"
+        require(len(kinds) <= 1, rule, self, *kinds)
+        require(self.step is None or kinds == ["int"], "`step` needs `int`", self, "step", "int")
         reals = ("uniform", "log_uniform")
         fits = self.values is None or kinds in ([kind] for kind in reals)
-        require(
-            fits,
-            f"`values` needs {' or '.join(reals)}",
-            self,
-            "values",
-            *reals,
-        )
+        require(fits, f"`values` needs {' or '.join(reals)}", self, "values", *reals)
         self.range()
 
     def range(self) -> Real | Integer | None:

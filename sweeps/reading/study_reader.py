@@ -19,7 +19,7 @@ from mixup_core.problem import (
     with_named_teacher,
 )
 from mixup_core.rules import RuleError
-from sweeps.reading.claims_reader import ClaimsReader, SensitivityReader
+from sweeps.reading.claims_reader import ClaimsReader
 from sweeps.reading.grid_reader import ARM_NAME, MAX_NAME, GridReader, arm_name, coded_values
 from sweeps.reading.search_reader import SearchReader
 from sweeps.reading.strict_yaml import REFUSED, At, Document, dotted, write_yaml
@@ -95,10 +95,10 @@ class StudyReader:
             of_usual = (name for name in arms if self._listed[name] == usual)
             usual = next(of_usual, next(iter(arms), ""))
         said = ClaimsReader(
-            self._read,
-            self._problem,
-            known,
-            self._listed,
+            read=self._read,
+            problem=self._problem,
+            arms=known,
+            listed=self._listed,
             is_confirmed=search is not None,
             has_looks=isinstance(keys.seeds, UntilDecided),
         )
@@ -112,8 +112,7 @@ class StudyReader:
         claims = said.claims(self._written.get("claims", REFUSED))
         if self._read.faults:
             return None
-        sensitivity = SensitivityReader(self._read, self._problem, arms, claims, said.check_readout)
-        variants, beside = sensitivity.variants(self._written.get("sensitivity", REFUSED))
+        variants, beside = said.variants(self._written.get("sensitivity", REFUSED), claims)
         points = [] if search is None else map(search.config_of, search.space.corners())
         beside |= self._teachers(arms, [*arms.values(), *beside.values(), *points])
         num_seeds = len(self._seeds)
@@ -229,7 +228,8 @@ class StudyReader:
             rule += f"digit, and have at most {MAX_NAME} characters"
             self._read.report(("arms", name), f"{rule}, got {name!r}")
         return {
-            name: self._read.dotted(override, ("arms", name)) for name, override in arms.items()
+            name: self._read.nested(override, ("arms", name), is_dotted=True)
+            for name, override in arms.items()
         }
 
     def _check_teachers(self, configs: Mapping[str, Config], arms: Mapping[str, Config]) -> None:

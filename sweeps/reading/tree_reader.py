@@ -140,8 +140,10 @@ class TreeReader:
         for line in str(error).split("\n"):
             self.report(missing if setting is None else setting.at, line)
 
-    def nested(self, value: Any, at: At, prefix: str = "") -> dict[str, Setting]:
-        """Read settings from a mapping such as `{mix: {law: erm}}`; return them by dotted path."""
+    def nested(
+        self, value: Any, at: At, prefix: str = "", *, is_dotted: bool = False
+    ) -> dict[str, Setting]:
+        """Read settings from a mapping such as `{mix: {law: erm}}`, or dotted: `{mix.law: erm}`."""
         leaves = self.paths.leaves
         if not isinstance(value, dict):
             self.mapping(value, at)
@@ -151,10 +153,12 @@ class TreeReader:
         for key, part in value.items():
             written, here, found = f"{prefix}{key}", (*at, key), dict[str, Setting]()
             path = self.paths.short(written)
-            if path in self.paths.groups:
+            if path in self.paths.groups and (isinstance(part, dict) or not is_dotted):
                 found = self.nested(self._by_name(part, path), here, f"{path}.")
             elif path in leaves:
                 found[path] = self.setting(written, part, here)
+            elif is_dotted:
+                self.known(written, here)
             else:
                 self._report_unknown(key, prefix, here)
             for twice in found.keys() & settings.keys():
@@ -170,23 +174,6 @@ class TreeReader:
         ((name, content),) = value.items()
         is_whole = name in leaf.part.options and f"{path}.{name}" not in self.paths.leaves
         return {"name": name, **content} if is_whole and isinstance(content, dict) else value
-
-    def dotted(self, value: Any, at: At) -> dict[str, Setting]:
-        """Read settings from a mapping such as `{mix.law: erm}`; groups may be nested."""
-        if not isinstance(value, dict):
-            return self.nested(value, at)
-        settings: dict[str, Setting] = {}
-        for path, part in value.items():
-            here = (*at, path)
-            found = dict[str, Setting]()
-            if path in self.paths.groups and isinstance(part, dict):
-                found = self.nested(part, here, f"{path}.")
-            elif known := self.known(path, here):
-                found[known] = self.setting(path, part, here)
-            for twice in found.keys() & settings.keys():
-                self.report(here, f"{twice} is given twice")
-            settings |= found
-        return settings
 
     def setting(self, written: str, value: Any, at: At) -> Setting:
         """Convert a value for the field `written`, such as `mix.law.beta.alpha`; keep its place."""

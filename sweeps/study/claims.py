@@ -102,13 +102,8 @@ class StatedComparison(Checked):
         fits = self.margin is None or name in _NEEDS_MARGIN
         require(fits, f"{name} must have no margin", self, "margin", name)
         fits = self.factor is None or isinstance(sides[1], str)
-        require(
-            fits,
-            "factor needs an arm as the second side, which it multiplies",
-            self,
-            "factor",
-            name,
-        )
+        rule = "factor needs an arm as the second side, which it multiplies"
+        require(fits, rule, self, "factor", name)
         require(bool(self.terms), "the two sides must not be the same arms", self, name)
         is_whole = bool(self.together) == (self.networks is not None)
         rule = "together needs networks, and networks needs together"
@@ -147,20 +142,12 @@ class StatedComparison(Checked):
     @property
     def arms(self) -> tuple[str, ...]:
         """Every arm of the comparison, each once."""
-        named: list[str] = []
-        for side in self.sides:
-            named += _arms_of(side)
-        return tuple(dict.fromkeys(named))
+        return tuple(dict.fromkeys(arm for side in self.sides for arm in _arms_of(side)))
 
     @property
     def terms(self) -> Mapping[str, float]:
         """Factor of each arm in left minus right side; a number shifts `allowed` instead."""
-        found: dict[str, float] = {}
-        times = 1.0 if self.of == "variance" else self.times
-        for side, sign in zip(self.sides, (1.0, -times), strict=True):
-            for arm, factor in zip(_arms_of(side), (sign, -sign), strict=False):
-                found[arm] = found.get(arm, 0.0) + factor
-        return {arm: factor for arm, factor in found.items() if factor}
+        return self.merged({})
 
     @property
     def number(self) -> float | None:
@@ -200,8 +187,11 @@ class StatedComparison(Checked):
     def merged(self, same: Mapping[str, str]) -> Mapping[str, float]:
         """Return `terms`, with arms of equal results (`same`: arm by arm) counted as one."""
         found: dict[str, float] = {}
-        for arm, factor in self.terms.items():
-            found[same.get(arm, arm)] = found.get(same.get(arm, arm), 0.0) + factor
+        times = 1.0 if self.of == "variance" else self.times
+        for side, sign in zip(self.sides, (1.0, -times), strict=True):
+            for arm, factor in zip(_arms_of(side), (sign, -sign), strict=False):
+                first = same.get(arm, arm)
+                found[first] = found.get(first, 0.0) + factor
         return {arm: factor for arm, factor in found.items() if factor}
 
     def settled(

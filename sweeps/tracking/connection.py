@@ -8,10 +8,10 @@ write.
 import logging
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -35,29 +35,39 @@ for _name, _value in _DEFAULTS.items():
     os.environ.setdefault(_name, _value)
 
 
-class NotMlflowError(Exception):
-    """The server at the tracking address answers, but is not an MLflow server."""
+class FinalRefusalError(Exception):
+    """MLflow would reject all later writes of a launch, too.
 
-
-class ForeignExperimentError(Exception):
-    """An experiment in MLflow has the name of a study, and only runs of another program."""
+    The server is not MLflow, or the experiment with the name of the study is of another program.
+    """
 
 
 def load() -> None:
-    """Import MLflow and check its environment variables, while no other thread imports it."""
-    if reason := refused_setting():
+    """Import MLflow and check its environment variables, while no other thread imports it.
+
+    MLflow may reject the value of a variable only after training.
+    """
+    try:
+        from mlflow import environment_variables
+
+        for name, variable in vars(environment_variables).items():
+            if name in os.environ and hasattr(variable, "get"):
+                variable.get()
+    except ValueError as error:
         raise DatabaseError(
-            f"MLflow refuses an environment variable: {reason}; correct or unset this variable"
-        )
+            f"MLflow refuses an environment variable: {error}; correct or unset this variable"
+        ) from error
 
 
 def connect(uri: str) -> "MlflowClient":
     """Return an MLflow client for a tracking address; a missing database file is created first."""
     from mlflow import MlflowClient
 
-    # Alembic prints a line for each table of a new database, urllib3 warns at every retry, and
-    # MLflow prints the traceback of every failed call. The tracker prints one message itself.
+    # Alembic prints a line for each table of a new database, urllib3 warns at every retry, MLflow
+    # prints the traceback of every failed call, and torch messages at every export of a network.
+    # The tracker prints one message itself.
     levels = {"alembic": logging.WARNING, "urllib3": logging.ERROR, "mlflow": logging.CRITICAL}
+    levels |= dict.fromkeys(("torch.export", "torch.fx"), logging.ERROR)
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
     database = database_file(uri)
@@ -82,18 +92,19 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
     database = database_file(uri)
     if database is not None and not database.exists():
         return {}
-    found: dict[str, tuple[str, Mapping[str, str]]] = {}
-    token, client = None, connect(uri)
+    found = {one.name: one for one in paged(connect(uri).search_experiments)}
+    return {name: (one.experiment_id, dict(one.tags)) for name, one in sorted(found.items())}
+
+
+def paged(search: Callable[..., Any]) -> Iterator[Any]:
+    """Yield everything that a search of MLflow finds, page by page."""
+    token = None
     while True:
-        page = client.search_experiments(max_results=PAGE, page_token=token)
-        found |= {one.name: (one.experiment_id, dict(one.tags)) for one in page}
+        page = search(max_results=PAGE, page_token=token)
+        yield from page
         token = page.token
         if not token:
-            return dict(sorted(found.items()))
-
-
-def is_final_refusal(error: Exception) -> bool:
-    return isinstance(error, (NotMlflowError, ForeignExperimentError))
+            return
 
 
 def is_refusal(error: Exception) -> bool:
@@ -101,7 +112,7 @@ def is_refusal(error: Exception) -> bool:
     from mlflow.exceptions import MlflowException
 
     if not isinstance(error, MlflowException):
-        return is_final_refusal(error)
+        return isinstance(error, FinalRefusalError)
     refusals = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
     return "not in a valid JSON format" in str(error) or error.error_code in refusals
 
@@ -109,7 +120,7 @@ def is_refusal(error: Exception) -> bool:
 def require_name(found: str, wanted: str) -> None:
     """Check that a server is MLflow: others may answer any request with status 200."""
     if found != wanted:
-        raise NotMlflowError(
+        raise FinalRefusalError(
             "the server at the tracking address is not MLflow: its answer must have the name "
             f"{wanted!r}, got {found!r}; correct the address (--tracking-uri or "
             "MLFLOW_TRACKING_URI)"
@@ -141,16 +152,3 @@ def has_settings() -> bool:
         name.startswith("MLFLOW_") and _DEFAULTS.get(name) != value
         for name, value in os.environ.items()
     )
-
-
-def refused_setting() -> str | None:
-    """Return why MLflow rejects a variable, which it may do only after training; None if valid."""
-    try:
-        from mlflow import environment_variables
-
-        for name, variable in vars(environment_variables).items():
-            if name in os.environ and hasattr(variable, "get"):
-                variable.get()
-    except ValueError as error:
-        return str(error)
-    return None

@@ -4,16 +4,15 @@ Each study is an experiment in MLflow. In this experiment, an arm is a run of le
 runs of the arm are child runs of level `seed`, and one run of level `sweep` has the report.
 """
 
-import logging
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sweeps.machine.databases import database_file
-from sweeps.tracking.connection import PAGE, ForeignExperimentError, connect, require_name
+from sweeps.tracking.connection import FinalRefusalError, connect, paged, require_name
 from sweeps.tracking.links import VIEW_TAG
 from sweeps.tracking.rows import Row
 
@@ -210,8 +209,8 @@ class Experiment:
         del self.entries[entry.identity]
 
 
-def _foreign(name: str) -> ForeignExperimentError:
-    return ForeignExperimentError(
+def _foreign(name: str) -> FinalRefusalError:
+    return FinalRefusalError(
         f"the MLflow experiment {name!r} has only runs of another program; rename it, or the study"
     )
 
@@ -241,18 +240,8 @@ def _is_early(client: "MlflowClient", found: "MlflowExperiment") -> bool:
 
 
 def _runs(client: "MlflowClient", experiment_id: str) -> Iterator["MlflowRun"]:
-    token = None
-    while True:
-        page = client.search_runs(
-            [experiment_id],
-            max_results=PAGE,
-            order_by=["attributes.start_time ASC"],
-            page_token=token,
-        )
-        yield from page
-        token = page.token
-        if not token:
-            return
+    of_one = partial(client.search_runs, [experiment_id], order_by=["attributes.start_time ASC"])
+    return paged(of_one)
 
 
 def upload_network(experiment: Experiment, entry: Entry, network: Any, example: Any) -> str:
@@ -283,28 +272,13 @@ def export_network(network: Any, example: Any, folder: Path) -> Any:
     with torch.no_grad():
         signature = infer_signature(example.numpy(), network(example).numpy())
     described = Model()
-    with _quiet():
-        mlflow.pytorch.save_model(
-            network,
-            str(folder),
-            mlflow_model=described,
-            signature=signature,
-            input_example=example.numpy(),
-            pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}"],
-            serialization_format="pt2",
-        )
+    mlflow.pytorch.save_model(
+        network,
+        str(folder),
+        mlflow_model=described,
+        signature=signature,
+        input_example=example.numpy(),
+        pip_requirements=[f"torch=={torch.__version__.partition('+')[0]}"],
+        serialization_format="pt2",
+    )
     return described
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide the messages that MLflow and torch print at each export."""
-    loggers = [logging.getLogger(name) for name in ("mlflow", "torch.export", "torch.fx")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

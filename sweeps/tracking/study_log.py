@@ -10,6 +10,7 @@ import json
 import logging
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -70,6 +71,7 @@ _COLOURS = (
 _logger = logging.getLogger(__name__)
 
 
+@dataclass
 class StudyLog:
     """Writes one study to MLflow; its methods raise `MlflowException` if MLflow fails.
 
@@ -81,25 +83,12 @@ class StudyLog:
     """The study, with all arms that a search has added so far."""
     uri: str
     """The tracking address: URL of an MLflow server or of a database."""
-
-    def __init__(  # noqa: PLR0913  a study, an address, and the facts logged beside results
-        self,
-        study: Study,
-        uri: str,
-        *,
-        summariser: Callable[[Study, str], Summarise],
-        artifact_location: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        data_checksums: Mapping[str, Mapping[str, str]] | None = None,
-        owner: str = HOME,
-    ) -> None:
-        self.study, self.uri = study, uri
-        self._summariser = summariser
-        self._artifact_location = artifact_location
-        self._tags = dict(tags or {})
-        self._data_checksums = dict(data_checksums or {})
-        self._owner = owner
-        self._opened: Experiment | None = None
+    summariser: Callable[[Study, str], Summarise]
+    artifact_location: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    data_checksums: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    owner: str = HOME
+    _opened: Experiment | None = field(default=None, init=False)
 
     def forget(self) -> None:
         """Discard what is known of MLflow's content, so that it is read before the next write."""
@@ -144,7 +133,7 @@ class StudyLog:
         rows: list[Row] = []
         if complete:
             runs = list(complete.values())
-            summarise = self._summariser(study, arm)
+            summarise = self.summariser(study, arm)
             tags |= texts(runs, expected, study.problem, study.readout, summarise, study.lead)
             if len(complete) == expected:
                 tags["seeds"] = " ".join(map(str, sorted(complete)))
@@ -192,7 +181,7 @@ class StudyLog:
             "sweep",
             (study.name, study.settings),
             {NOTE_TAG: note, NAME_TAG: title, "dataset": self._dataset(study.fixed[0])},
-            first_tags=self._tags,
+            first_tags=self.tags,
             params=shared,
         )
         experiment.client.log_artifacts(entry.run_id, str(folder))
@@ -204,16 +193,16 @@ class StudyLog:
         experiment.end(entry, "FINISHED")
 
     def _share_artifacts(self) -> None:
-        if (self._artifact_location or "").startswith("file:"):
-            share_below(Path(url2pathname(urlsplit(str(self._artifact_location)).path)))
+        if (self.artifact_location or "").startswith("file:"):
+            share_below(Path(url2pathname(urlsplit(str(self.artifact_location)).path)))
 
     def _experiment(self) -> Experiment:
         if self._opened is None:
             experiment = Experiment.open(
                 self.uri,
                 self.study.name,
-                artifact_location=self._artifact_location,
-                owner=self._owner,
+                artifact_location=self.artifact_location,
+                owner=self.owner,
             )
             experiment.tag({NOTE_TAG: self.study.description, **self._views(experiment)})
             self._opened = experiment
@@ -229,7 +218,7 @@ class StudyLog:
             "config",
             name,
             {**self._grouping_tags(arm), NAME_TAG: self._title("config", name, arm, params)},
-            first_tags={**self._tags, "outcome": "missing"},
+            first_tags={**self.tags, "outcome": "missing"},
             params=params,
         )
         if is_new:
@@ -263,7 +252,7 @@ class StudyLog:
                 "seed": str(run.seed),
                 "outcome": progress.outcome,
             },
-            first_tags=self._tags,
+            first_tags=self.tags,
             params=params_of(run.config),
             started_at_ms=epochs[0][1].stored_at_ms if epochs else None,
         )
@@ -295,7 +284,7 @@ class StudyLog:
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         name = self._dataset(arm)
-        if checksums := self._data_checksums.get(name):
+        if checksums := self.data_checksums.get(name):
             source = json.dumps({"tags": dict(checksums)}, sort_keys=True)
             digest = hashlib.sha256(source.encode()).hexdigest()[:32]
             if len(source) > _LONGEST_SOURCE:

@@ -4,7 +4,6 @@ import importlib
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ from mixup_core.store.errors import StoreError
 from sweeps.machine.databases import database_address
 from sweeps.state.results import RunResult, read_results
 from sweeps.study.study import Run, Study
-from sweeps.tracking.connection import is_final_refusal, is_refusal
+from sweeps.tracking.connection import FinalRefusalError, is_refusal
 from sweeps.tracking.rows import LoggedEpoch, RunProgress
 from sweeps.tracking.study_log import StudyLog
 
@@ -31,8 +30,8 @@ _MAX_DESCRIPTION = 200
 _MISTAKES = (AssertionError, AttributeError, LookupError, NameError, TypeError)
 """Errors that can only come from bugs in mixsweep, because MLflow wraps those of a server."""
 
-_QUEUES = _NEWS, _SUMMARIES, _FOUND, _FOUND_SUMMARIES = range(4)
-"""Queues in the order of their turns: results found in the store are many in a large study."""
+_NEWS, _SUMMARIES, _FOUND, _FOUND_SUMMARIES = range(4)
+"""Turns of items: results found in the store come last, because a large study has many."""
 
 _logger = logging.getLogger(__name__)
 
@@ -66,11 +65,14 @@ class Tracker:
         self._report: tuple[Path, str] | None = None
         self._model: tuple[Run, bytes] | None = None
         self._changed = threading.Condition()
-        self._queues: list[OrderedDict[_Item, None]] = [OrderedDict() for _ in _QUEUES]
-        self._is_busy = self._is_closing = self._is_over = False
-        self._failing_from: float | None = None
+        self._closing = threading.Event()
+        self._waiting: dict[_Item, int] = {}
+        """Turn of each item that is not yet written."""
+        self._is_busy = self._is_over = False
         self._drops_all = False
-        """True once a refusal was final (`is_final_refusal`)."""
+        """True once a refusal was final (`FinalRefusalError`)."""
+        self._failing_from: float | None = None
+        self._address = database_address("" if log is None else log.uri)
         self._mistake: Exception | None = None
         # A daemon, because otherwise a hanging server would keep the process alive after `close`.
         self._thread = threading.Thread(target=self._run, name="tracker", daemon=True)
@@ -83,7 +85,7 @@ class Tracker:
         if anew:
             self._post(("anew", ""))
         for result in results:
-            self._show(RunProgress.stored(result), queue=_FOUND)
+            self._show(RunProgress.stored(result), turn=_FOUND)
         if self._log is not None:
             self._thread.start()
 
@@ -110,16 +112,16 @@ class Tracker:
     def log_model(self, run: Run, state: bytes) -> None:
         """Queue the upload of the network of a finished run, from its stored training state."""
         self._model = run, state
-        self._post(("model", run.key), queue=_FOUND_SUMMARIES)  # after its run was written
+        self._post(("model", run.key), turn=_FOUND_SUMMARIES)  # after its run was written
 
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
         """Queue the import of a module: before MLflow, or after the stored results."""
-        self._post(("load", module), queue=_NEWS if at_once else _FOUND_SUMMARIES)
+        self._post(("load", module), turn=_NEWS if at_once else _FOUND_SUMMARIES)
 
     @property
     def num_waiting(self) -> int:
         with self._changed:
-            return sum(kind in {"run", "arm"} for queue in self._queues for kind, _ in queue)
+            return sum(kind in {"run", "arm"} for kind, _ in self._waiting)
 
     def close(
         self, results: Iterable[RunResult], timeout: float = _CLOSED_AFTER, patience: float = 10.0
@@ -153,46 +155,39 @@ class Tracker:
         runs = self._open_ones()
         items = [("run", run.key) for run in runs] + [("arm", run.arm) for run in runs]
         with self._changed:
-            for queue in self._queues:
-                queue.clear()
-            self._queues[_NEWS].update(dict.fromkeys(items))
+            self._waiting = dict.fromkeys(items, _NEWS)
             self._changed.notify_all()
 
-    def _show(self, progress: RunProgress, *, queue: int = _NEWS) -> None:
+    def _show(self, progress: RunProgress, *, turn: int = _NEWS) -> None:
         run, known = progress.run, self._latest.get(progress.run.key)
         if progress == known:
             return
         self._latest[run.key] = progress
-        self._post(("run", run.key), queue=queue)
+        self._post(("run", run.key), turn=turn)
         if known is None or (known.outcome, known.is_live) != (progress.outcome, progress.is_live):
-            self._post(("arm", run.arm), queue=queue + 1)
+            self._post(("arm", run.arm), turn=turn + 1)
 
-    def _post(self, item: _Item, *, queue: int = _NEWS) -> None:
+    def _post(self, item: _Item, *, turn: int = _NEWS) -> None:
         if self._log is None or self._is_over:
             return
         with self._changed:
-            for index, waiting in enumerate(self._queues):
-                if item in waiting:
-                    queue = min(queue, index)
-                    del waiting[item]
-            self._queues[queue][item] = None
+            self._waiting[item] = min(turn, self._waiting.pop(item, turn))
             self._changed.notify_all()
 
     def _finish(self, timeout: float, patience: float) -> bool:
         """Wait until the queue is empty; return False if time or patience run out before."""
-        until, closed_at = time.monotonic() + timeout, time.monotonic()
+        began = time.monotonic()
+        self._closing.set()
         with self._changed:
-            self._is_closing = True
-            self._changed.notify_all()
-            while (any(self._queues) or self._is_busy) and self._thread.is_alive():
+            while (self._waiting or self._is_busy) and self._thread.is_alive():
                 now = time.monotonic()
-                failing = self._failing_from
-                if now >= until or (
-                    failing is not None and now >= max(failing, closed_at) + patience
-                ):
+                last = began + timeout
+                if self._failing_from is not None:
+                    last = min(last, max(self._failing_from, began) + patience)
+                if now >= last:
                     return False
-                self._changed.wait(min(_PAUSE_WHEN_CLOSING, until - now))
-            return not any(self._queues)
+                self._changed.wait(min(_PAUSE_WHEN_CLOSING, last - now))
+            return not self._waiting
 
     def _stop(self) -> None:
         with self._changed:
@@ -210,11 +205,14 @@ class Tracker:
                 break
             except Exception as error:
                 self._fail(item, error)
-                self._rest(pause)
+                if self._closing.wait(pause):
+                    time.sleep(_PAUSE_WHEN_CLOSING)
                 pause = min(2 * pause, longest)
             else:
                 pause = _PAUSES[0]
-                self._succeed()
+                if self._failing_from is not None:
+                    self._failing_from = None
+                    _logger.warning("MLflow at %s: writes succeed again", self._address)
         with self._changed:
             self._is_busy = False
             self._changed.notify_all()
@@ -224,62 +222,43 @@ class Tracker:
         with self._changed:
             self._is_busy = False
             self._changed.notify_all()
-            while not self._is_over:
-                for queue in self._queues:
-                    if queue:
-                        self._is_busy = True
-                        return queue.popitem(last=False)[0]
-                self._changed.wait()
-        return None
-
-    def _rest(self, seconds: float) -> None:
-        """Wait before the next try; once the tracker is closing, waits are short."""
-        until = time.monotonic() + seconds
-        with self._changed:
-            while not self._is_over and (left := until - time.monotonic()) > 0:
-                self._changed.wait(min(left, _PAUSE_WHEN_CLOSING) if self._is_closing else left)
-                if self._is_closing:
-                    return
+            self._changed.wait_for(lambda: self._waiting or self._is_over)
+            if self._is_over:
+                return None
+            item = min(self._waiting, key=self._waiting.__getitem__)  # the first of these
+            del self._waiting[item]
+            self._is_busy = True
+            return item
 
     def _deliver(self, item: _Item) -> None:
+        """Import or write an item; drop what MLflow refuses again after it was read anew."""
         if item[0] == "load":
             importlib.import_module(item[1])
-        elif not self._drops_all:
-            try:
-                self._attempt(item)
-            except Exception as error:
-                if not is_refusal(error):
-                    raise
-                self._attempt_again(item, error)
-
-    def _attempt(self, item: _Item) -> None:
+            return
         if not self._may_write():
             raise ConnectionError(
                 "writes to MLflow wait until this driver has confirmed that it still has the lease "
                 "of the study"
             )
-        try:
-            self._write(item)
-        except Exception:
-            assert self._log is not None, "without MLflow nothing is queued"
-            self._log.forget()
-            raise
-
-    def _attempt_again(self, item: _Item, first: Exception) -> None:
-        """Repeat a rejected write once: a run may have been deleted since MLflow was last read."""
-        error = first
-        if not is_final_refusal(first):
+        assert self._log is not None, "without MLflow nothing is queued"
+        for is_last in (False, True):  # a run may have been deleted since MLflow was last read
+            if self._drops_all:
+                return
             try:
-                self._attempt(item)
-            except Exception as second:
-                if not is_refusal(second):
+                self._write(item, self._log)
+            except Exception as error:
+                self._log.forget()
+                if not is_refusal(error):
                     raise
-                error = second
+                if is_last or isinstance(error, FinalRefusalError):
+                    self._drop(error)
             else:
                 return
+
+    def _drop(self, error: Exception) -> None:
         reason = self._describe(error)
         self.trouble = self.trouble or f"MLflow rejected some of the results: {reason}"
-        self.was_refused, self._drops_all = True, is_final_refusal(error)
+        self.was_refused, self._drops_all = True, isinstance(error, FinalRefusalError)
         dropped = (
             "nothing more is written to MLflow"
             if self._drops_all
@@ -287,9 +266,7 @@ class Tracker:
         )
         _logger.warning("%s; the store keeps the data: %s", dropped, reason)
 
-    def _write(self, item: _Item) -> None:
-        log = self._log
-        assert log is not None, "without MLflow nothing is queued"
+    def _write(self, item: _Item, log: StudyLog) -> None:
         match item:
             case "run", key:
                 self._shown_open.add(key)
@@ -311,25 +288,15 @@ class Tracker:
 
     def _fail(self, item: _Item, error: Exception) -> None:
         with self._changed:
-            self._queues[_NEWS][item] = None
-            self._queues[_NEWS].move_to_end(item, last=False)
-            is_first = self._failing_from is None
-            self._failing_from = self._failing_from or time.monotonic()
-        if is_first:
+            self._waiting.pop(item, None)
+            self._waiting = {item: _NEWS, **self._waiting}
+        if self._failing_from is None:
+            self._failing_from = time.monotonic()
             _logger.warning(
-                "%s: a write failed and is repeated: %s", self._place, self._describe(error)
-            )
-
-    def _succeed(self) -> None:
-        if self._failing_from is not None:
-            self._failing_from = None
-            _logger.warning("%s: writes succeed again", self._place)
-
-    @property
-    def _place(self) -> str:
-        return f"MLflow at {database_address('' if self._log is None else self._log.uri)}"
+                "MLflow at %s: a write failed and is repeated: %s",
+                self._address, self._describe(error),
+            )  # fmt: skip
 
     def _describe(self, error: Exception) -> str:
         """Return the start of an error's text; its type if the address of MLflow has a secret."""
-        uri = "" if self._log is None else self._log.uri
-        return reason(error, database_address(uri))[:_MAX_DESCRIPTION]
+        return reason(error, self._address)[:_MAX_DESCRIPTION]

@@ -1,7 +1,5 @@
 """Holder: the description of a study's driver and of its present activity."""
 
-import dataclasses
-import json
 import os
 import socket
 import time
@@ -9,15 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.store.json_records import filled
-from sweeps.leasing.holders import (
-    Holder,
-    checked,
-)
-
-HOLDER = Holder(
-    token=41, host="node-a", boot_id="b", pid=7, started_at_ms=1_795_298_400_000, command="run"
-)
+from sweeps.leasing.holders import Holder, checked
 
 
 def test_the_holder_describes_the_pid_host_and_boot_of_this_process() -> None:
@@ -29,14 +19,6 @@ def test_the_holder_describes_the_pid_host_and_boot_of_this_process() -> None:
     assert before <= holder.started_at_ms <= after
     boot = Path("/proc/sys/kernel/random/boot_id")
     assert holder.boot_id == (boot.read_text().rstrip("\n") if boot.exists() else None)
-
-
-def test_a_holder_is_read_back_with_fields_of_later_versions_ignored() -> None:
-    plain = json.loads(json.dumps(dataclasses.asdict(HOLDER)))
-    assert filled(Holder, plain) == HOLDER
-    assert filled(Holder, {"format": 2, **plain, "cluster": {"nodes": 3}}) == HOLDER
-    no_boot = {name: value for name, value in plain.items() if name != "boot_id"}
-    assert filled(Holder, no_boot) == dataclasses.replace(HOLDER, boot_id=None)
 
 
 @pytest.mark.parametrize(

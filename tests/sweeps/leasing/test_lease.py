@@ -21,7 +21,6 @@ from mixup_core.store.files import Bucket
 from mixup_core.store.json_records import name_once
 from sweeps.leasing.holders import Holder, RunningRun, StudyBusyError
 from sweeps.leasing.lease import Claims, Lease, ask_to_stop, asked_to_stop, read_progress, unused
-from tests.sweeps.leasing.latest_drivers import assert_the_latest_driver_is_known
 
 DRIVER = """
 import subprocess, sys, time
@@ -63,10 +62,6 @@ def grandchild_of(driver: subprocess.Popen[str]) -> int:
     stream: IO[str] | None = driver.stdout
     assert stream is not None
     return int(stream.readline())
-
-
-def test_the_latest_driver_is_known_during_its_lease_and_after_its_end(store: Store) -> None:
-    assert_the_latest_driver_is_known(store)
 
 
 def test_a_second_driver_is_refused_with_the_pid_of_the_first(
@@ -169,6 +164,16 @@ def any_store(request: pytest.FixtureRequest, store: Store) -> Store:
         return store
     request.getfixturevalue("client_of")(request.param)
     return Store(f"s3://studies/{uuid.uuid4().hex}")
+
+
+def test_the_latest_driver_is_known_during_its_lease_and_after_its_end(any_store: Store) -> None:
+    assert Lease.latest(any_store, "table1") is None
+    for command in ("first", "second"):
+        with Lease.acquire(any_store, "table1", command) as lease:
+            assert Lease.latest(any_store, "table1") == lease.holder
+    found = Lease.latest(any_store, "table1")
+    assert found is not None
+    assert (found.command, found.token) == ("second", 2)
 
 
 def claims_in(store: Store) -> list[str]:

@@ -25,7 +25,7 @@ from reports.tables.table import tabulate
 from sweeps.machine.home import Home
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
-from sweeps.tracking.connection import ForeignExperimentError, is_refusal
+from sweeps.tracking.connection import FinalRefusalError, is_refusal
 from sweeps.tracking.experiment import OWNER_TAG, PARENT_TAG
 from sweeps.tracking.rows import RunProgress
 from tests.sweeps.tracked import (
@@ -61,7 +61,7 @@ def at_level(study: Study, client: MlflowClient, level: str) -> list[Any]:
 def test_mlflow_has_the_stored_results_of_started_runs_and_writing_twice_changes_nothing(
     study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sweeps.tracking.experiment.PAGE", 4)
+    monkeypatch.setattr("sweeps.tracking.connection.PAGE", 4)
     found = results_of(study, 3, 2, 0, 3)
     write(log_of(study, home), found)
     once = content_of(study, client)
@@ -327,7 +327,7 @@ def test_an_experiment_of_another_program_is_refused(
     if is_deleted:
         client.delete_experiment(found)
     before = dict(client.get_experiment(found))
-    with pytest.raises(ForeignExperimentError, match="has only runs of another program") as told:
+    with pytest.raises(FinalRefusalError, match="has only runs of another program") as told:
         write(log_of(study, home), results_of(study, 1, 0, 0, 0))
     assert is_refusal(told.value)
     assert dict(client.get_experiment(found)) == before
