@@ -4,15 +4,16 @@ import errno
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import fsspec.core
 from fsspec.implementations.local import LocalFileSystem
 
-from mixup_core.addresses import reason, store_address
+from mixup_core.addresses import Address, reason, store_address
 from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 from mixup_core.store.local_files import (
     is_locked,
@@ -136,6 +137,8 @@ _ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
 """Protocols whose fsspec package can create an object by one conditional put, without a race."""
 _BATCH = 256
 """Number of objects requested in parallel, so that one slow answer does not delay the others."""
+_NEED_A_BUCKET = {"find", "pipe_file"}
+"""Methods of fsspec packages that raise `FileNotFoundError` only if the bucket is missing."""
 _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull"}
 """Error codes with which S3 servers report that they are full."""
 
@@ -155,51 +158,40 @@ class Bucket:
 
     def names(self, folder: str) -> Iterator[str]:
         """Yield the names of all objects below a folder; none if there is no such folder."""
-        try:
-            with self._told():
-                found = self._files.find(self._path(folder))
-        except FileNotFoundError as error:
-            raise StoreError(f"{self._shown}: no such bucket") from error
-        for path in found:
+        for path in self._call("find", folder):
             yield path[len(self._root) + 1 :]
 
     def read(self, name: str) -> bytes:
         """Return the content of an object of this bucket as bytes."""
-        with self._told():
-            content: bytes = self._files.cat_file(self._path(name))
+        content: bytes = self._call("cat_file", name)
         return content
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
         """Yield (name, content) for each of the given objects that exists in this bucket."""
         waiting = iter(names)
-        while batch := {self._path(name): name for name in islice(waiting, _BATCH)}:
-            with self._told():
-                # Unlike `cat`, this takes `*` and `[` in a name literally. Without a start, s3fs
-                # asks for the size of each object before it reads it.
-                answers = self._files.cat_ranges(list(batch), 0, None, on_error="return")
-            for path, answer in zip(batch, answers, strict=True):
+        while batch := list(islice(waiting, _BATCH)):
+            # Unlike `cat`, this takes `*` and `[` in a name literally. Without a start, s3fs asks
+            # for the size of each object before it reads it.
+            answers = self._call("cat_ranges", batch, 0, None, on_error="return")
+            for name, answer in zip(batch, answers, strict=True):
                 if isinstance(answer, bytes):
-                    yield batch[path], answer
+                    yield name, answer
                 elif getattr(answer, "errno", None) == errno.EINVAL:
                     with suppress(FileNotFoundError):  # an empty object has no byte to start at
-                        yield batch[path], self.read(batch[path])
+                        yield name, self.read(name)
                 elif not isinstance(answer, FileNotFoundError):
-                    with self._told():
-                        raise answer
+                    raise self._spelled(answer) from _cause(answer, self._shown)
 
     def has(self, name: str) -> bool:
         """Return whether this bucket has an object of this name."""
         return self.size(name) is not None
 
-    def is_taken(self, name: str) -> bool:
-        """Return whether an object has this name; buckets have no folders."""
-        return self.has(name)
+    is_taken = has
 
     def size(self, name: str) -> int | None:
         """Return the size in bytes of an object of this bucket; None if it does not exist."""
         try:
-            with self._told():
-                found = self._files.info(self._path(name))
+            found = self._call("info", name)
         except FileNotFoundError:
             return None
         # Otherwise the name is only a prefix of other names.
@@ -207,11 +199,7 @@ class Bucket:
 
     def write(self, name: str, data: bytes) -> None:
         """Write an object of this bucket, replacing one of the same name."""
-        try:
-            with self._told():
-                self._files.pipe_file(self._path(name), data)
-        except FileNotFoundError as error:
-            raise StoreError(f"{self._shown}: no such bucket") from error
+        self._call("pipe_file", name, data)
 
     @property
     def creates_atomically(self) -> bool:
@@ -222,19 +210,16 @@ class Bucket:
     def create(self, name: str, data: bytes) -> bool:
         """Create an object of this bucket and return True; return False if another has its name."""
         try:
-            with self._told():
-                if self.creates_atomically:
-                    self._files.pipe_file(self._path(name), data, mode="create")
-                elif self.has(name):
-                    return False
-                else:
-                    self._files.pipe_file(self._path(name), data)
+            if self.creates_atomically:
+                self._call("pipe_file", name, data, mode="create")
+            elif self.has(name):
+                return False
+            else:
+                self.write(name, data)
         except StoreError as error:
             refusal = error
         except FileExistsError:
             refusal = StoreError(f"{self._shown}: the object {name} exists but cannot be read")
-        except FileNotFoundError:
-            refusal = StoreError(f"{self._shown}: no such bucket")
         else:
             return True
         # Servers word a refusal differently. Also, if the answer to a put is lost, the put is
@@ -247,17 +232,13 @@ class Bucket:
 
     def move(self, name: str, new_name: str) -> None:
         """Rename an object (copy it, then remove the original); replace one of the new name."""
-        with self._told():
-            self._files.cp_file(self._path(name), self._path(new_name))
+        self._call("cp_file", name, self._path(new_name))
         self.remove(name)
 
     def remove(self, name: str) -> None:
         """Remove an object of this bucket if it exists."""
-        try:
-            with self._told():
-                self._files.rm_file(self._path(name))
-        except FileNotFoundError:
-            return
+        with suppress(FileNotFoundError):
+            self._call("rm_file", name)
 
     def is_being_written(self, name: str) -> bool:
         """Return False: a bucket shows an object only once it is completely written."""
@@ -267,33 +248,43 @@ class Bucket:
     def age(self, name: str) -> float:
         """Return an object's age in seconds; 0 if it is missing."""
         try:
-            with self._told():
-                return time.time() - float(self._files.modified(self._path(name)).timestamp())
+            return time.time() - float(self._call("modified", name).timestamp())
         except FileNotFoundError:
             return 0.0
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Context manager: turn errors of fsspec packages into `StoreError` with one-line texts."""
+    def _call(self, method: str, of: str | list[str], *args: Any, **options: Any) -> Any:
+        """Call a method of the fsspec package with the path or paths of one name or several.
+
+        Its errors become a `StoreError`; a missing or an existing object is left to the caller.
+        """
+        paths = self._path(of) if isinstance(of, str) else list(map(self._path, of))
         try:
-            yield
-        except (FileNotFoundError, FileExistsError, StoreError):
+            return getattr(self._files, method)(paths, *args, **options)
+        except FileExistsError:
             raise
+        except FileNotFoundError as error:
+            if method not in _NEED_A_BUCKET:
+                raise
+            raise StoreError(f"{self._shown}: no such bucket") from error
         except Exception as error:  # each package of fsspec has exceptions of its own
-            text = reason(error, self._shown)
-            cause = error if self._shown.is_whole else None  # a traceback would quote the secret
-            response = getattr(error.__cause__ or error, "response", None)
-            code = response["Error"].get("Code") if isinstance(response, dict) else None
-            if code in _FULL:
-                raise StoreFullError(f"{self._shown}: full, or over its quota ({code})") from cause
-            if isinstance(error, PermissionError):
-                raise StoreError(
-                    f"{self._shown}: the server refuses these credentials ({code or text})"
-                ) from cause
-            raise StoreError(f"{self._shown}: {text}") from cause
+            raise self._spelled(error) from _cause(error, self._shown)
+
+    def _spelled(self, error: Exception) -> StoreError:
+        text = reason(error, self._shown)
+        response = getattr(error.__cause__ or error, "response", None)
+        code = response["Error"].get("Code") if isinstance(response, dict) else None
+        if code in _FULL:
+            return StoreFullError(f"{self._shown}: full, or over its quota ({code})")
+        if isinstance(error, PermissionError):
+            text = f"the server refuses these credentials ({code or text})"
+        return StoreError(f"{self._shown}: {text}")
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
+
+
+def _cause(error: Exception, shown: Address) -> Exception | None:
+    return error if shown.is_whole else None  # a traceback would quote the secret
 
 
 Files = Folder | Bucket
@@ -315,8 +306,7 @@ def open_files(url: str) -> Files:
         files, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
     except Exception as error:  # each package of fsspec has exceptions of its own
         shown = store_address(url)
-        cause = error if shown.is_whole else None  # a traceback would quote the secret
-        raise StoreError(f"{shown}: {reason(error, shown)}") from cause
+        raise StoreError(f"{shown}: {reason(error, shown)}") from _cause(error, shown)
     if isinstance(files, LocalFileSystem):
         return Folder(Path(root))
     return Bucket(files, root, url)
