@@ -32,13 +32,17 @@ class ContractError(Exception):
 
 def _message(part: Any, what: str) -> str:
     kind = type(part)
-    noun = next(owner.noun for owner in map(catalogue_of, kind.__mro__) if owner is not None)
     fields = ", ".join(f"{path}={value!r}" for path, value in flatten(part).items())
-    text = f"the {noun} {kind_name(kind)}{f' ({fields})' if fields else ''} {what}"
+    text = f"the {noun_of_class(kind)} {kind_name(kind)}{f' ({fields})' if fields else ''} {what}"
     if (origin := origin_of(kind)) is None:
         return text
     advice = f"correct it and try it with: mixsweep check {origin.plugin}"
     return f"plugin {origin.plugin}: {text}; {advice}"
+
+
+def noun_of_class(kind: type) -> str:
+    """Return the noun of a class that configurations name, such as `law` or `model`."""
+    return next(owner.noun for owner in map(catalogue_of, kind.__mro__) if owner is not None)
 
 
 def is_of_plugin(part: Any) -> bool:

@@ -16,10 +16,16 @@ import numpy as np
 import torch
 
 from mixup_core.config.building import built, parsed, with_values
-from mixup_core.config.catalogue import catalogue_of, kind_name
+from mixup_core.config.catalogue import kind_name
 from mixup_core.config.parts import leaves, members, unmarked
 from mixup_core.config.written_forms import SpellingError, spellings
-from mixup_core.contracts import ContractError, first_outside, require_quantiles, weights_of
+from mixup_core.contracts import (
+    ContractError,
+    first_outside,
+    noun_of_class,
+    require_quantiles,
+    weights_of,
+)
 from mixup_core.images.batches import Mixer
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
@@ -38,6 +44,8 @@ from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.fields import extremes
 from mixup_core.plugins.loading import Plugin, loaded_again
 from mixup_core.plugins.suite import (
+    FIRST_CHECKS,
+    LATER_CHECKS,
     BaselessError,
     BrokenError,
     Checks,
@@ -45,8 +53,6 @@ from mixup_core.plugins.suite import (
     Trial,
     checks_of_problem,
     findings,
-    first_checks,
-    later_checks,
 )
 from mixup_core.problem import DivergedError, Problem, Teacher
 from mixup_core.rules import RuleError
@@ -146,27 +152,27 @@ def checks_of_member(
 ) -> Checks:
     """Yield the checks of a registered class, such as a probe, that image runs can use."""
     trial = trial_of(kind, spelling, values)
-    member = trial.of
-    noun = next(owner.noun for owner in map(catalogue_of, kind.__mro__) if owner is not None)
-    yield "its methods have the names of the base class", lambda: _require_spelled(kind)
-    yield from first_checks(trial)
-    if noun in _OWN:
-        statement, check = _OWN[noun]
-        yield statement, lambda: check(member)
-    if isinstance(member, Probe):
-        yield "its values are finite numbers", lambda: _finite(trial)
-    yield "it trains", lambda: _batches(trial, 16)
-    yield "it works at the ends of the ranges of its fields", lambda: _at_ends(trial, noun)
-    yield from later_checks(trial)
-    yield "it trains with other batch sizes", lambda: _batches(trial, 7, INFO.num_train)
-    if isinstance(member, Probe):
-        yield "measuring does not change the run", lambda: _harmless(trial)
-    yield "it records the metrics that it declares", lambda: _declared(trial)
-    yield "it trains without test images", lambda: _without_test(trial)
+    is_probe, noun = isinstance(trial.of, Probe), noun_of_class(kind)
+    checks: Mapping[str, Callable[[Trial], str | None]] = {
+        "its methods have the names of the base class": _require_spelled,
+        **FIRST_CHECKS,
+        **({_OWN[noun][0]: lambda trial: _OWN[noun][1](trial.of)} if noun in _OWN else {}),
+        **({"its values are finite numbers": _finite} if is_probe else {}),
+        "it trains": partial(_batches, sizes=(16,)),
+        "it works at the ends of the ranges of its fields": partial(_at_ends, noun=noun),
+        **LATER_CHECKS,
+        "it trains with other batch sizes": partial(_batches, sizes=(7, INFO.num_train)),
+        **({"measuring does not change the run": _harmless} if is_probe else {}),
+        "it records the metrics that it declares": _declared,
+        "it trains without test images": _without_test,
+    }
+    for statement, check in checks.items():
+        yield statement, partial(check, trial)
 
 
-def _require_spelled(kind: type) -> None:
+def _require_spelled(trial: Trial) -> None:
     """Check that no method of a class differs by one letter from one that its bases have."""
+    kind = type(trial.of)
     known = {name for base in kind.__mro__[1:] for name in vars(base) if name[0] != "_"}
     for name, value in vars(kind).items():
         if name[0] == "_" or name in known or not callable(value):
@@ -184,15 +190,13 @@ def trial_of(
     kind: Any, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
 ) -> Trial:
     """Return a configuration that uses a class, with its varied part."""
-    path = _place(kind)
+    path, is_list = _place(kind)
     member = _first_valid(kind, [spelling] if spelling else spellings(kind))
     if isinstance(member, Guided):
         member = replace(member, teacher_key=stage_keys(made_up_teacher().config)[-1])
     of_evaluation = getattr(member, "is_of_evaluation", False)
 
     def holding(member: Any) -> TrainConfig:
-        is_list = not {path, f"{path}.name"} & leaves(TrainConfig).keys()
-        is_list = is_list or not _is_choice(path)
         views = getattr(member, "views", None)
         given = {path: (member,) if is_list else member}
         law = {"mix.law": "erm"} if getattr(member, "must_not_mix", False) else {}
@@ -211,19 +215,14 @@ def trial_of(
     )
 
 
-def _is_choice(path: str) -> bool:
-    known = leaves(TrainConfig)
-    return f"{path}.name" in known or bool(known[path].part.options)
-
-
-def _place(kind: Any) -> str:
-    """Return the path of the first configuration field that can hold an instance of a class."""
+def _place(kind: Any) -> tuple[str, bool]:
+    """Return the path of the first field that can hold an instance of a class or a list of them."""
     for path, leaf in leaves(TrainConfig).items():
         if kind in leaf.part.options.values():
-            return path.removesuffix(".name") if leaf.part.is_named else path
+            return path.removesuffix(".name") if leaf.part.is_named else path, False
         hint = unmarked(leaf.part.hint)
         if get_origin(hint) is tuple and kind in members(get_args(hint)[0]):
-            return path
+            return path, True
     raise BrokenError(
         f"no field of a training configuration accepts a plugin of type {kind.__name__}"
     )
@@ -300,27 +299,27 @@ def _mixing(operation: Operation, sizes: Sequence[int] = (1, 6, 41, 128)) -> Non
             )
 
 
-_OWN: Mapping[str, tuple[str, Callable[[Any], None]]] = {
-    "model": ("the network returns logits, and `has_batch_norm` is right", _network),
-    "law": ("quantiles increase within [0, 1], and draws have this distribution", _law),
-    "operation": ("label weights are in [0, 1], and its input images stay unchanged", _mixing),
-}
-"""Check of one kind of class only, by its noun: a statement, and the function that checks it."""
-_OWN_AT_ENDS: Mapping[str, Callable[[Any], None]] = {
-    "model": _network, "law": _weights, "operation": partial(_mixing, sizes=(7, 41)),
+_OWN: Mapping[str, tuple[str, Callable[[Any], None], Callable[[Any], None]]] = {
+    "model": ("the network returns logits, and `has_batch_norm` is right", _network, _network),
+    "law": ("quantiles increase within [0, 1], and draws have this distribution", _law, _weights),
+    "operation": (
+        "label weights are in [0, 1], and its input images stay unchanged",
+        _mixing, partial(_mixing, sizes=(7, 41)),
+    ),
 }  # fmt: skip
+"""By noun: a statement that only classes of this noun must meet, the function that checks it, and
+the function that checks it at the ends of the ranges of fields."""
 
 
 def _at_ends(trial: Trial, noun: str) -> None:
     """Check a law, operation, ... with each of its fields at the ends of its range."""
-    check = _OWN_AT_ENDS.get(noun)
     for field, value, is_bound in extremes(type(trial.of)):
         if noun == "model" and isinstance(value, int | float) and value > _LARGEST:
             continue
         try:
             at_end = with_values(trial.of, {field: value})
-            if check is not None:
-                check(at_end)
+            if noun in _OWN:
+                _OWN[noun][2](at_end)
             one_epoch = {"epochs": 1, "eval_every": 1}
             trial.trained(with_values(trial.holding(at_end), one_epoch))
         except DivergedError:
@@ -335,7 +334,7 @@ def _at_ends(trial: Trial, noun: str) -> None:
                 raise
 
 
-def _batches(trial: Trial, *sizes: int) -> None:
+def _batches(trial: Trial, sizes: Sequence[int]) -> None:
     for size in sizes:
         trial.trained(replace(trial.config, epochs=1, batch_size=size))
 
@@ -363,11 +362,7 @@ def _declared(trial: Trial) -> str:
 
 
 def _require_every_epoch(trial: Trial) -> None:
-    """Check that a probe records its metrics also in epochs without evaluation of held-out images.
-
-    Raises:
-        BrokenError: If the probe records fewer metrics in such an epoch.
-    """
+    """Check that a probe records its metrics in epochs without evaluation, too."""
     probe = replace(trial.of, every=1)
     often = replace(trial.config, probes=(probe,), eval_every=trial.config.epochs)
     (first, _), *_, (last, _) = trial.trained(often)

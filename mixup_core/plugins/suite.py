@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +61,15 @@ def findings(entry: str, checks: Checks) -> Iterator[Finding]:
     would fail, too.
     """
     for statement, check in checks:
-        contract, broken, goes_on = statement, "", True
         try:
-            contract += check() or ""
+            yield Finding(entry=entry, contract=statement + (check() or ""))
         except (BrokenError, ContractError) as error:
-            broken, goes_on = str(error), type(error) is BrokenError
+            yield Finding(entry=entry, contract=statement, broken=str(error))
+            if type(error) is not BrokenError:
+                return
         except (Exception, SystemExit) as error:
-            broken, goes_on = message_of(error) or f"{type(error).__name__}: {error}", False
-        yield Finding(entry=entry, contract=contract, broken=broken)
-        if not goes_on:
+            broken = message_of(error) or f"{type(error).__name__}: {error}"
+            yield Finding(entry=entry, contract=statement, broken=broken)
             return
 
 
@@ -132,29 +133,11 @@ def _others(node: Any, path: str) -> Iterator[Any]:
                 yield other
 
 
-def first_checks(trial: Trial) -> Checks:
-    """Yield the checks that need no training."""
-    yield "every field of numbers has a range", lambda: _require_ranges(type(trial.of))
-    yield "it is unchanged after it is written and read back", lambda: _require_written(trial)
-
-
-def later_checks(trial: Trial) -> Checks:
-    """Yield the checks that train the configuration, its variants, and it again."""
-    yield (
-        "changing a field changes the keys of the results it affects",
-        lambda: _require_keyed(trial),
-    )
-    yield "numbers do not depend on global random generators", lambda: require_own_draws(trial)
-    yield "a run resumed after any epoch ends with equal bits", lambda: _require_resumed(trial)
-    yield "recorded values are within their bounds", lambda: _require_possible(trial)
-    yield "time per epoch", lambda: _timed(trial)
-
-
-def _require_ranges(kind: Any) -> None:
-    if names := unlimited(kind):
+def _require_ranges(trial: Trial) -> None:
+    if names := unlimited(type(trial.of)):
         raise BrokenError(
-            f"{', '.join(names)} of {kind.__name__} accepts every number; give it a type with a "
-            "range, such as Share, Positive, Count, Seed or Annotated[float, Range(0, 2)]"
+            f"{', '.join(names)} of {type(trial.of).__name__} accepts every number; give it a type "
+            "with a range, such as Share, Positive, Count, Seed or Annotated[float, Range(0, 2)]"
         )
 
 
@@ -165,14 +148,9 @@ def _require_written(trial: Trial) -> None:
 
 
 def _require_keyed(trial: Trial) -> str:
-    """Check that each field changes the run key, and the stage keys of the results that it changes.
-
-    Raises:
-        BrokenError: If a field does not, or has only one valid value.
-    """
-    names = []
-    for field, pairs in trial.pairs():
-        names.append(field)
+    """Check that each field changes the run key, and the stage keys of the results it changes."""
+    varied = dict(trial.pairs())
+    for field, pairs in varied.items():
         if not pairs:
             raise BrokenError(
                 f"found only one valid value of `{field}`, but the check must change it; "
@@ -199,19 +177,14 @@ def _require_keyed(trial: Trial) -> str:
                     "key: `in_epoch` or `Keying.of_epoch` must return every field on which an "
                     "epoch depends"
                 )
-    return f" ({len(names)} {'field' if len(names) == 1 else 'fields'})"
+    return f" ({len(varied)} {'field' if len(varied) == 1 else 'fields'})"
 
 
 def _num_shared(one: Any, other: Any) -> int:
     return sum(a == b for a, b in zip(stage_keys(one), stage_keys(other), strict=False))
 
 
-def require_own_draws(trial: Trial) -> None:
-    """Check that two runs give equal results although the global generators have different seeds.
-
-    Raises:
-        BaselessError: If the results differ, or a global generator was used.
-    """
+def _require_own_draws(trial: Trial) -> None:
     found = []
     for seed in (1, 2):
         with seeded_globally(seed), watched() as drawn:
@@ -246,7 +219,6 @@ def _require_resumed(trial: Trial) -> None:
 
 
 def _require_possible(trial: Trial) -> None:
-    """Check that the recorded values are finite and within the bounds of their metrics."""
     for record, _ in trial.trained():
         for name in (name for name in trial.metrics if name in record.metrics):
             value, (least, most) = record.metrics[name], trial.metrics[name].bounds
@@ -261,7 +233,6 @@ def _require_possible(trial: Trial) -> None:
 
 
 def _reached(least: float) -> float:
-    """Return a lower bound minus the allowed rounding error."""
     return least - _ROUNDING * max(1.0, abs(least)) if math.isfinite(least) else least
 
 
@@ -269,6 +240,21 @@ def _timed(trial: Trial) -> str:
     started = time.perf_counter()
     count = sum(1 for _ in trial.start(trial.config))
     return f": {(time.perf_counter() - started) / count * 1e3:.1f} ms"
+
+
+FIRST_CHECKS: dict[str, Callable[[Trial], str | None]] = {
+    "every field of numbers has a range": _require_ranges,
+    "it is unchanged after it is written and read back": _require_written,
+}
+"""Checks that need no training, by statement."""
+LATER_CHECKS: dict[str, Callable[[Trial], str | None]] = {
+    "changing a field changes the keys of the results it affects": _require_keyed,
+    "numbers do not depend on global random generators": _require_own_draws,
+    "a run resumed after any epoch ends with equal bits": _require_resumed,
+    "recorded values are within their bounds": _require_possible,
+    "time per epoch": _timed,
+}
+"""Checks that train the configuration, its variants, and it again, by statement."""
 
 
 def checks_of_problem(problem: Problem) -> Checks:
@@ -288,17 +274,13 @@ def checks_of_problem(problem: Problem) -> Checks:
         is_left_out=lambda path: path in {*problem.keying.never, *problem.keying.stands_for},
         metrics=problem.metrics,
     )
-    yield from first_checks(trial)
-    yield from later_checks(trial)
-    yield "it records the metrics that it declares", lambda: _declared(problem, trial)
+    for statement, check in (FIRST_CHECKS | LATER_CHECKS).items():
+        yield statement, partial(check, trial)
+    yield "it records the metrics that it declares", partial(_declared, problem, trial)
 
 
 def smallest(problem: Problem) -> Any:
-    """Return a valid configuration of a problem: of 3 epochs, else 2, else as many as by default.
-
-    Raises:
-        BrokenError: If none of the configurations that are tried is valid.
-    """
+    """Return a valid configuration of a problem: of 3 epochs, else 2, else the default number."""
     for epochs in ({"epochs": 3}, {"epochs": 2}, {}):
         for given in spellings(problem.config):
             with suppress(RuleError, SpellingError, KeyError):
