@@ -190,10 +190,7 @@ def without_secrets(text: str) -> str:
 
 
 def local_path(text: str | Path) -> Path:
-    """Return a path with a leading `~` or `~NAME` expanded to that user's home folder.
-
-    If the user NAME does not exist, the path is returned unchanged.
-    """
+    """Return a path with a leading `~` or `~NAME` expanded, unless there is no such user."""
     try:
         return Path(text).expanduser()
     except RuntimeError:

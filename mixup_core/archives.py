@@ -52,18 +52,13 @@ def read_arrays(content: bytes) -> dict[str, Any]:
                 with archive.open(member) as stream:
                     shape, _, dtype = headers[npy.read_magic(stream)](stream)
                 if math.prod(shape) * max(1, dtype.itemsize) > member.file_size:
-                    too_large = (
+                    raise ArchiveError(
                         f"{member.filename}: {member.file_size:,} bytes are too few for the shape "
                         f"{shape} in its header"
                     )
-                    break
-            else:
-                too_large = None
-        if too_large is None:
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
     except _DAMAGES as error:
         raise ArchiveError(
             f"not a readable archive of arrays ({type(error).__name__}: {error})"
         ) from error
-    raise ArchiveError(too_large)

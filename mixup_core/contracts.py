@@ -102,10 +102,7 @@ def require_mixed(operation: Any, own: "Tensor", mixed: Any, weight: Any) -> Non
 
 
 def first_outside(weights: "list[Tensor]") -> tuple[int, float] | None:
-    """Return (batch, value) of the first label weight outside [0, 1]; None if there is none.
-
-    The host waits for the device once.
-    """
+    """Return (batch, value) of the first label weight outside [0, 1]; the host waits once."""
     low, high = torch.stack(torch.aminmax(torch.cat(weights))).tolist()
     if _are_weights(low, high):
         return None

@@ -102,7 +102,8 @@ def _spelled_epochs(config: Config) -> tuple[str, ...]:
     for epoch in range(config.epochs):
         now = keying.of_epoch(config, epoch)
         if epoch == 0 or now != decided:
-            decided, spelled = now, _canonical(now)
+            text = json.dumps(_with_one_spelling(now), sort_keys=True, allow_nan=False)
+            decided, spelled = now, text
         found.append(spelled)
     return tuple(found)
 
@@ -177,16 +178,9 @@ def _hashed(config: Config, content: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _canonical(value: Any) -> str:
-    """Return a value as JSON that does not depend on the order in which fields are declared."""
-    return json.dumps(_with_one_spelling(value), sort_keys=True, allow_nan=False)
-
-
 def _with_one_spelling(value: Any) -> Any:
     """Return the value with whole floats as ints (1.0 as 1), so that equal numbers hash equally."""
     match value:
-        case str():
-            return value
         case float() if value.is_integer():
             return int(value)
         case dict():

@@ -8,7 +8,7 @@ are recorded with every stage: they can be needed to reproduce exact bits on ano
 
 import ctypes
 import re
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -138,15 +138,11 @@ def differences(*environments: Mapping[str, str]) -> tuple[str, ...]:
     between the records that have it: earlier versions of mixsweep recorded fewer.
     """
     names = set[str]().union(*environments) - NOT_NUMERIC - {BEGAN_IN}
-    return tuple(name for name in sorted(names) if len(_values(name, environments)) > 1)
-
-
-def _values(name: str, environments: Iterable[Mapping[str, str]]) -> set[str]:
-    return {
-        environment.get(name, "")
-        for environment in environments
-        if name in environment or name in _ONLY_IF_SET
+    values = {
+        name: {of.get(name, "") for of in environments if name in of or name in _ONLY_IF_SET}
+        for name in sorted(names)
     }
+    return tuple(name for name in values if len(values[name]) > 1)
 
 
 @cache

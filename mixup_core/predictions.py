@@ -108,12 +108,10 @@ def _split(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> Split:
 def _require_alike(splits: Mapping[str, Split]) -> None:
     if odd := splits.keys() - {"val", "test"}:
         raise ValueError(f"no split has the name {min(odd)}")
-    kinds = {
-        (name, array.shape[1]) for split in splits.values() for name, array in split.logits.items()
-    }
-    if len(kinds) != len({name for name, _ in kinds}) or any(
-        len(split.logits) != len(kinds) for split in splits.values()
-    ):
+    classes = [
+        {name: array.shape[1] for name, array in split.logits.items()} for split in splits.values()
+    ]
+    if any(each != classes[0] for each in classes):
         raise ValueError("all splits must have logits of the same weights and number of classes")
 
 

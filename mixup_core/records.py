@@ -13,11 +13,7 @@ _Value = TypeVar("_Value")
 
 
 class Packed(Sequence[_Value]):
-    """Base class of immutable sequences that store numbers and build elements from them on access.
-
-    This saves memory. Each access builds a new, equal object. The sequence equals a tuple of its
-    elements.
-    """
+    """Base class of immutable sequences that store numbers and build elements on access."""
 
     __slots__ = ()
 
@@ -52,11 +48,7 @@ def packed(numbers: Sequence[int]) -> Sequence[int]: ...
 @overload
 def packed(numbers: Sequence[float]) -> Sequence[float]: ...
 def packed(numbers: Sequence[float]) -> Sequence[float]:
-    """Return a compact sequence with the same values and types as a sequence of numbers.
-
-    A sequence of floats, or of 64-bit integers, takes 8 bytes per number. Any other sequence
-    becomes a tuple.
-    """
+    """Return an equal sequence; numbers of one 8-byte type take 8 bytes each."""
     kinds = set(map(type, numbers))
     if kinds == {float}:
         return array("d", numbers)

@@ -42,10 +42,7 @@ class RuleError(ValueError):
         return _again, (str(self), self.rule, self.values, self.fields, self.hint)
 
     def within(self, prefix: str) -> "RuleError":
-        """Return this error with a prefix (`mix.`) before each name in `values` and `fields`.
-
-        The message keeps the names without the prefix.
-        """
+        """Return this error, with its message, and a prefix (`mix.`) before the names of fields."""
         values = {f"{prefix}{name}": value for name, value in self.values.items()}
         fields = tuple(f"{prefix}{name}" for name in self.fields)
         return _again(str(self), self.rule, values, fields, self.hint)
@@ -77,10 +74,7 @@ def _again(
 
 
 def shown(value: Any) -> str:
-    """Return a value formatted for messages: `null`, `the boolean true`, `text 'x'`, `0.5`.
-
-    Other types are shown by `str`, cut after 60 characters.
-    """
+    """Return a value formatted for messages: `null`, `the boolean true`, `text 'x'`, `0.5`."""
     match value:
         case None:
             return "null"

@@ -111,10 +111,7 @@ PYTHON, NUMPY, TORCH = "random", "numpy.random", "torch"
 
 @contextmanager
 def seeded_globally(seed: int) -> Iterator[None]:
-    """Context manager: seed the global random generators of Python, NumPy and PyTorch.
-
-    At exit, their earlier states are restored.
-    """
+    """Seed the global random generators of Python, NumPy and PyTorch; restore them at exit."""
     before = random.getstate(), np.random.get_state(), torch.default_generator.get_state()
     random.seed(seed)
     np.random.seed(seed)

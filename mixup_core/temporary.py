@@ -78,10 +78,7 @@ def left_folders(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
 
 
 def clear(folder: Path) -> None:
-    """Remove a temporary folder whose lock this process holds.
-
-    The lock file is removed last, so that a later process can finish an aborted removal.
-    """
+    """Remove a temporary folder whose lock this process holds; the lock file goes last."""
     for entry in folder.iterdir():
         if entry.name != _LOCK:
             if entry.is_dir() and not entry.is_symlink():

@@ -65,10 +65,7 @@ _LARGE = {int: 64, float: 1000.0}
 
 
 def extremes(kind: Any) -> Iterator[tuple[str, Any, bool]]:
-    """Yield (path, value, is bound) for each end of the range of each number field of a class.
-
-    If the range has no end, a large value stands for it, and `is bound` is False.
-    """
+    """Yield (path, value, is bound) for the ends, or large values, of each field of numbers."""
     for path, leaf in leaves(kind).items():
         for value, is_bound in _ends(leaf.part.hint):
             yield path, value, is_bound
@@ -105,10 +102,7 @@ def _hints(kind: Any, *, bare: bool = False) -> Iterator[tuple[str, Any]]:
 
 
 def unlimited(kind: Any) -> list[str]:
-    """Return the fields of a dataclass that accept every number, because no limit is in the type.
-
-    Fields of dataclasses inside it count.
-    """
+    """Return the fields of a dataclass, and of those inside it, that accept every number."""
     return sorted({name for name, hint in _hints(kind, bare=True) if hint in {int, float}})
 
 

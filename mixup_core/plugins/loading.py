@@ -139,10 +139,7 @@ def loaded_paths() -> tuple[str, ...]:
 
 
 def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
-    """Return a message about an error that a loaded plugin caused; None if no plugin caused it.
-
-    This is `failure_of_plugin` for all plugins that this process has loaded.
-    """
+    """Return a message about an error that a loaded plugin caused; None if none did."""
     return failure_of_plugin(error, (plugin.source for plugin in _loaded.values()), used)
 
 
@@ -212,10 +209,7 @@ def _run_file(source: Source) -> Plugin:
 
 
 def _imported_from_beside(source: Source) -> str | None:
-    """Return the name of a module in the plugin file's own folder that the file imports, or None.
-
-    Installed packages do not count, even if their environment is in that folder.
-    """
+    """Return a module, not installed, that a plugin file imports from its own folder; else None."""
     folder = Path(source.place).parent
     names: set[str] = set()
     for node in ast.walk(ast.parse(source.content or b"")):

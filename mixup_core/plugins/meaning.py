@@ -111,15 +111,13 @@ class Meaning:
 
     def _names_process(self, name: ast.Name) -> bool:
         """Return True if `__name__` is used in a text such as f"{__name__}:start"."""
-        return any(
-            isinstance(text, ast.JoinedStr)
-            and len(text.values) == 2
-            and isinstance(text.values[0], ast.FormattedValue)
-            and text.values[0].value is name
-            and isinstance(text.values[1], ast.Constant)
-            and str(text.values[1].value).startswith(":")
-            for text in ast.walk(self._tree)
-        )
+        for text in ast.walk(self._tree):
+            match text:
+                case ast.JoinedStr(
+                    values=[ast.FormattedValue(value=used), ast.Constant(value=str(rest))]
+                ) if used is name:
+                    return rest.startswith(":")
+        return False
 
     @cached_property
     def _units(self) -> list[_Unit]:

@@ -73,10 +73,7 @@ class Source:
 
 
 def read_source(path: str | Path) -> Source:
-    """Return the source of a plugin file.
-
-    The file is read only once, so the digest in the source is that of the code which runs.
-    """
+    """Return the source of a plugin file, read once: its digest is that of the code which runs."""
     file = local_path(path)
     if file.suffix != ".py":
         raise PluginError(f"plugin {path}: expected a Python file, whose name ends in .py")
@@ -156,10 +153,7 @@ _MODULE = "<module>"
 
 
 def what_happened(error: BaseException, place: str | Path) -> str:
-    """Return line and text of an error in a plugin: ` in line 60 (read): RuntimeError: no images`.
-
-    The line is left out if the traceback does not pass through the plugin.
-    """
+    """Return line and text of an error: ` in line 60 (read): RuntimeError: no images`."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_below(f.filename, place)]
     line, function = (frames[-1].lineno, frames[-1].name) if frames else (None, _MODULE)
     if isinstance(error, SyntaxError):

@@ -101,14 +101,9 @@ _present: dict[tuple[str, str], tuple[EntryFacts, Any]] = {}
 
 
 def entry_facts(source: str, configs: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return the facts, as JSON, of each plugin entry that a study names.
+    """Return the facts, as JSON, of each plugin entry that a study's text names.
 
-    An entry that plain data cannot describe, such as a problem with functions of its own, is left
-    out; its plugin is then needed to read the study.
-
-    Args:
-        source: Text of the study file.
-        configs: Configurations of the study's arms.
+    Entries that plain data cannot describe, such as a problem with functions, are left out.
     """
     of_plugins = configs if REGISTERS["law"].origins else ()  # a study may have 10,000 arms
     laws = [law for config in of_plugins for law in _laws_in(config)]

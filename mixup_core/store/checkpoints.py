@@ -91,10 +91,7 @@ class Store:
     def keys(
         self, *, proven: Collection[str] = (), proven_states: Collection[str] = ()
     ) -> Mapping[str, bool]:
-        """Return stored stage keys, each mapped to True if a state (model and optimizer) is stored.
-
-        File names are listed; only files of keys in `proven` or `proven_states` are validated.
-        """
+        """Return stage keys, each with True if a state is stored; only proven ones are read."""
         with_state = self.states.keys()
         listed = {key: key in with_state for key in self._sealed.keys(MANIFEST_NAME)}
         relied_upon = {manifest_name(key): key for key in {*proven, *proven_states} & listed.keys()}
@@ -109,11 +106,7 @@ class Store:
         return self.read_all([key]).get(key)
 
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
-        """Return the stages stored under given stage keys; leave out missing and damaged ones.
-
-        The result maps keys to stages, in the order of `keys`. From a bucket, all are read in
-        parallel.
-        """
+        """Return stages by key, in the order of `keys`; leave out missing and damaged ones."""
         return self._sealed.records(Stage, {manifest_name(key): key for key in keys})
 
     def write(

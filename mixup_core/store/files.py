@@ -53,10 +53,7 @@ class Folder:
         return read_regular(self.root / name)
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
-        """Yield (name, content) for each of the given files that exists.
-
-        If a file cannot be read, the `UnreadableError` is yielded instead of the content.
-        """
+        """Yield (name, content or an `UnreadableError`) for each of the files that exists."""
         for name in names:
             try:
                 yield name, self.read(name)
@@ -253,10 +250,7 @@ class Bucket:
             return 0.0
 
     def _call(self, method: str, of: str | list[str], *args: Any, **options: Any) -> Any:
-        """Call a method of the fsspec package with the path or paths of one name or several.
-
-        Its errors become a `StoreError`; a missing or an existing object is left to the caller.
-        """
+        """Call a method of fsspec on a path or several; its errors become a `StoreError`."""
         paths = self._path(of) if isinstance(of, str) else list(map(self._path, of))
         try:
             return getattr(self._files, method)(paths, *args, **options)
@@ -291,10 +285,7 @@ Files = Folder | Bucket
 
 
 def open_files(url: str) -> Files:
-    """Return a `Folder` or `Bucket` that reads and writes the files below a path or fsspec URL.
-
-    Nothing is created or requested yet.
-    """
+    """Return the files below a path or fsspec URL; nothing is created or requested yet."""
     # fsspec would read `::` in a path as a chain of file systems.
     if (path := url.removeprefix("file://")) != url or "://" not in url:
         try:

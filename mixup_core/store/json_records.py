@@ -60,11 +60,7 @@ def read_note(path: Path) -> dict[str, Any] | None:
 
 
 def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
-    """Return the mapping in a JSON text; None if it is malformed, no mapping or not valid Unicode.
-
-    Args:
-        content: Content of a file, or the error that reading it raised, which gives None.
-    """
+    """Return the mapping in a JSON text; None if it is malformed, no mapping or no Unicode."""
     if isinstance(content, UnreadableError):
         return None
     try:
@@ -79,10 +75,7 @@ def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
 def record_in_note(
     kind: type[_Kind], name: str | Path, content: bytes | UnreadableError
 ) -> _Kind | None:
-    """Return the record in a JSON file that others may write; None if it is invalid.
-
-    An invalid one is named in the log, once in a process.
-    """
+    """Return the record in a JSON file; None if it is invalid, which the log says once."""
     note = parse_note(content)
     try:
         if note is None:

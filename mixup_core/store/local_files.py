@@ -38,10 +38,7 @@ def write_durably(
 
 
 def read_regular(path: Path, limit: int = -1) -> bytes:
-    """Return the content of a regular local file.
-
-    A FIFO, on which reading would block, is refused.
-    """
+    """Return the content of a regular local file; a FIFO, which would block, is refused."""
     with open_regular(path) as file, naming(path):
         return file.read(limit)
 

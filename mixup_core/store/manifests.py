@@ -230,10 +230,7 @@ def key_in(name: str) -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """Return True if a name is that of a file of the store while it is being written.
-
-    Other programs may have temporary files in the same folders, which are not to be removed.
-    """
+    """Return True if a name is that of a file of the store, not another's, while it is written."""
     complete = _TEMPORARY.sub("", name)
     return complete != name and any(pattern.fullmatch(complete) for pattern in _NAMES)
 

@@ -26,13 +26,7 @@ class PredictionStore:
         self._sealed = SealedFiles(files)
 
     def write(self, key: str, record: EpochRecord, content: bytes) -> None:
-        """Store the predictions of a finished run, unless undamaged ones for its last record exist.
-
-        Args:
-            key: Key of the run's last stage.
-            record: Record of the last epoch; the predictions are valid for this record only.
-            content: The predictions, as bytes.
-        """
+        """Store the predictions of a run by its last stage, unless those of this record exist."""
         if self.read(key, record) is not None:
             return
         data = _start(key, content) + _digest(record) + b"\n" + content
@@ -41,18 +35,11 @@ class PredictionStore:
             self._files.write(prediction_name(key), data)
 
     def read(self, key: str, record: EpochRecord) -> bytes | None:
-        """Return the stored predictions of a finished run as bytes; None if it has none.
-
-        Damaged predictions are moved to quarantine and count as missing.
-        """
+        """Return the predictions of a finished run; None if they are missing or damaged."""
         return self.read_all({key: record}).get(key)
 
     def read_all(self, records: Mapping[str, EpochRecord]) -> Mapping[str, bytes]:
-        """Return predictions of finished runs as bytes, by stage key; leave out missing ones.
-
-        Damaged predictions, and those stored for another record than the given one, count as
-        missing. From a bucket, all are read in parallel.
-        """
+        """Return the predictions by stage key, but for damaged ones and those of another record."""
         return {
             key: content for key, of, content in self._sound(records) if of == _digest(records[key])
         }

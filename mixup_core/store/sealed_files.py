@@ -72,10 +72,7 @@ class SealedFiles:
         return None if sealed is None else self._sound(name, sealed, lambda: unsealed(name, sealed))
 
     def records(self, kind: type[_Kind], names: Mapping[str, str]) -> dict[str, _Kind]:
-        """Return the records of a kind (`Stage`, `Failure`) by key, from files named for keys.
-
-        Missing and damaged ones are left out. From a bucket, all are read in parallel.
-        """
+        """Return the undamaged records of a kind by key; `names` maps names of files to keys."""
         found = {}
         for name, sealed in self._files.read_present(names):
             record = self._sound(name, sealed, partial(record_in, kind, name, sealed, names[name]))
@@ -84,10 +81,7 @@ class SealedFiles:
         return found
 
     def are_sound(self, names: Mapping[str, str]) -> set[str]:
-        """Return the keys whose manifests are undamaged; `names` maps their names to keys.
-
-        This is cheaper than `records`: manifests that match their sha256 are not parsed.
-        """
+        """Return the keys of undamaged manifests, most of which this does not parse."""
         return {
             names[name]
             for name, sealed in self._files.read_present(names)
