@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def source_of(request: Request, plan: Plan, keep_final_states: bool) -> "RunSource":
     """Return the source of the runs that a launch trains."""
     from sweeps.searching.search_source import SearchSource
-    from sweeps.searching.sources import BudgetedSource, FixedSource, LooksSource
+    from sweeps.searching.sources import BudgetedSource, LooksSource, RunSource
 
     if request.study.until is not None:
         reach = partial(_reached_by_look, request)
@@ -26,7 +26,7 @@ def source_of(request: Request, plan: Plan, keep_final_states: bool) -> "RunSour
     if request.study.search is None:
         if request.study.budget.limits:
             return BudgetedSource(request.study, plan, request.store)
-        return FixedSource(request.study, plan)
+        return RunSource(request.study, plan.pending)
     from sweeps.searching.proposals import Proposals
 
     owner = request.search_owner(is_writing=True)

@@ -36,7 +36,7 @@ from sweeps.searching.search_history import (
     points_of,
 )
 from sweeps.study.search import START_UP, Point, Search, SearchError, SearchHistory
-from sweeps.study.space import MAX_GRID, Categorical, Integer, Parameter
+from sweeps.study.space import Categorical, Integer, Parameter
 from sweeps.study.study import Study
 
 _TRIES = 50
@@ -81,20 +81,13 @@ class Proposals:
         with self._answering():
             return points_of(self._study)
 
-    def ask(self) -> Point | None:
-        """Propose a new point, store it and return it; None if the search space is exhausted.
+    def ask(self, count: int = 1) -> tuple[Point, ...]:
+        """Propose and store new points; fewer than `count` if the search space is exhausted.
 
-        The point never repeats the computation of an arm or of an earlier point. For example, with
+        A point never repeats the computation of an arm or of an earlier point. For example, with
         switch epoch 0 the second law is used in all epochs, so only one value of a parameter of the
-        first law is proposed. The point depends only on the search and its points so far.
+        first law is proposed. The points depend only on the search and its points so far.
         """
-        return next(iter(self._propose(1)), None)
-
-    def ask_rest(self) -> tuple[Point, ...]:
-        """Propose and store all remaining points of a grid search at once; return them."""
-        return self._propose(MAX_GRID)
-
-    def _propose(self, count: int) -> tuple[Point, ...]:
         with self._answering():
             trials = own_trials(self._study)
             begun = len(self._study.get_trials(deepcopy=False))

@@ -7,27 +7,28 @@ from statistics import variance
 from typing import TYPE_CHECKING, Any
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.errors import StoreError
 from sweeps.searching.selection import (
     PooledSpread,
+    best_of,
     confirmation_is_due,
     has_settled,
     is_clearly_worse,
     winner_of,
 )
-from sweeps.searching.sources import Outlook
+from sweeps.searching.sources import Outlook, RunSource
 from sweeps.state.ledger import launches
 from sweeps.state.results import RunResult, diverged, failures_of, read_results
 from sweeps.state.stages import PlannedRun, let_results_stay, plan_runs, proven_stages
 from sweeps.study.budget import SECONDS_PER_HOUR, Spending
-from sweeps.study.search import Point, Search, SearchError
+from sweeps.study.search import Point, Search
+from sweeps.study.space import MAX_GRID
 from sweeps.study.study import Run, Study
 
 if TYPE_CHECKING:
     from sweeps.searching.proposals import Proposals  # imports Optuna
 
 
-class SearchSource:
+class SearchSource(RunSource):
     """Source of runs for a search: the arms, then proposed points, then the confirmation.
 
     Points are kept in Optuna's storage, results in the store. A new source continues from these
@@ -43,14 +44,11 @@ class SearchSource:
     ) -> None:
         """Create a source that continues the points proposed so far."""
         assert study.search is not None
+        super().__init__(study)
         self._bare = study
         self._search: Search = study.search
         self._store = store
         self._proposals = proposals
-        self.gpus_per_run = 0.0
-        self.lacked_memory = False
-        self.is_stopped = False
-        self.trouble: SearchError | StoreError | None = None
         searched = (self._search.points + len(study.arms)) * len(study.seeds)
         self.num_waiting = max(searched, self._num_confirming)
         self.num_known = 0
@@ -64,9 +62,7 @@ class SearchSource:
         points = proposals.points()
         self._points = {point.number: point for point in points}
         self._outstanding: dict[int, set[str]] = {}
-        self._failed: set[str] = set()
-        self._variances: dict[str, float] = {}
-        self._values: dict[int, tuple[float, ...]] = {}
+        self._values: dict[str, tuple[float, ...]] = {}
         known = read_results(study.grown(points).runs(), store)
         told = {point.arm for point in points if point.is_known}  # trained by other launches
         self._trained.add(result.stage for result in known if result.run.arm not in told)
@@ -80,48 +76,12 @@ class SearchSource:
         self._lost = {run.key for run in self._joining if run.arm not in study.arms}
         self._winner: Point | None = None
         self._is_over = False
-        self._study = study  # needed to judge points of an earlier launch below
         for point in points:
             if point.state == "open":
                 self._begin(point)
         self._conclude()
-        self._study = self._grown()
-
-    @property
-    def study(self) -> Study:
-        """The study with all points so far as arms, and the confirmation once it has started."""
-        return self._study
-
-    def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the next runs to train; empty if none can be added now.
-
-        The order is: arms and points of earlier launches, new points, the confirmation.
-        """
-        if self.trouble is not None:
-            return ()
-        try:
-            return self._more(underway)
-        except (SearchError, StoreError) as error:
-            self.trouble = error
-            return ()
-
-    def end(self, run: Run, *, failed: bool) -> None:
-        """Record the end of a run; if it was the last of a point's started runs, judge the point.
-
-        To judge a point is to close it (complete, pruned or failed) or to start its next seeds.
-        """
-        if failed:
-            self._failed.add(run.key)
-        try:
-            self._end(run)
-        except (
-            SearchError,
-            StoreError,
-        ) as error:  # the point stays open, and the next launch judges it
-            self.trouble = error
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the number of runs of points not proposed yet, and of the confirmation."""
         seeds, gpus = len(self._bare.seeds), self.gpus_per_run * slots
         to_ask = 0 if self._is_over else max(0, self._search.points - len(self._points))
         return Outlook(
@@ -152,11 +112,12 @@ class SearchSource:
                 yield values, tuple(_mean(column) for column in zip(*whole, strict=True))
 
     def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
+        """Return the next runs: arms and points of earlier launches, new points, confirmation."""
         while True:
             is_grid = self._search.strategy.sampler == "grid"
             if self._asks() and (is_grid or not self._joining):
                 # Add all points of a grid at once, so that they share as many stages as possible.
-                self._begin_all(self._proposals.ask_rest() if is_grid else self._ask())
+                self._begin_all(self._proposals.ask(MAX_GRID if is_grid else 1))
             if not self._joining and not self._asks():
                 return ()
             joining, self._joining = self._joining, []
@@ -164,6 +125,10 @@ class SearchSource:
                 return planned
 
     def _end(self, run: Run) -> None:
+        """Judge the points whose last started run this was.
+
+        After an error, such a point stays open, and the next launch judges it.
+        """
         is_judged = False
         was_lost = run.key in self._lost
         self._lost.discard(run.key)
@@ -179,7 +144,6 @@ class SearchSource:
         # Growing a study takes time in proportion to its runs.
         if is_judged or (was_lost and not self._lost):
             self._conclude()
-            self._study = self._grown()
 
     def _asks(self) -> bool:
         """Return True if another point may be proposed; otherwise record why the search ended."""
@@ -188,28 +152,13 @@ class SearchSource:
         if self._search.budget.exceeded(self._hours(), self._gpu_hours()) is not None:
             self._spend()
             self._stop_asking()
-        elif self._has_settled():
-            self._proposals.settle()
-            self._stop_asking()
+        elif (after := self._search.strategy.stop_after) is not None:
+            values = self._complete_values().items()
+            variances = {arm: variance(v) / len(v) for arm, v in values if len(v) > 1}
+            if has_settled(tuple(self._points.values()), variances, after):
+                self._proposals.settle()
+                self._stop_asking()
         return not self._is_over
-
-    def _has_settled(self) -> bool:
-        """Return True if the last points brought no improvement; read results are cached."""
-        after = self._search.strategy.stop_after
-        if after is None:
-            return False
-        points = self._points.values()
-        for point in points:
-            if point.state == "complete" and point.arm not in self._variances:
-                values = [self._objectives(r) for r in read_results(self._runs(point), self._store)]
-                measured = [value[0] for value in values if value is not None]
-                if len(measured) > 1:
-                    self._variances[point.arm] = variance(measured) / len(measured)
-        return has_settled(tuple(points), self._variances, after)
-
-    def _ask(self) -> tuple[Point, ...]:
-        point = self._proposals.ask()
-        return () if point is None else (point,)
 
     def _begin_all(self, asked: Sequence[Point]) -> None:
         """Start new points; an empty list records that the space is exhausted."""
@@ -217,14 +166,13 @@ class SearchSource:
             self._points[point.number] = point
             self._begin(point)
         if asked:
-            self._study = self._grown()
+            self.study = self._grown()
         else:
             self._stop_asking()
 
     def _stop_asking(self) -> None:
         self._is_over = True
         self._conclude()
-        self._study = self._grown()
 
     def _begin(self, point: Point) -> None:
         """Start the first seeds of a point: all, or those before the first pruning decision."""
@@ -270,47 +218,47 @@ class SearchSource:
         self._points[point.number] = point
 
     def _is_worse(self, errors: Sequence[float], looks: Sequence[int]) -> bool:
-        complete = [point for point in self._points.values() if point.state == "complete"]
-        if not complete:
+        best = best_of(tuple(self._points.values()))
+        if best is None:
             return False
-        best = min(complete, key=lambda point: (point.objectives[0], point.number))
-        results = read_results(self._runs(best)[: len(errors)], self._store)
-        theirs = [value[0] for r in results if (value := self._objectives(r)) is not None]
+        values, num_seeds = self._complete_values(), len(self._bare.seeds)
+        theirs = values[best.arm][: len(errors)]
         if len(theirs) != len(errors):
             return False
-        problem, objective = self._study.problem, self._search.strategy.objectives[0]
+        problem, objective = self.study.problem, self._search.strategy.objectives[0]
         size = problem.measuring.sample_size(self._search.config_of(best.values), objective)
+        whole = [value for value in values.values() if len(value) == num_seeds]
+        pooled = PooledSpread.of(whole) if len(looks) > 1 else None
         points = self._search.points
-        pooled = PooledSpread.of(list(self._complete_values())) if len(looks) > 1 else None
         return is_clearly_worse(
             errors, theirs, points=points, size=size, looks=looks, pooled=pooled
         )
 
-    def _complete_values(self) -> Iterator[tuple[float, ...]]:
-        """Yield, for each complete point, its first objective at every seed; read once."""
-        for number, point in self._points.items():
-            if point.state == "complete" and number not in self._values:
+    def _complete_values(self) -> Mapping[str, tuple[float, ...]]:
+        """Return the first objective at every seed of each complete point, by arm; read once."""
+        for point in self._points.values():
+            if point.state == "complete" and point.arm not in self._values:
                 found = map(self._objectives, read_results(self._runs(point), self._store))
-                self._values[number] = tuple(value[0] for value in found if value is not None)
-        whole = len(self._bare.seeds)
-        return (values for values in self._values.values() if len(values) == whole)
+                self._values[point.arm] = tuple(value[0] for value in found if value is not None)
+        return self._values
 
     def _conclude(self) -> None:
-        """Select the best point and add the confirmation, if every point is closed."""
+        """Select the best point and add its confirmation, if every point is closed."""
+        if self._winner is None and self._is_closed():
+            self._is_over = True
+            if self._search.strategy.confirm_seeds:
+                self._winner = winner_of(self._bare, tuple(self._points.values()), self._store)
+            if self._winner is not None:
+                grown = self._grown()
+                self._joining += grown.part(grown.confirmed()).runs()
+        self.study = self._grown()
+
+    def _is_closed(self) -> bool:
         enough = len(self._points) >= self._search.points or self._is_over
-        if not enough or self._outstanding or self._lost or self._winner is not None:
-            return
-        points = tuple(self._points.values())
+        if not enough or self._outstanding or self._lost:
+            return False
         failed = self._failed | failures_of(self._bare.runs(), self._store).keys()
-        if not confirmation_is_due(self._bare, points, failed):
-            return
-        self._is_over = True
-        if not self._search.strategy.confirm_seeds:
-            return
-        self._winner = winner_of(self._bare, points, self._store)
-        if self._winner is not None:
-            grown = self._grown()
-            self._joining += grown.part(grown.confirmed()).runs()
+        return confirmation_is_due(self._bare, tuple(self._points.values()), failed)
 
     def _grown(self) -> Study:
         return self._bare.grown(self._points.values(), self._winner)
@@ -330,8 +278,8 @@ class SearchSource:
 
     def _keeping_network(self, planned: PlannedRun) -> PlannedRun:
         """Return a planned run; the winner's first run keeps the final state of its network."""
-        winning = self._study.winning_run()
-        if self._study.problem.network is None or winning is None:
+        winning = self.study.winning_run()
+        if self.study.problem.network is None or winning is None:
             return planned
         if planned.run.key != winning.key:
             return planned
@@ -340,15 +288,14 @@ class SearchSource:
     def _keeping_forks(self, planned: PlannedRun) -> PlannedRun:
         if self._search.strategy.sampler == "grid" and self._search.strategy.prune_after is None:
             return planned  # all runs were planned together, including the states that others need
-        values = self._values_of.get(planned.run.arm)
-        epochs = frozenset() if values is None else self._search.fork_epochs(values)
-        own = {epoch for epoch in epochs if epoch > planned.first_epoch}
+        own = {
+            epoch
+            for point in self._points.values()
+            if point.arm == planned.run.arm
+            for epoch in self._search.fork_epochs(point.values)
+            if epoch > planned.first_epoch
+        }
         return replace(planned, keep=planned.keep | own)
-
-    @property
-    def _values_of(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the searched values of each point, by name of its arm; other arms are absent."""
-        return {point.arm: point.values for point in self._points.values()}
 
     def _has_diverged(self, run: Run) -> bool:
         known = (*self._bare.runs(), run)

@@ -92,15 +92,18 @@ def select_point(search: Search, points: Sequence[Point], standard_errors: Mappi
     `val-1se` selects the simplest point (`Space.rank`) whose mean is within one standard error of
     the lowest.
     """
-    complete = [point for point in points if point.state == "complete"]
-    if not complete:
-        return None
-    best = min(complete, key=lambda point: (point.objectives[0], point.number))
-    if search.strategy.select == "val-mean":
+    best = best_of(points)
+    if best is None or search.strategy.select == "val-mean":
         return best
     limit = best.objectives[0] + standard_errors.get(best.arm, 0.0)
-    close = [point for point in complete if point.objectives[0] <= limit]
+    close = [p for p in points if p.state == "complete" and p.objectives[0] <= limit]
     return min(close, key=lambda point: (search.space.rank(point.values), point.number))
+
+
+def best_of(points: Sequence[Point]) -> Point | None:
+    """Return the complete point with the lowest first objective, the earliest if equal."""
+    complete = [point for point in points if point.state == "complete"]
+    return min(complete, key=lambda point: (point.objectives[0], point.number), default=None)
 
 
 def pareto_front(points: Sequence[Point]) -> tuple[Point, ...]:
@@ -137,11 +140,11 @@ def has_settled(points: Sequence[Point], variances: Mapping[str, float], after: 
     )
     known = [variances[point.arm] for point in closed if point.arm in variances]
     before, last = closed[:-after], closed[-after:]
-    if not known or not any(point.objectives for point in before):
+    best = best_of(before)
+    if not known or best is None:
         return False
-    best_before = min(point.objectives[0] for point in before if point.objectives)
     best_of_last = min((p.objectives[0] for p in last if p.objectives), default=math.inf)
-    return best_before - best_of_last < math.sqrt(math.fsum(known) / len(known))
+    return best.objectives[0] - best_of_last < math.sqrt(math.fsum(known) / len(known))
 
 
 def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search

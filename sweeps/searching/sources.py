@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
@@ -29,77 +28,64 @@ class Outlook:
     """Number of runs of a search's confirmation, which are added last."""
 
 
-class RunSource(Protocol):
-    """Interface of objects, such as a search, that give an engine (Ray or inline) runs to train."""
+class RunSource:
+    """Source of the runs of a launch. This one gives out all missing runs of a study at once.
 
-    gpus_per_run: float
-    """GPUs per run, used to count GPU-hours; set by the engine."""
-    lacked_memory: bool
-    """True if a run failed for lack of memory; set by the engine."""
-    is_stopped: bool
-    """True if the launch must start no more runs; set by the engine."""
-    num_waiting: int
-    """Upper bound of the number of runs that wait for a slot at the same time."""
-    trouble: SearchError | StoreError | None
-    """Error that stopped the source before all runs were given out; None if there was none."""
+    A source decides which runs are trained; the `RunQueue` of the launch decides when each starts.
+    """
 
-    @property
-    def study(self) -> Study:
-        """The study with all arms that it has so far."""
+    def __init__(self, study: Study, pending: Sequence[PlannedRun] = ()) -> None:
+        self.study = study
+        """The study with all arms and seeds that it has so far."""
+        self.num_waiting = len(pending)
+        """Upper bound of the number of runs that wait for a slot at the same time."""
+        self.gpus_per_run = 0.0
+        """GPUs per run, used to count GPU-hours; set by the engine."""
+        self.lacked_memory = False
+        """True if a run failed for lack of memory; set by the engine."""
+        self.is_stopped = False
+        """True if the launch must start no more runs; set by the engine."""
+        self.trouble: SearchError | StoreError | None = None
+        """Error that stopped the source before all runs were given out; None if there was none."""
+        self._pending = pending
+        self._failed: set[str] = set()
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         """Return new runs to train; empty if there are none at present.
 
-        An engine (Ray or inline) calls this whenever it has room for a run and no run waits.
+        The engine calls this whenever it has room for a run and no run waits.
         """
+        if self.trouble is None:
+            try:
+                return self._more(underway)
+            except (SearchError, StoreError) as error:
+                self.trouble = error
+        return ()
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Record that a run has ended.
-
-        The engine (Ray or inline) calls this once the result is in the store.
-        """
+        """Record that a run has ended; the engine calls this once the result is in the store."""
+        if failed:
+            self._failed.add(run.key)
+        try:
+            self._end(run)
+        except (SearchError, StoreError) as error:
+            self.trouble = error
 
     def outlook(self, slots: int) -> Outlook:
-        """Return an upper bound of the number of runs that `more` may still return.
+        """Return an upper bound of what `more` may still return, to estimate when a launch ends."""
+        del slots
+        return Outlook(num_runs=len(self._pending))
 
-        It is used to estimate when the launch ends.
-        """
-
-
-class FixedSource:
-    """Source that gives out all missing runs of a study at once; for studies without a search."""
-
-    def __init__(self, study: Study, plan: Plan) -> None:
-        """Create a source that gives out the runs to train in a plan."""
-        self.gpus_per_run = 0.0
-        self.lacked_memory = False
-        self.is_stopped = False
-        self.trouble: SearchError | StoreError | None = None
-        self._study = study
-        self.num_waiting = len(plan.pending)
-        self._pending = plan.pending
-
-    @property
-    def study(self) -> Study:
-        """The study whose runs this source gives out."""
-        return self._study
-
-    def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return all missing runs at the first call; nothing later."""
+    def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         del underway
         pending, self._pending = self._pending, ()
         return pending
 
-    def end(self, run: Run, *, failed: bool) -> None:
-        """Do nothing, because all runs were given out at the first call of `more`."""
-
-    def outlook(self, slots: int) -> Outlook:
-        """Return the number of runs that `more` has not returned yet."""
-        del slots
-        return Outlook(num_runs=len(self._pending))
+    def _end(self, run: Run) -> None:
+        pass
 
 
-class BudgetedSource:
+class BudgetedSource(RunSource):
     """Source that gives out missing runs, all arms at one seed before the next, within a budget.
 
     All arms get the same seeds, so they stay paired. A seed that an earlier launch has started
@@ -113,29 +99,34 @@ class BudgetedSource:
         store: Store,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create a source that gives out the runs to train in a plan."""
-        self.gpus_per_run = 0.0
-        self.lacked_memory = False
-        self.is_stopped = False
-        self.trouble: SearchError | StoreError | None = None
-        self._study = study
+        super().__init__(study, plan.pending)
         self._store = store
         self._results = {r.run.key: r for r in read_results(study.runs(), store)}
         self._begun = {key for key, r in self._results.items() if r.outcome != "missing"}
         self._begun_before = begun_seeds(self._results.values())
         self._clock = clock
         self._spent_at, self._spending = clock(), spending_of(self._results.values())
-        self.num_waiting = len(plan.pending)
         groups = [[p for p in plan.pending if p.run.seed == seed] for seed in study.seeds]
         self._groups = sorted(filter(None, groups), key=lambda g: not self._was_begun(g))
 
-    @property
-    def study(self) -> Study:
-        """The study whose runs this source gives out."""
-        return self._study
+    def outlook(self, slots: int) -> Outlook:
+        gpus = self.gpus_per_run * slots
+        hours = (self._clock() - self._spent_at) / SECONDS_PER_HOUR
+        begun, limit, to_come = len(self._begun), self.study.budget.runs, 0
+        for group in self._groups:
+            if limit is not None and begun >= limit and not self._was_begun(group):
+                break
+            begun += sum(planned.run.key not in self._begun for planned in group)
+            to_come += len(group)
+        return Outlook(
+            num_runs=to_come,
+            at_once=len(self.study.arms),
+            hours=self.study.budget.hours_left(
+                self._spending.hours + hours, self._spending.gpu_hours + hours * gpus, gpus
+            ),
+        )
 
-    def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the missing runs of the next seed; nothing once the budget is used up."""
+    def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         del underway
         if not self._groups:
             return ()
@@ -146,27 +137,6 @@ class BudgetedSource:
         self._begun |= {planned.run.key for planned in group}
         return group
 
-    def end(self, run: Run, *, failed: bool) -> None:
-        """Do nothing: what was spent of the budget is read when the next seed starts."""
-
-    def outlook(self, slots: int) -> Outlook:
-        """Return the number of runs of later seeds, and the hours that are left of the budget."""
-        gpus = self.gpus_per_run * slots
-        hours = (self._clock() - self._spent_at) / SECONDS_PER_HOUR
-        begun, limit, to_come = len(self._begun), self._study.budget.runs, 0
-        for group in self._groups:
-            if limit is not None and begun >= limit and not self._was_begun(group):
-                break
-            begun += sum(planned.run.key not in self._begun for planned in group)
-            to_come += len(group)
-        return Outlook(
-            num_runs=to_come,
-            at_once=len(self._study.arms),
-            hours=self._study.budget.hours_left(
-                self._spending.hours + hours, self._spending.gpu_hours + hours * gpus, gpus
-            ),
-        )
-
     def _was_begun(self, group: Sequence[PlannedRun]) -> bool:
         return group[0].run.seed in self._begun_before
 
@@ -176,21 +146,18 @@ class BudgetedSource:
             for key, result in self._results.items()
             if key in self._begun and result.outcome != "complete"
         ]
-        try:
-            self._results |= {r.run.key: r for r in read_results(changing, self._store)}
-        except StoreError as error:
-            self.trouble = error
-            return True
+        self._results |= {r.run.key: r for r in read_results(changing, self._store)}
         self._spent_at, self._spending = self._clock(), spending_of(self._results.values())
         of_study = self._spending.hours, self._spending.gpu_hours, len(self._begun)
-        return self._study.budget.exceeded(*of_study) is not None
+        return self.study.budget.exceeded(*of_study) is not None
 
 
-class LooksSource:
+class LooksSource(RunSource):
     """Source of runs that adds seeds at planned looks until every claim is decided.
 
-    It starts with the seeds of the first look for every arm. After each look it adds the seeds that
-    undecided claims need.
+    It starts with the seeds of the first look for every arm. After each look, that is, one test of
+    all claims, it adds the seeds that undecided claims need. Only stored results decide which seeds
+    come next, so after a killed driver the next one trains the same seeds.
     """
 
     def __init__(
@@ -203,61 +170,42 @@ class LooksSource:
     ) -> None:
         """Create a source that continues from the stored results."""
         assert study.until is not None
-        self.gpus_per_run = 0.0
-        self.lacked_memory = False
-        self.is_stopped = False
-        self.trouble: SearchError | StoreError | None = None
+        super().__init__(reach())
         self._store = store
         self._reach = reach
         self._keeps = keep_final_states
-        self._failed: set[str] = set()
         self._outstanding: set[str] = set()
-        self._study = reach()
         self._sizes = study.until.sizes
         self._pending = self._planned()
         steps = [later - sooner for sooner, later in pairwise((0, *self._sizes))]
         self.num_waiting = max(len(self._pending), max(steps) * len(study.arms))
 
-    @property
-    def study(self) -> Study:
-        """The study with the seeds that its arms have so far."""
-        return self._study
-
-    def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the runs of the next look; empty until all runs of the one before have ended."""
-        del underway
-        if self._outstanding or self.trouble is not None:
-            return ()
-        if not self._pending:
-            try:
-                grown = self._reach()
-                if grown.reached != self._study.reached:
-                    self._study = grown
-                    self._pending = self._planned()
-            except StoreError as error:
-                self.trouble = error
-        pending, self._pending = self._pending, ()
-        self._outstanding = {planned.run.key for planned in pending}
-        return pending
-
-    def end(self, run: Run, *, failed: bool) -> None:
-        """Record that a run has ended; the claims are tested later, in `more`."""
-        self._outstanding.discard(run.key)
-        if failed:
-            self._failed.add(run.key)
-
     def outlook(self, slots: int) -> Outlook:
-        """Return the number of runs left if each arm of an undecided claim gets all its seeds."""
-        del slots
         if self._failed:  # the next look must wait until they are trained
-            return Outlook(num_runs=len(self._pending))
-        reached = max(self._study.reached.values())
-        open_arms = sum(number == reached for number in self._study.reached.values())
+            return super().outlook(slots)
+        reached = max(self.study.reached.values())
+        open_arms = sum(number == reached for number in self.study.reached.values())
         to_come = open_arms * (self._sizes[-1] - reached)
         return Outlook(num_runs=len(self._pending) + to_come, at_once=open_arms)
 
+    def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
+        """Return the runs of the next look; empty until all runs of the one before have ended."""
+        if self._outstanding:
+            return ()
+        if not self._pending:
+            grown = self._reach()
+            if grown.reached != self.study.reached:
+                self.study = grown
+                self._pending = self._planned()
+        pending = super()._more(underway)
+        self._outstanding = {planned.run.key for planned in pending}
+        return pending
+
+    def _end(self, run: Run) -> None:
+        self._outstanding.discard(run.key)
+
     def _planned(self) -> tuple[PlannedRun, ...]:
-        plan = plan_study(self._study, self._store, keep_final_states=self._keeps)
+        plan = plan_study(self.study, self._store, keep_final_states=self._keeps)
         if let_results_stay(plan.finished, self._store):
-            plan = plan_study(self._study, self._store, keep_final_states=self._keeps)
+            plan = plan_study(self.study, self._store, keep_final_states=self._keeps)
         return tuple(p for p in plan.pending if p.run.key not in self._failed)

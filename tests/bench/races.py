@@ -94,7 +94,8 @@ def ours(landscape: Landscape, folder: Path, repetition: int, looks: Sequence[in
     study = landscape.study(repetition, SEEDS)
     proposals = Proposals(study, str(folder / f"{len(looks)}-{repetition}.log"))
     race, course = Race(landscape, landscape.runs(repetition), looks), Course()
-    while race.used < RUNS[-1] and (point := proposals.ask()) is not None:
+    while race.used < RUNS[-1] and (asked := proposals.ask()):
+        (point,) = asked
         errors = race.measure(point.values)
         if len(errors) == SEEDS:
             mean = sum(errors) / SEEDS

@@ -199,8 +199,7 @@ def asked(study: Study, url: str, count: int, *, reopened: bool) -> Proposals:
     for number in range(count):
         if reopened:
             proposals = Proposals(study, url)
-        point = proposals.ask()
-        assert point is not None
+        (point,) = proposals.ask()
         if reopened:
             proposals = Proposals(study, url)
         error = expected_error(study.search.config_of(point.values))  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ from mixup_core.store.errors import StoreFullError
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.running.placement import Placement
-from sweeps.searching.sources import FixedSource
+from sweeps.searching.sources import RunSource
 from sweeps.state.stages import plan_study
 from tests.mixsweep.cli.trained import train
 
@@ -32,8 +32,8 @@ def test_runs_that_lack_memory_are_retried_with_twice_the_gpu_share(
 ) -> None:
     store, tried = Store(str(tmp_path)), []
 
-    def again() -> FixedSource:
-        return FixedSource(STUDY, plan_study(STUDY, store))
+    def again() -> RunSource:
+        return RunSource(STUDY, plan_study(STUDY, store).pending)
 
     for source, placed in with_room(again(), again, placement):
         assert placed.gpus_per_run is not None

@@ -16,7 +16,7 @@ from sweeps.leasing.lease import Lease, Stop, ask_to_stop
 from sweeps.reading.study_file import load_study
 from sweeps.running import inline
 from sweeps.running.inline import Deadline, train_inline
-from sweeps.searching.sources import FixedSource
+from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult, read_results
 from sweeps.state.stages import PlannedRun, plan_study
 from sweeps.study.study import Study
@@ -37,8 +37,8 @@ pytestmark = pytest.mark.usefixtures("toy_problem")
 
 def _train(
     study: Study, store: Store, deadline: Deadline | None = None
-) -> tuple[FixedSource, tuple[RunResult, ...]]:
-    source = FixedSource(study, plan_study(study, store))
+) -> tuple[RunSource, tuple[RunResult, ...]]:
+    source = RunSource(study, plan_study(study, store).pending)
     with Lease.acquire(store, study.name, "mixsweep run") as lease:
         return source, train_inline(
             source,

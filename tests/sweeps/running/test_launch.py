@@ -16,7 +16,7 @@ from sweeps.leasing.lease import Lease
 from sweeps.running import launch
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
-from sweeps.searching.sources import FixedSource
+from sweeps.searching.sources import RunSource
 from sweeps.state.stages import plan_study
 from sweeps.study.study import Run, Study
 from tests.sweeps.tracking.test_tracker import tracker_of
@@ -37,7 +37,7 @@ def finish(run: Run, store: Store) -> None:
 def train(study: Study, store: Store, home: Path) -> Any:
     """Train the missing runs of a study, as far as possible."""
     with Lease.acquire(store, study.name, "run") as lease:
-        source = FixedSource(study, plan_study(study, store))
+        source = RunSource(study, plan_study(study, store).pending)
         return launch.train(source, store, tracker_of(study, home), lease, Placement())
 
 

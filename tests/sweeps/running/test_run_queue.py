@@ -13,7 +13,7 @@ from sweeps.leasing.lease import Claims, Lease
 from sweeps.running.assignment import Assignment
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.storing import Storing
-from sweeps.searching.sources import FixedSource
+from sweeps.searching.sources import RunSource
 from sweeps.state.results import read_results
 from sweeps.state.stages import PlannedRun, let_results_stay, plan_study
 from sweeps.study.study import Study
@@ -44,7 +44,7 @@ class Driver:
             store=world.store, study=study.name, token=self.lease.token, clock=lambda: world.now
         )
         let_results_stay(plan_study(study, world.store).finished, world.store)
-        source = FixedSource(study, plan_study(study, world.store))
+        source = RunSource(study, plan_study(study, world.store).pending)
         self.queue = RunQueue(source, lambda _: None, source.more(()), claims=claims)
         self.claims = claims
         self.workers: list[Worker] = []

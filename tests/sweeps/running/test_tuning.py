@@ -12,7 +12,7 @@ from mixup_core.laws import Beta
 from sweeps.running.placement import Slots
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.tuning import LiveTrials, RunSearcher, _resources, _trainable
-from sweeps.searching.sources import FixedSource
+from sweeps.searching.sources import RunSource
 from sweeps.state.stages import PlannedRun, plan_runs
 from sweeps.study.study import Run, Study
 from tests import toy
@@ -60,7 +60,7 @@ def _searcher(*switch_epochs: int) -> RunSearcher:
         return {"arm": planned.run.arm, "keep": planned.keep, "first": planned.first_epoch}
 
     study = Study(name="s", description="", arms={}, seeds=(0,), baseline="erm", source="")
-    source = FixedSource(study, plan_runs(runs, {}))
+    source = RunSource(study, plan_runs(runs, {}).pending)
     return RunSearcher(RunQueue(source, lambda joined: None), parameters)
 
 
@@ -174,7 +174,7 @@ def test_a_pupil_waits_for_its_teacher_to_end_or_fail(
         return {"arm": planned.run.arm, "start": planned.first_epoch}
 
     for ending in ("stored", "failed"):
-        queue = RunQueue(FixedSource(study, plan), lambda joined: None)
+        queue = RunQueue(RunSource(study, plan.pending), lambda joined: None)
         searcher = RunSearcher(queue, parameters)
         assert _suggested(searcher, "a")["arm"] == "master"
         assert searcher.suggest("b") is None

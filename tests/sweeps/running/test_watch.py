@@ -18,7 +18,7 @@ from sweeps.reading.study_file import load_study
 from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots
 from sweeps.running.watch import Sharing, Watch
-from sweeps.searching.sources import FixedSource
+from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult
 from sweeps.state.stages import plan_study
 from sweeps.study.study import Run
@@ -51,7 +51,7 @@ def tracked() -> Tracked:
 @pytest.fixture
 def monitor(tmp_path: Path, tracked: Tracked) -> Monitor:
     store = Store(str(tmp_path))
-    source = FixedSource(STUDY, plan_study(STUDY, store))
+    source = RunSource(STUDY, plan_study(STUDY, store).pending)
     monitor = Monitor(source=source, store=store, tracker=tracked, lease=None)  # type: ignore[arg-type]
     monitor.join(source.more(()))
     return monitor

@@ -65,7 +65,8 @@ def test_every_point_of_a_countable_space_is_proposed(tmp_path: Path, sampler: s
     text = text.replace("points: 6", "sampler: grid" if sampler == "grid" else "points: 99")
     over = () if sampler == "grid" else (f"search.sampler={sampler}",)
     proposals = Proposals(read(tmp_path, text, *over), str(tmp_path / "j.log"))
-    while point := proposals.ask():
+    while asked := proposals.ask():
+        (point,) = asked
         proposals.tell(replace(point, state="complete", objectives=(0.1,)))
     # Switch 0 is ERM, and (1.0, 20) is the arm `uniform`.
     assert len(proposals.points()) == 3 * 5 - 1
@@ -83,7 +84,6 @@ def test_a_search_that_exhausted_its_space_continues_if_the_space_grows(
     assert proposals.history().ended == ended
     fewer_arms = text.replace("  uniform: {mix.law: {beta: 1.0}}\n", "")
     proposals = Proposals(read(tmp_path, fewer_arms), str(tmp_path / "j.log"))
-    point = proposals.ask()
-    assert point is not None
+    (point,) = proposals.ask()
     assert point.values == {"mix.law.alpha": 1.0, "mix.switch_epoch": 20}
     assert proposals.history().ended is None
