@@ -1,16 +1,12 @@
-"""Processes: check whether processes are alive, adopt orphans, and kill child processes."""
+"""Processes: check whether processes are alive, and kill child processes."""
 
-import ctypes
-import os
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 
 import psutil
 
 _LOOK_EVERY = 0.01
-_SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
-"""Operations of prctl(2), Linux."""
 
 _spared: set[psutil.Process] = set()
 
@@ -28,13 +24,6 @@ def children(*, recursive: bool = False) -> set[psutil.Process]:
     try:
         return set(psutil.Process().children(recursive=recursive))
     except (psutil.Error, OSError):
-        return set()
-
-
-def below(process: psutil.Process) -> set[psutil.Process]:
-    try:
-        return set(process.children(recursive=True))
-    except psutil.NoSuchProcess:
         return set()
 
 
@@ -61,32 +50,10 @@ def end_children() -> None:
     Stored results are kept. Ray cannot be used in this process afterwards: end the process with
     `os._exit`.
     """
-    for child in children(recursive=True).difference(_spared, *map(below, _spared)):
+    spared = set(_spared)
+    for process in _spared:
+        with suppress(psutil.NoSuchProcess):
+            spared.update(process.children(recursive=True))
+    for child in children(recursive=True) - spared:
         with suppress(psutil.Error):  # a child of another user cannot be killed
             child.kill()
-
-
-@contextmanager
-def adopting() -> Iterator[None]:
-    """Make this process, in a `with` block, the new parent of descendants whose parents die.
-
-    For example, a worker that starts while its parent, Ray's raylet, is killed stays a descendant
-    of this process, so that it can be found and killed. Otherwise it would create the launch's
-    temporary folder again after its removal. At the end of the block, processes that have become
-    children of this process and have ended are reaped.
-    """
-    before = children()
-    earlier = ctypes.c_int()
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is None:  # no Linux
-        yield
-        return
-    prctl(_GET_CHILD_SUBREAPER, ctypes.byref(earlier), 0, 0, 0)
-    prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    try:
-        yield
-    finally:
-        prctl(_SET_CHILD_SUBREAPER, earlier.value, 0, 0, 0)
-        for child in children() - before:
-            with suppress(ChildProcessError):
-                os.waitpid(child.pid, os.WNOHANG)

@@ -27,6 +27,7 @@ import ray
 from mixup_core.numeric_settings import FIXED
 from sweeps.machine.processes import end_children
 from sweeps.machine.resources import gpu_slices
+from sweeps.machine.scratch import environment
 from sweeps.machine.signals import hear
 from sweeps.machine.terminal_text import still
 from sweeps.running.head import Head, HeadLostError, joining, not_started, starting
@@ -157,7 +158,7 @@ def _start_ray(cpus: int, folder: Path) -> None:
     for attempt in range(1, _STARTS + 1):
         try:
             # Ray's workers import from the working directory, which may contain any module.
-            with _environment(**variables), starting(folder / _RAY), chdir(folder):
+            with environment(variables), starting(folder / _RAY), chdir(folder):
                 ray.init(
                     address="local",
                     num_cpus=cpus,
@@ -184,20 +185,6 @@ def _start_ray(cpus: int, folder: Path) -> None:
             return
         finally:
             hear()  # Ray's own handler would end the process with another exit code
-
-
-@contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def dead_nodes() -> set[str]:

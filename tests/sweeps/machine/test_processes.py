@@ -1,12 +1,11 @@
 """Processes that live, have ended, or are descendants of this one."""
 
-import os
 import subprocess
 import sys
 
 import psutil
 
-from sweeps.machine.processes import adopting, lives, wait_for_end
+from sweeps.machine.processes import lives, wait_for_end
 
 _PARENT = """
 import subprocess, sys
@@ -51,13 +50,13 @@ def test_all_descendant_processes_are_ended() -> None:
 
 _SPARING = """
 import os, subprocess, psutil
-from sweeps.machine.processes import below, end_children, lives, spare_children
+from sweeps.machine.processes import end_children, lives, spare_children
 (before,) = psutil.Process().children()
 spare_children()
 after = subprocess.Popen(["sleep", "60"])
 end_children()
 after.wait()
-left = below(before)
+left = before.children(recursive=True)
 print(lives(before), len(left), all(map(lives, left)))
 for process in (before, *left):
     process.kill()
@@ -73,27 +72,3 @@ def test_children_from_before_the_command_and_their_descendants_are_spared() -> 
         text=True,
     )
     assert ended.stdout.split() == ["True", "1", "True"]
-
-
-_ORPHANED = "from subprocess import *; print(Popen(['sleep', '60'], stdout=DEVNULL).pid)"
-"""A process that ends at once and leaves another behind."""
-
-
-def orphan() -> psutil.Process:
-    said = subprocess.run(
-        [sys.executable, "-c", _ORPHANED], stdout=subprocess.PIPE, text=True, check=True
-    )
-    return psutil.Process(int(said.stdout))
-
-
-def test_orphans_are_adopted_only_within_the_block_and_reaped_at_its_end() -> None:
-    with adopting():
-        inside = orphan()
-        assert inside.ppid() == os.getpid()
-        inside.kill()
-        wait_for_end([inside], timeout=10)
-        assert inside.status() == psutil.STATUS_ZOMBIE
-    assert not inside.is_running()
-    outside = orphan()
-    assert outside.ppid() != os.getpid()
-    outside.kill()

@@ -6,16 +6,30 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from sweeps.machine import scratch as module
-from sweeps.machine.scratch import clear_scratch, end_orphans, members, recorded_members, scratch
-from tests.sweeps.machine.left import left_by_a_dead_process
+from sweeps.machine.scratch import MARK, clear_scratch, end_orphans, environment, scratch
+
+_LAUNCH = """
+import os, sys
+from pathlib import Path
+from mixup_core.temporary import temporary_folder
+with temporary_folder(Path(sys.argv[1])) as folder:
+    (folder / "ray").mkdir()
+    print(folder, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+
+
+def left_by_a_dead_process(place: Path) -> Path:
+    """Return the scratch folder, below `place`, of a launch that was killed."""
+    command = [sys.executable, "-c", _LAUNCH, str(place)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    return Path(done.stdout.strip())
 
 
 @pytest.fixture
@@ -44,8 +58,9 @@ def started() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
 def test_processes_of_a_killed_launch_are_ended_before_its_folder_is_removed(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
-    writer = started(f"while :; do mkdir -p {place}/mixsweep-*~/ray/$((n += 1)); done")
-    folder = left_by_a_dead_process(place, members=[writer.pid])
+    folder = left_by_a_dead_process(place)
+    write = f"while :; do mkdir -p {place}/mixsweep-*~/ray/$((n += 1)); done"
+    writer = started(write, **{MARK: str(folder)})
     with scratch():
         assert not folder.exists()
         writer.wait(timeout=10)
@@ -64,34 +79,6 @@ def test_a_process_with_a_dead_parent_ends_with_its_launch(place: Path) -> None:
     assert set(psutil.Process().children()) <= {*before}
 
 
-def test_an_unrecorded_worker_is_ended_if_it_was_started_in_the_scratch_folder(
-    place: Path,
-) -> None:
-    folder = left_by_a_dead_process(place)
-    starts = {
-        "worker": (folder, f"--temp-dir={folder}/ray"),
-        "shell in it": (folder, "ray"),
-        "reader of it": (place, f"{folder}/ray"),
-        "in a part of it": (folder / "ray", f"{folder}/ray"),
-    }
-    sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
-    processes = {
-        name: subprocess.Popen([*sleep, argument], cwd=where)
-        for name, (where, argument) in starts.items()
-    }
-    try:
-        clear_scratch()
-        processes["worker"].wait(timeout=10)
-        assert [name for name, each in processes.items() if each.poll() is None] == [
-            "shell in it", "reader of it", "in a part of it",
-        ]  # fmt: skip
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.wait()
-    assert list(place.iterdir()) == []
-
-
 def test_only_processes_of_the_launch_end_with_the_launch(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
@@ -104,37 +91,32 @@ def test_only_processes_of_the_launch_end_with_the_launch(
     assert before.poll() is None
 
 
-def test_a_process_is_not_ended_for_its_environment_or_its_name(
+def test_a_process_that_names_no_dead_launch_is_not_ended(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     (place / "mixsweep-paper").mkdir()
     (place / "mixsweep-paper" / "lock").touch()
+    left = left_by_a_dead_process(place)
     strangers = [
-        started(MIXSWEEP_SCRATCH=str(place / name))
-        for name in ("gone", "mixsweep-paper", "mixsweep-1-aaaa~")
+        started(**{MARK: str(place / name)})
+        for name in ("gone", "mixsweep-paper", "mixsweep-1-aaaa~", f"{left.name}/ray")
     ]
-    titled = subprocess.Popen(["sleep", "60"], executable="/bin/sleep")
-    with scratch() as folder, (folder / "held").open("w") as held:
-        reader = subprocess.Popen(["sleep", "60"], stdout=held)
+    reader = subprocess.Popen(["sh", "-c", f"sleep 60 # {left}"], cwd=left)
+    with scratch():
+        pass
     try:
-        reader.wait(timeout=10)  # this launch has started it
-        left_by_a_dead_process(place, members=[])
-        with scratch():
-            pass
-        assert [process.poll() for process in (*strangers, titled)] == [None] * 4
+        assert [process.poll() for process in (*strangers, reader)] == [None] * 5
     finally:
-        titled.kill()
-        titled.wait()
+        reader.kill()
+        reader.wait()
 
 
 def test_a_running_launch_without_its_lock_file_is_not_ended(place: Path) -> None:
     code = """
-import subprocess, time
+import subprocess
 from sweeps.machine.scratch import scratch
 with scratch() as folder:
     child = subprocess.Popen(["sleep", "60"])
-    while not (folder / "processes").exists():
-        time.sleep(0.02)
     print(folder, flush=True)
     child.wait()
 """
@@ -153,7 +135,7 @@ with scratch() as folder:
             pass
         clear_scratch()
         assert launch.poll() is None
-        assert (folder / "processes").exists()
+        assert folder.exists()
     finally:
         os.killpg(launch.pid, signal.SIGKILL)  # its child holds the pipe open
         launch.communicate()
@@ -176,54 +158,18 @@ def test_the_scratch_path_leaves_room_for_the_longest_socket_of_ray(
                 server.bind(str(sockets / "plasma_store"))
 
 
-NESTED = "import subprocess, sys; subprocess.run(['sleep', '60'])"
-
-
-def waited_for(found: Callable[[], int], number: int) -> None:
-    give_up_at = time.monotonic() + 8
-    while found() != number and time.monotonic() < give_up_at:
-        time.sleep(0.02)
-    assert found() == number
-
-
-@pytest.mark.parametrize("proc", ["/proc/self", "/missing"], ids=["linux", "without-proc"])
-def test_only_processes_started_below_a_launch_are_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proc: str
+@pytest.mark.parametrize("before", [None, "4"])
+def test_only_processes_started_inside_the_block_get_its_variables(
+    before: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PROC", Path(proc))
-    earlier = subprocess.Popen(["sleep", "60"])
-    with recorded_members(tmp_path):
-        parent = subprocess.Popen([sys.executable, "-c", NESTED])
-        waited_for(lambda: len(list(members(tmp_path))), 2)
-    below = psutil.Process(parent.pid).children()
-    try:
-        assert {process.pid for process in members(tmp_path)} == {parent.pid, below[0].pid}
-        parent.kill()
-        parent.wait()
-        assert {process.pid for process in members(tmp_path)} == {below[0].pid}
-    finally:
-        for process in (earlier, *below):
-            process.kill()
-        earlier.wait()
+    def seen_by_a_process() -> str:
+        shown = subprocess.run(["/bin/sh", "-c", "echo $OMP_NUM_THREADS"], stdout=-1, check=True)
+        return shown.stdout.decode().strip()
 
-
-@pytest.mark.parametrize("part", range(4), ids=["pid", "start", "boot", "namespace"])
-def test_a_record_that_differs_in_any_part_names_no_process(tmp_path: Path, part: int) -> None:
-    with recorded_members(tmp_path):
-        child = subprocess.Popen(["sleep", "60"])
-    file = tmp_path / "processes"
-    try:
-        words = file.read_text().split()
-        assert [process.pid for process in members(tmp_path)] == [child.pid]
-        words[part] = str(int(words[part]) + 1) if words[part].isdecimal() else f"x{words[part]}"
-        file.write_text(" ".join(words) + "\n")
-        assert list(members(tmp_path)) == []
-    finally:
-        child.kill()
-        child.wait()
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"1", b"x y\n", b"9" * 4000, b"-1 2 3 4\n"])
-def test_a_damaged_record_names_no_process(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "processes").write_bytes(content)
-    assert list(members(tmp_path)) == []
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if before is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", before)
+    with environment({"OMP_NUM_THREADS": "1"}):
+        assert seen_by_a_process() == "1"
+    assert os.environ.get("OMP_NUM_THREADS") == before
+    assert seen_by_a_process() == (before or "")

@@ -14,7 +14,7 @@ import pytest
 from sweeps.running import ray_cluster
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
-from sweeps.running.ray_cluster import _environment, close_aside, cluster
+from sweeps.running.ray_cluster import close_aside, cluster
 
 
 def test_a_failed_start_of_ray_is_retried_once_and_names_its_logged_cause(
@@ -43,23 +43,6 @@ def test_a_failed_start_of_ray_is_retried_once_and_names_its_logged_cause(
     assert len(starts) == 2, "one retry"
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGTERM)
-
-
-@pytest.mark.parametrize("before", [None, "4"])
-def test_only_processes_started_inside_the_block_get_its_variables(
-    before: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def seen_by_a_process() -> str:
-        shown = subprocess.run(["/bin/sh", "-c", "echo $OMP_NUM_THREADS"], stdout=-1, check=True)
-        return shown.stdout.decode().strip()
-
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    if before is not None:
-        monkeypatch.setenv("OMP_NUM_THREADS", before)
-    with _environment(OMP_NUM_THREADS="1"):
-        assert seen_by_a_process() == "1"
-    assert os.environ.get("OMP_NUM_THREADS") == before
-    assert seen_by_a_process() == (before or "")
 
 
 def test_references_to_actors_are_released_before_ray_is_shut_down() -> None:
