@@ -128,7 +128,7 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
         _stoppable(store, source.study.name, lease),
     ):
         queue = RunQueue(source, monitor.join, source.more(()), by_seed=True, claims=claims)
-        while monitor.stop is None and (planned := _awaited(queue, monitor)) is not None:
+        while (planned := _awaited(queue, monitor)) is not None:
             if not deadline.allows(planned.run, planned.epochs_to_train):
                 monitor.note(
                     "no further run would end in time (--until); run the same command again to "
@@ -168,7 +168,7 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
 
 
 def _awaited(queue: RunQueue, monitor: Monitor) -> PlannedRun | None:
-    while (planned := queue.next()) is None and queue.is_waiting and monitor.stop is None:
+    while (planned := queue.next()) is None and queue.is_waiting:
         monitor.step()
         time.sleep(_LOOK_EVERY)
     return planned
@@ -186,10 +186,8 @@ def _train(  # noqa: PLR0913  the run and the objects that it reports to
 
     def take(report: dict[str, Any]) -> None:
         rows = report["rows"]
+        queue.read(run.key, report)
         monitor.report(run, report)
-        queue.lose(run.key, report["lost"])
-        if rows:
-            queue.store(run.key, rows[-1]["epoch"] + 1)
         if is_interrupted():
             raise KeyboardInterrupt
         monitor.step()

@@ -4,13 +4,15 @@ This module does not use Ray. The cost per call must not grow with the number of
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from mixup_core.keys import stage_keys
 from sweeps.leasing.lease import Claims
 from sweeps.searching.sources import RunSource
 from sweeps.state.stages import Need, PlannedRun
+from sweeps.study.study import Run
 
 
 class RunQueue:
@@ -37,6 +39,8 @@ class RunQueue:
         self._waiting: dict[str, dict[str, None]] = {}
         """Keys of the runs that wait for a stage of a run, by its key."""
         self._underway: dict[str, PlannedRun] = {}
+        self.live: dict[str, Run] = {}
+        """Runs that were given out and have not ended, by key, in the order of their start."""
         self._add(first)
 
     @property
@@ -45,9 +49,11 @@ class RunQueue:
 
         Only meaningful after `next` has returned None.
         """
-        return bool(self._ready)
+        return bool(self._ready) and not self._source.is_stopped
 
     def next(self) -> PlannedRun | None:
+        if self._source.is_stopped:
+            return None
         if not self._ready:
             self._add(self._source.more(self._underway.values()))
         ready: Iterable[PlannedRun] = tuple(self._ready) if self._claims else self._ready
@@ -57,33 +63,26 @@ class RunQueue:
         for planned in ready:
             if self._claims is None or self._claims.take(planned.run.key):
                 self._ready.remove(planned)
+                self.live[planned.run.key] = planned.run
                 return planned
         return None
 
-    def store(self, key: str, epochs: int) -> None:
-        """Record that the first epochs of a run are stored; release runs that wait for them."""
-        for waiting in self._waiting.pop(key, {}):
-            planned = self._underway[waiting]
-            met = [n for n in planned.needs if n.run == key and n.epoch <= epochs]
-            starts = [need.epoch for need in met if need.use == "start"]
-            left = tuple(need for need in planned.needs if need not in met)
-            self._await(replace(planned, needs=left, start=max([planned.start, *starts])))
+    def read(self, key: str, report: Mapping[str, Any], *, is_whole: bool = False) -> None:
+        """Read which epochs of a run are stored, or lost, from a report (see `Driver`)."""
+        if lost := report.get("lost"):
+            self._replace_trunk(key, lost)
+        if is_whole:
+            self._release(key, self._underway[key].run.config.epochs)
+        elif rows := report.get("rows"):
+            self._release(key, rows[-1]["epoch"] + 1)
 
     @property
     def is_empty(self) -> bool:
         """True if no run is ready to start; others may be in training, or wait for a stage."""
         return not self._ready
 
-    def lose(self, key: str, epochs: Collection[int]) -> None:
-        """Record that states of a run, from which forks were to start, are missing in the store.
-
-        One of the forks then trains the epochs again. This happens if another driver trained these
-        epochs and did not know that a fork would need their states (weights, optimizer, ...).
-        """
-        if epochs:
-            self._replace_trunk(key, epochs)
-
     def again(self, key: str) -> None:
+        self.live.pop(key, None)
         self._ready.append(self._underway[key])
 
     def end(self, key: str, *, failed: bool) -> None:
@@ -92,6 +91,7 @@ class RunQueue:
         If forks still wait for a stage of this run, one of them trains the shared epochs.
         """
         run = self._underway.pop(key).run
+        self.live.pop(key, None)
         if self._claims is not None:
             self._claims.end(key)
         self._replace_trunk(key)
@@ -113,8 +113,21 @@ class RunQueue:
         if not planned.needs:
             self._ready.append(planned)
 
+    def _release(self, key: str, epochs: int) -> None:
+        """Release the runs that wait for the first epochs of a run."""
+        for waiting in self._waiting.pop(key, {}):
+            planned = self._underway[waiting]
+            met = [n for n in planned.needs if n.run == key and n.epoch <= epochs]
+            starts = [need.epoch for need in met if need.use == "start"]
+            left = tuple(need for need in planned.needs if need not in met)
+            self._await(replace(planned, needs=left, start=max([planned.start, *starts])))
+
     def _replace_trunk(self, trunk: str, lost: Collection[int] | None = None) -> None:
-        """Make one fork of a run (the trunk) the new trunk, which trains the shared epochs."""
+        """Make one fork of a run (the trunk) the new trunk, which trains the shared epochs.
+
+        The trunk has ended, or its states of the `lost` epochs are missing in the store: another
+        driver trained these epochs and did not know that a fork would need their states.
+        """
 
         def is_void(need: Need) -> bool:
             is_lost = lost is None or (need.use == "start" and need.epoch in lost)

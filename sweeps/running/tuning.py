@@ -4,9 +4,8 @@ import itertools
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +59,9 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
         self._places: dict[str, int] = {}
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
-        del tune_controller
         self._places.setdefault(trial.trial_id, len(self._places))
 
     def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
-        del tune_controller
         self._on_error(trial)
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
@@ -74,7 +71,7 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
 
 
 class RunSearcher(Searcher):  # type: ignore[misc]
-    """Source of trials for Ray Tune: the runs of a study, each as soon as it can start.
+    """Source of trials for Ray Tune: the runs of a queue, each as soon as it can start.
 
     Tune calls `suggest` several times a second. The searcher saves nothing: finished work is
     recorded in the store alone, and a new launch resumes the study.
@@ -84,43 +81,30 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         self,
         queue: RunQueue,
         parameters: Callable[[PlannedRun], dict[str, Any]],
-        is_stopped: Callable[[], bool] = lambda: False,
         is_again: Callable[[str], bool] = lambda _: False,
         limit: Callable[[], float] = lambda: math.inf,
     ) -> None:
         super().__init__()
         self._queue = queue
         self._parameters = parameters
-        self._is_stopped = is_stopped
         self._is_again = is_again
         self._limit = limit
-        self._live: dict[str, Run] = {}
+        self._runs: dict[str, str] = {}
+        """Key of the run of each live trial."""
         self.num_held = 0
         """Number of trials that occupy a faulty device."""
         self.is_idle = False
         """True if no run has a trial and no run is ready to start."""
 
-    @property
-    def num_live(self) -> int:
-        return len(self._live)
-
-    def abandon(self) -> list[Run]:
-        """Forget all trials; return the runs of live ones, in the order in which they started.
-
-        Called when Tune must be started again. The returned runs go back into the queue (`resume`).
-        """
-        live = list(self._live.values())
-        self._live.clear()
+    def restart(self, failed: Run | None) -> None:
+        """Put all live runs but one, which has failed, back into the queue; Tune starts again."""
+        self._runs.clear()
         self.num_held = 0
-        return live
-
-    def resume(self, runs: Iterable[Run], failed: Run | None) -> None:
-        """Put abandoned runs back into the queue, except for the one that has failed."""
-        for run in runs:
-            if run is failed:
-                self._queue.end(run.key, failed=True)
+        for key in tuple(self._queue.live):
+            if failed is not None and key == failed.key:
+                self._queue.end(key, failed=True)
             else:
-                self._queue.again(run.key)
+                self._queue.again(key)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         """Return the Tune configuration of the next run; Tune calls this when it has a free slot.
@@ -128,53 +112,43 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         Returns:
             None if no run is ready yet; `Searcher.FINISHED` if no run is left.
         """
-        if len(self._live) >= self._limit():
+        if len(self._runs) >= self._limit():
             return None
-        if not self._is_stopped():
-            if (planned := self._queue.next()) is not None:
-                self._live[trial_id] = planned.run
-                return self._parameters(planned)
-            if self._queue.is_waiting:  # for another driver
-                return None
-        self.is_idle = not self._live
+        if (planned := self._queue.next()) is not None:
+            self._runs[trial_id] = planned.run.key
+            return self._parameters(planned)
+        if self._queue.is_waiting:  # for another driver
+            return None
+        self.is_idle = not self._runs
         finished: str = Searcher.FINISHED
-        return None if self._live else finished
+        return None if self._runs else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Read a report of a run; release the runs that wait for a stage which it has stored.
-
-        Tune calls this.
-        """
-        if trial_id in self._live:
-            self._queue.lose(self._live[trial_id].key, result.get("lost") or ())
-        rows = result.get("rows")
-        if rows and trial_id in self._live:
-            self._queue.store(self._live[trial_id].key, rows[-1]["epoch"] + 1)
-        if result.get("failure/kind") == "held" and trial_id in self._live:
+        if (key := self._runs.get(trial_id)) is None:
+            return
+        self._queue.read(key, result)
+        if result.get("failure/kind") == "held":
             self.num_held += 1
-            self._queue.again(self._live.pop(trial_id).key)
+            self._queue.again(self._runs.pop(trial_id))
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        run = self._live.pop(trial_id, None)
-        if run is not None:
-            last = result or {}
-            kind = last.get("failure/kind")
-            if (error and self._is_again(trial_id)) or kind == "declined":
-                self._queue.again(run.key)
-                return
-            self._queue.lose(run.key, last.get("lost") or ())
-            failed = error or bool(last.get("failure/kind"))
-            if last.get(DONE) and not failed:
-                self._queue.store(run.key, run.config.epochs)
-            self._queue.end(run.key, failed=failed)
+        if (key := self._runs.pop(trial_id, None)) is None:
+            return
+        last = result or {}
+        failure = last.get("failure/kind")
+        if failure == "declined" or (error and self._is_again(trial_id)):
+            self._queue.again(key)
+            return
+        is_whole = bool(last.get(DONE)) and not error and not failure
+        self._queue.read(key, {"lost": last.get("lost")}, is_whole=is_whole)
+        self._queue.end(key, failed=error or bool(failure))
 
     def save(self, checkpoint_path: str) -> None:
         """Do nothing; Tune calls this to save its searcher, but finished work is in the store."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Raise an error; a study is resumed by launching it again, not by Tune."""
         raise RuntimeError(
             f"a study must be resumed by launching it again, got ({checkpoint_path=})."
         )
@@ -201,18 +175,37 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
     retries = Retries(limit=slots.limit or _NO_LIMIT, on_gpu=slots.on_gpu)
     claims = Claims(store=store, study=source.study.name, token=lease.token)
     queue = RunQueue(source, monitor.join, first, claims=claims)
-    watch = Watch(monitor, retries, dead_nodes)
+    devices = max(1, round(slots.count * (slots.gpus_per_run or 1)))
+    watch = Watch(monitor, queue, retries, dead_nodes, devices=devices)
     sharing = Sharing(slots, monitor.note) if is_elsewhere() else None
-    writing = None if is_elsewhere() else str(folder / WRITING)
+
+    def parameters(planned: PlannedRun) -> dict[str, Any]:
+        assignment = Assignment.of(
+            planned,
+            store,
+            keep_final_state=keep_final_states,
+            writing=None if is_elsewhere() else str(folder / WRITING),
+            spare_bytes=spare_bytes(len(source.study.runs())),
+            on_gpu=slots.on_gpu,
+            gpus=slots.gpus_per_run,
+            report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
+        )
+        return {
+            "run_key": planned.run.key,
+            "assignment": assignment,
+            "study": source.study.name,
+            "driver": lease.holder,
+            "avoided": retries.avoided(planned.run),
+            "sick": frozenset(retries.sick),
+            "is_last": queue.is_empty,
+        }
+
     searcher = RunSearcher(
         queue,
-        partial(_parameters, monitor, slots, retries, queue, keep_final_states, writing),
-        lambda: monitor.stop is not None,
+        parameters,
         watch.is_tried_again,
         lambda: min(retries.limit, sharing.limit) if sharing else retries.limit,
     )
-    watch.devices = max(1, round(slots.count * (slots.gpus_per_run or 1)))
-    watch.num_live = lambda: searcher.num_live
     watch.is_all_held = lambda: searcher.num_held >= (1 if searcher.is_idle else slots.count)
     with (
         arrivals() as watch.is_interrupted,
@@ -233,8 +226,7 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
                 if not isinstance(error.__cause__, OutOfMemoryError):
                     raise
                 # Tune cannot go on after Ray has killed a process while it trained.
-                live = searcher.abandon()
-                searcher.resume(live, watch.judge_killed(live, str(error.__cause__)))
+                searcher.restart(watch.judge_killed(str(error.__cause__)))
     if retries.sick:
         named = ", ".join(retries.sick.values())
         monitor.note(f"devices that got no more runs: {named}; check them before the next launch")
@@ -260,42 +252,9 @@ def _fit(  # noqa: PLR0913  independent objects
             trial_dirname_creator=lambda trial: trial.trial_id,
         ),
         run_config=tune.RunConfig(
-            name=folder.name,
-            storage_path=str(folder.parent),
-            verbose=0,
-            callbacks=callbacks,
+            name=folder.name, storage_path=str(folder.parent), verbose=0, callbacks=callbacks
         ),
     ).fit()
-
-
-def _parameters(  # noqa: PLR0913  everything that a worker process needs
-    monitor: Monitor,
-    slots: Slots,
-    retries: Retries,
-    queue: RunQueue,
-    keep_final_states: bool,
-    writing: str | None,
-    planned: PlannedRun,
-) -> dict[str, Any]:
-    assignment = Assignment.of(
-        planned,
-        monitor.store,
-        keep_final_state=keep_final_states,
-        writing=writing,
-        spare_bytes=spare_bytes(len(monitor.source.study.runs())),
-        on_gpu=slots.on_gpu,
-        gpus=slots.gpus_per_run,
-        report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
-    )
-    return {
-        "run_key": planned.run.key,
-        "assignment": assignment,
-        "study": monitor.source.study.name,
-        "driver": monitor.lease.holder,
-        "avoided": retries.avoided(planned.run),
-        "sick": frozenset(retries.sick),
-        "is_last": queue.is_empty,
-    }
 
 
 def _resources(slots: Slots) -> tune.PlacementGroupFactory:

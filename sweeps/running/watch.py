@@ -1,7 +1,7 @@
 """Watch: the callbacks by which Ray Tune reports on its trials to a launch."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from ray.util import placement_group_table
 from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots
 from sweeps.running.retries import NODE_HAS_DIED, MachineFault, Retries, RetryDecision, oom_kills
+from sweeps.running.run_queue import RunQueue
 from sweeps.study.study import Run
 
 _UNREACHABLE = "is temporarily unavailable"
@@ -34,11 +35,15 @@ class Watch(tune.Callback):  # type: ignore[misc]
     def __init__(
         self,
         monitor: Monitor,
-        retries: Retries | None = None,
+        queue: RunQueue,
+        retries: Retries,
         dead_nodes: Callable[[], Collection[str]] = tuple,
+        *,
+        devices: int = 1,
     ) -> None:
         self._monitor = monitor
-        self._retries = retries or Retries(limit=monitor.slots)
+        self._queue = queue
+        self._retries = retries
         self._decisions: dict[str, RetryDecision] = {}
         self._nodes: dict[str, str] = {}
         """Node of the last report, by run key."""
@@ -48,10 +53,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         """Returns True if the only trials left occupy faulty devices."""
         self.is_interrupted: Callable[[], bool] = lambda: False
         """Returns True once a signal has arrived; a library may have caught its exception."""
-        self.devices = monitor.slots
-        """Number of devices that may train runs."""
-        self.num_live: Callable[[], int] = lambda: 1
-        """Returns the number of runs that have a trial, including the failed one."""
+        self._devices = devices
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -67,21 +69,22 @@ class Watch(tune.Callback):  # type: ignore[misc]
             text = NODE_HAS_DIED
         fault = MachineFault.of(text, was_killed_for_memory=killed > self._num_killed)
         self._num_killed = killed
-        self._decisions[trial.trial_id] = self._decided(run, fault, self.num_live() - 1)
+        self._decisions[trial.trial_id] = self._decided(run, fault)
 
-    def judge_killed(self, live: Sequence[Run], text: str) -> Run | None:
-        """Decide which runs are tried again after Ray killed one of them for its memory.
+    def judge_killed(self, text: str) -> Run | None:
+        """Return the live run that has failed after Ray killed one for its memory, if any has.
 
         Ray does not say which run it killed. The run that needs the most memory is taken as the
-        cause.
+        cause, and may be tried again, like the others.
         """
+        live = tuple(self._queue.live.values())
         for run in live:
             self._monitor.wait(run)
         if not live:
             return None
         most = self._monitor.source.study.problem.cost.most_bytes
         run = max(reversed(live), key=lambda run: most(run.config))
-        decision = self._decided(run, MachineFault.of(text), len(live) - 1)
+        decision = self._decided(run, MachineFault.of(text))
         self._settle(run, decision)
         return None if decision.again else run
 
@@ -117,8 +120,9 @@ class Watch(tune.Callback):  # type: ignore[misc]
         if self.is_all_held() and not self._monitor.num_running:
             raise OnlyHeldError
 
-    def _decided(self, run: Run, fault: MachineFault, beside: int) -> RetryDecision:
-        decision = self._retries.judge(run, fault, beside=beside, devices=self.devices)
+    def _decided(self, run: Run, fault: MachineFault) -> RetryDecision:
+        beside = len(self._queue.live) - 1
+        decision = self._retries.judge(run, fault, beside=beside, devices=self._devices)
         if fault.kind == "memory" and not decision.again:
             self._monitor.source.lacked_memory = True
         return decision

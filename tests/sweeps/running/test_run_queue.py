@@ -82,8 +82,8 @@ class Worker:
         self.storing = Storing(assignment, "cpu")
         self.process = self.storing.resume(lambda: toy.start(assignment.config, None, "cpu"))
         self.epochs: Iterator[object] = iter(self.process)
-        self.queue.lose(self.run.key, self.storing.lost)
-        self.queue.store(self.run.key, len(self.process.records))
+        rows = [{"epoch": len(self.process.records) - 1}]
+        self.queue.read(self.run.key, {"lost": self.storing.lost, "rows": rows})
 
     def step(self) -> None:
         """Train an epoch, or end the run."""
@@ -96,7 +96,7 @@ class Worker:
         assert self.run.key not in self.world.ended, "a stored run is trained again"
         self.storing.add(self.process, self.driver.draw.choice([0.0, 0.0, 30.0]))
         if self.storing.take_rows():
-            self.queue.store(self.run.key, self.storing._num_stored)
+            self.queue.read(self.run.key, {"rows": [{"epoch": self.storing._num_stored - 1}]})
 
     def kill(self) -> None:
         """Lose the epochs that are not stored."""

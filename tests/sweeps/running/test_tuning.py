@@ -88,19 +88,18 @@ def test_a_fork_is_suggested_only_after_its_stage_is_stored() -> None:
 def test_abandoned_runs_except_the_failed_one_are_suggested_again() -> None:
     searcher = _searcher(5, 0)
     names = [_suggested(searcher, trial)["arm"] for trial in "ab"]
-    live = searcher.abandon()
-    assert ([run.arm for run in live], searcher.num_live) == (names, 0)
-    searcher.resume(live, failed=live[0])
+    live = searcher._queue.live
+    assert [run.arm for run in live.values()] == names
+    searcher.restart(next(iter(live.values())))
+    assert live == {}
     assert _suggested(searcher, "c")["arm"] == names[1]
     assert searcher.suggest("d") is None
 
 
 def test_a_stopped_searcher_suggests_no_run_and_finishes_with_its_trials() -> None:
     searcher = _searcher(5, 10)
-    stopped: list[bool] = []
-    searcher._is_stopped = lambda: bool(stopped)
     _suggested(searcher, "a")
-    stopped.append(True)
+    searcher._queue._source.is_stopped = True
     searcher.on_trial_result("a", _stored(5))
     assert searcher.suggest("b") is None
     searcher.on_trial_complete("a", {})

@@ -17,6 +17,8 @@ from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots
+from sweeps.running.retries import Retries
+from sweeps.running.run_queue import RunQueue
 from sweeps.running.watch import Sharing, Watch
 from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult
@@ -59,7 +61,7 @@ def monitor(tmp_path: Path, tracked: Tracked) -> Monitor:
 
 @pytest.fixture
 def watch(monitor: Monitor) -> Watch:
-    return Watch(monitor)
+    return Watch(monitor, RunQueue(monitor.source, monitor.join), Retries(limit=1))
 
 
 def trial() -> Any:
