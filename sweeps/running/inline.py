@@ -113,7 +113,7 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
 ) -> tuple[RunResult, ...]:
     """Train a study's missing runs, all arms at one seed before the next; return all results."""
     on_gpu = device == "cuda"
-    slots = Slots(count=1, limit=1, cpus_per_run=1, gpus_per_run=float(on_gpu), on_gpu=on_gpu)
+    slots = Slots(count=1, limit=1, gpus_per_run=float(on_gpu), on_gpu=on_gpu)
     require_gpus(source.study, slots)
     source.gpus_per_run = slots.gpus_per_run
     prepare_process()

@@ -41,10 +41,7 @@ class Slots:
     """Number of runs trained in parallel on the present nodes, and on nodes that an autoscaler
     starts for them."""
     limit: int | None
-    """Largest number of parallel runs. None for as many as fit, including on nodes that join
-    later.
-    """
-    cpus_per_run: int
+    """Largest number of parallel runs; None for as many as fit, also on nodes that join later."""
     gpus_per_run: float
     on_gpu: bool
     """True if runs compute on a GPU that is reserved for them."""
@@ -64,9 +61,6 @@ class Placement:
     """Number of parallel runs. None for as many as fit, including on nodes that join later."""
     gpus_per_run: float | None = None
     """GPUs per run: 0, 1 or a fraction 1/k. None for 1 if there are GPUs, else 0."""
-    cpus_per_run: int = 1
-    """CPUs reserved per run. A run always computes with one thread, because another number of
-    threads would change the last bits of results."""
     is_auto: bool = False
     """True to try runs that run out of GPU memory again with a larger GPU share."""
     memory_per_run: int = 0
@@ -80,18 +74,13 @@ class Placement:
 
     def __post_init__(self) -> None:
         share = self.gpus_per_run
-        if share is None or share == 0:
-            return
-        if not 0 < share <= 1 or abs(round(1 / share) * share - 1) > _ROUNDING:
+        if share and (not 0 < share <= 1 or abs(round(1 / share) * share - 1) > _ROUNDING):
             raise PlacementError(
                 f"--gpus-per-run must be 0, 1 or 1/k for a whole number k, got ({share})."
             )
 
     def auto(self) -> Self:
-        """Return a placement that first tries the smallest GPU share (`LEAST_SHARE`) for each run.
-
-        The share grows if runs run out of memory.
-        """
+        """Return a placement that first tries `LEAST_SHARE`, which grows if memory runs out."""
         return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
 
     def with_more_room(self, had: float) -> Self | None:
@@ -105,13 +94,10 @@ class Placement:
 
         More are not requested, because Ray starts one process per CPU right away.
         """
-        here = usable_cpus()
-        slots = self.slots or here // self.cpus_per_run
+        slots = self.slots or usable_cpus()
         if self.memory_per_run and not self.slots:
             slots = min(slots, max(1, free_bytes() // self.memory_per_run))
-        if not slots:
-            return here  # no room for a run; `on` reports it
-        return min(slots, max(1, runs)) * self.cpus_per_run
+        return min(slots, max(1, runs))
 
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
         """Decide how many runs train in parallel on some nodes, and with which resources.
@@ -130,28 +116,25 @@ class Placement:
             count = self.slots or max(room, min(max(1, runs), _MOST_WAITING))
         elif not room and not (self.slots and growth != "none"):
             largest = max(nodes, key=lambda node: (node.gpus, node.cpus))
-            if share == 0 and any(node.cpus >= self.cpus_per_run for node in nodes):
+            if share == 0 and any(node.cpus >= 1 for node in nodes):
                 raise PlacementError(
                     f"no node has memory for a run: a run takes {self.memory_per_run / 1e9:.1f} "
                     f"GB, measured by a step of training, and the largest node has "
                     f"{max(node.memory for node in nodes) / 1e9:.1f} GB free; {advice()}, or add "
                     "--slots 1 to try anyway"
                 )
+            join = "; if larger nodes will join, add --slots N (N runs at a time)"
             raise PlacementError(
-                f"no node has room for a run: a run takes {share:g} GPUs and {self.cpus_per_run} "
-                f"CPUs, the largest node has {largest.gpus:g} GPUs and {largest.cpus:g} CPUs"
-                + (
-                    ""
-                    if growth == "none"
-                    else "; if larger nodes will join, add --slots N (N runs at a time)"
-                )
+                f"no node has room for a run: a run takes {share:g} GPUs and 1 CPU, the largest "
+                f"node has {largest.gpus:g} GPUs and {largest.cpus:g} CPUs"
+                + join
+                * (growth != "none")
             )
         # For waiting runs on CPUs an autoscaler would start nodes with GPUs.
         grows = growth == "by hand" or (growth == "autoscaler" and share > 0)
         return Slots(
             count=count,
             limit=self.slots if grows else count,
-            cpus_per_run=self.cpus_per_run,
             gpus_per_run=share,
             on_gpu=share > 0 and self.device is None,
             memory_per_run=0 if share or self.slots else self.memory_per_run,
@@ -181,35 +164,40 @@ class Placement:
         return kind, [node if kind in node.kinds else without for node in nodes]
 
     def _require_decision(self, room: int, growth: Growth) -> None:
-        """Check that the user has decided what to do on a joined cluster without a GPU."""
-        asked = self.gpus_per_run
-        if asked is None and (sign := sign_of_gpus()):
-            raise PlacementError(
+        """Check that the user has decided what to do on a cluster without a GPU."""
+        asked, slots, sign = self.gpus_per_run, self.slots or 0, sign_of_gpus()
+        wait, on_cpus = "add --gpus-per-run 1 to wait for", "--gpus-per-run 0 to train on CPUs"
+        refusals = (
+            (
+                asked is None and sign is not None,
                 f"{sign} promises a GPU, and Ray found none; fix the GPU driver or the job, or add "
-                "--gpus-per-run 0 to train on CPUs"
-            )
-        if self.is_auto and growth == "none":
-            raise PlacementError(
+                f"{on_cpus}",
+            ),
+            (
+                self.is_auto and growth == "none",
                 "--gpus-per-run auto needs a GPU, and this machine has none; remove the option to "
-                "train on CPUs"
-            )
-        if asked is None and growth == "autoscaler":
-            raise PlacementError(
-                "this cluster has no GPU now, and its autoscaler may start nodes with GPUs; add "
-                "--gpus-per-run 1 to wait for them, or --gpus-per-run 0 to train on CPUs"
-            )
-        if asked is None and growth == "by hand" and (self.slots or 0) > room:
-            raise PlacementError(
+                "train on CPUs",
+            ),
+            (
+                asked is None and growth == "autoscaler",
+                "this cluster has no GPU now, and its autoscaler may start nodes with GPUs; "
+                f"{wait} them, or {on_cpus}",
+            ),
+            (
+                asked is None and growth == "by hand" and slots > room,
                 f"this cluster has no GPU and room for {room} runs on CPUs now, but --slots "
-                f"{self.slots} asks for more; add --gpus-per-run 1 to wait for nodes with GPUs, or "
-                "--gpus-per-run 0 to train on CPUs"
-            )
-        if asked and not self.is_auto and growth == "by hand" and not self.slots:
-            raise PlacementError(
-                f"--gpus-per-run {asked:g}: no node of this cluster has a GPU, and no autoscaler "
-                "starts one; remove --gpus-per-run to train on CPUs, or, if you are about to join "
-                "nodes with GPUs, add --slots with the number of runs to train on them"
-            )
+                f"{slots} asks for more; {wait} nodes with GPUs, or {on_cpus}",
+            ),
+            (
+                bool(asked) and not self.is_auto and growth == "by hand" and not slots,
+                f"--gpus-per-run {asked or 0:g}: no node of this cluster has a GPU, and no "
+                "autoscaler starts one; remove --gpus-per-run to train on CPUs, or, if you are "
+                "about to join nodes with GPUs, add --slots with the number of runs on them",
+            ),
+        )
+        for holds, message in refusals:
+            if holds:
+                raise PlacementError(message)
 
     def _share(self, nodes: Sequence[Node], runs: int, growth: Growth) -> float:
         with_gpus = [node for node in nodes if node.gpus]
@@ -229,7 +217,7 @@ class Placement:
         return 1 / max(range(1, max(1, most) + 1), key=room)
 
     def _room(self, node: Node, share: float) -> int:
-        by_cpus = int(node.cpus // self.cpus_per_run)
+        by_cpus = int(node.cpus)
         if share:
             return min(by_cpus, int(node.gpus * round(1 / share)))
         if not self.memory_per_run or self.slots:

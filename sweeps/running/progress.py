@@ -99,10 +99,6 @@ class Board:
     """Progress of all runs of a launch, formatted as lines of text."""
 
     study: Study
-    work_per_epoch: dict[str, int] = field(default_factory=dict)
-    """Work of one epoch by run key, in the problem's unit of work, such as trained images."""
-    epochs_to_train: dict[str, int] = field(default_factory=dict)
-    """Number of epochs left to train in this launch, by run key."""
     finished: set[str] = field(default_factory=set)
     """Keys of finished runs."""
     failed: set[str] = field(default_factory=set)
@@ -118,10 +114,12 @@ class Board:
     has_ended: bool = False
     """True once at least one run has finished or failed in this launch."""
     clock: Callable[[], float] = time.monotonic
+    _work_per_epoch: dict[str, int] = field(default_factory=dict)
+    """Work of one epoch by run key, in the problem's unit of work, such as trained images."""
+    _epochs_left: dict[str, int] = field(default_factory=dict)
+    """Number of epochs left to train in this launch, by run key."""
     _trained: deque[tuple[float, int]] = field(default_factory=deque)
-    _work_since: int = 0
-    """Work that was trained since the first entry of `_trained`."""
-    _work_left: int = 0
+    """Time and work of each report of the last half minute."""
     _work_expected: int = 0
     _waiting: set[str] = field(default_factory=set)
     """Keys of expected runs that are not in training yet."""
@@ -129,15 +127,9 @@ class Board:
     _reached: dict[str, int] = field(default_factory=dict)
     """Number of finished epochs, by key of each run that will start again."""
 
-    def __post_init__(self) -> None:
-        for key, epochs in self.epochs_to_train.items():
-            self._work_left += epochs * self.work_per_epoch[key]
-        self._work_expected = self._work_left
-        self._waiting |= self.epochs_to_train.keys()
-
     def expect(self, run: Run, *, epochs: int, work_per_epoch: int) -> None:
-        self.work_per_epoch[run.key] = work_per_epoch
-        self._leave(run.key, epochs)
+        self._work_per_epoch[run.key] = work_per_epoch
+        self._epochs_left[run.key] = epochs
         self._work_expected += epochs * work_per_epoch
         self._waiting.add(run.key)
         self.failed.discard(run.key)
@@ -160,31 +152,25 @@ class Board:
     ) -> None:
         key = run.key
         if trained and seconds:
-            self._pace.train(key, len(seconds) * self.work_per_epoch[key], sum(seconds))
+            self._pace.train(key, len(seconds) * self._work_per_epoch[key], sum(seconds))
         self.within[key] = within
         began = self.running.get(key, 0) if trained else epochs
-        lost = self._reached.pop(key, began) - began
-        if lost > 0:
-            self._leave(key, self.epochs_to_train[key] + lost)
+        self._epochs_left[key] += max(0, self._reached.pop(key, began) - began)
         gained = epochs - began
         self.running[key] = epochs
         if trained and gained > 0:
-            self._leave(key, max(0, self.epochs_to_train[key] - gained))
-            work = gained * self.work_per_epoch[key]
-            self._trained.append((self.clock(), work))
-            self._work_since += work
+            self._epochs_left[key] = max(0, self._epochs_left[key] - gained)
+            self._trained.append((self.clock(), gained * self._work_per_epoch[key]))
 
     def end(self, run: Run, *, failed: bool) -> None:
         self.has_ended = True
-        self.running.pop(run.key, None)
-        self.within.pop(run.key, None)
         self._waiting.discard(run.key)
         self._pace.end(run.key, self.clock())
-        self._leave(run.key, 0)
+        self.leave(run)
         (self.failed if failed else self.finished).add(run.key)
 
     def wait(self, run: Run) -> None:
-        """Record for the displayed progress that a run stopped training and will start again."""
+        """Record that a run stopped training and will start again in this launch."""
         self.within.pop(run.key, None)
         if (reached := self.running.pop(run.key, None)) is not None:
             self._reached[run.key] = reached
@@ -192,32 +178,30 @@ class Board:
             self._pace.end(run.key, self.clock())
 
     def leave(self, run: Run) -> None:
-        """Record for the displayed progress that a run waits, unfinished, for the next launch."""
+        """Record that a run, unless it has ended, waits for the next launch."""
         self.running.pop(run.key, None)
         self.within.pop(run.key, None)
-        self._leave(run.key, 0)
+        self._epochs_left[run.key] = 0
 
     def work_per_second(self) -> float:
-        """Return the training speed of all runs together, over the last half minute.
-
-        The speed is work per second, in the problem's unit of work, such as trained images.
-        """
+        """Return the work of all runs together per second, over the last half minute."""
         now = self.clock()
         while len(self._trained) > 1 and self._trained[1][0] < now - _RATE_OVER:
             self._trained.popleft()
-            self._work_since -= self._trained[0][1]
         if len(self._trained) < 2:
             return 0.0
-        return self._work_since / max(now - self._trained[0][0], 1e-9)
+        (began, _), *later = self._trained
+        return sum(work for _, work in later) / max(now - began, 1e-9)
 
     def seconds_left(self) -> float | None:
         """Estimate the seconds until the end of the launch; None before the first measurement.
 
         For a search this is an upper estimate, because points may be pruned.
         """
-        running = [self.epochs_to_train[key] * self.work_per_epoch[key] for key in self.running]
-        waiting = self._work_left - sum(running)
-        mean = self._work_expected / max(1, len(self.epochs_to_train))
+        left = {key: n * self._work_per_epoch[key] for key, n in self._epochs_left.items()}
+        running = [left[key] for key in self.running]
+        waiting = sum(left.values()) - sum(running)
+        mean = self._work_expected / max(1, len(left))
         to_come = self.outlook
 
         def with_more(more: int) -> float | None:
@@ -280,12 +264,6 @@ class Board:
                 in_training.add(arm)
         most = None if rows is None else rows - 1
         return [f"{'arm':<{width}}  done   running", *chosen(lines, most, in_training)]
-
-    def _leave(self, key: str, epochs: int) -> None:
-        """Set the number of epochs that a run has left to train, and update the total work."""
-        change = epochs - self.epochs_to_train.get(key, 0)
-        self._work_left += change * self.work_per_epoch[key]
-        self.epochs_to_train[key] = epochs
 
     def _points(self) -> list[str]:
         """Return the number of a search's points as text, such as `3/20 points`; else empty."""

@@ -189,7 +189,7 @@ class Sharing(tune.Callback):  # type: ignore[misc]
         self._note = note
         self._table = table
         self._clock = clock
-        self._needs = {"CPU": slots.cpus_per_run, "GPU": slots.gpus_per_run}
+        self._needs = {"CPU": 1, "GPU": slots.gpus_per_run}
         self._job = ray.get_runtime_context().get_job_id()
         self._look_at = 0.0
         self._fair_since: float | None = None

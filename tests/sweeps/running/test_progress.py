@@ -25,13 +25,10 @@ def _board(clock: _Clock | None = None) -> Board:
     base = TrainConfig(epochs=10, batch_size=8)
     arms = {"erm": base, "midpoint": with_values(base, {"mix.law": "midpoint"})}
     study = Study(name="pair", description="", arms=arms, seeds=(0, 1), baseline="erm", source="")
-    keys = [run.key for run in study.runs()]
-    return Board(
-        study=study,
-        work_per_epoch=dict.fromkeys(keys, 100),
-        epochs_to_train=dict.fromkeys(keys, 10),
-        clock=clock or _Clock(),
-    )
+    board = Board(study=study, clock=clock or _Clock())
+    for run in study.runs():
+        board.expect(run, epochs=10, work_per_epoch=100)
+    return board
 
 
 def test_the_headline_shows_run_counts_and_images_per_second() -> None:

@@ -35,7 +35,7 @@ def test_ray_lists_actors_under_the_name_of_their_study() -> None:
 def test_runs_reserve_a_kind_of_node_by_its_resource_or_its_label(
     kind: str | None, named: set[str], label: list[dict[str, str]] | None
 ) -> None:
-    slots = Slots(count=4, limit=4, cpus_per_run=1, gpus_per_run=0.5, on_gpu=True, kind=kind)
+    slots = Slots(count=4, limit=4, gpus_per_run=0.5, on_gpu=True, kind=kind)
     asked = _resources(slots)
     assert asked.head_bundle_is_empty is False
     (bundle,) = asked.bundles

@@ -127,7 +127,7 @@ def test_an_interrupt_that_a_library_swallows_ends_the_step(watch: Watch) -> Non
         watch.on_step_end(1, [])
 
 
-SLOTS = Slots(count=4, limit=None, cpus_per_run=1, gpus_per_run=0.5, on_gpu=True)
+SLOTS = Slots(count=4, limit=None, gpus_per_run=0.5, on_gpu=True)
 TOTAL = {"CPU": 8.0, "GPU": 2.0}
 
 
