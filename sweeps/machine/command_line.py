@@ -25,8 +25,7 @@ OPTUNA = ("--optuna", "MIXSWEEP_OPTUNA")
 def read_names_as_utf8() -> None:
     """Restart this process in Python's UTF-8 mode if the locale has another encoding.
 
-    Databases and URLs read every path as UTF-8. If this process used another encoding, one path
-    could mean two folders. Output keeps the encoding of the terminal.
+    Databases and URLs read every path as UTF-8. Output keeps the encoding of the terminal.
     """
     if codecs.lookup(sys.getfilesystemencoding()).name == "utf-8":
         return
@@ -73,10 +72,7 @@ class _Steady(io.FileIO):
 
 
 def steady_streams() -> None:
-    """Replace `sys.stdin`, `sys.stdout` and `sys.stderr` so that no error in them ends the process.
-
-    After an error, further output is discarded; `lost_output` returns the error of `sys.stdout`.
-    """
+    """Replace the standard streams so that no error in them ends the process; see `lost_output`."""
     for number in _NUMBERS:
         try:
             os.fstat(number)
@@ -93,7 +89,7 @@ def steady_streams() -> None:
 def lost_output() -> OSError | None:
     """Return the error after which standard output was discarded; None if all output was written.
 
-    A pipe whose reader has closed it (such as `| head`) is not counted as an error.
+    A pipe whose reader has closed it (such as `| head`) is no error.
     """
     with suppress(ValueError):
         sys.stdout.flush()

@@ -148,11 +148,7 @@ def require_search(url: str) -> None:
 
 
 def require_companions(database: Path | None) -> None:
-    """Check that the files that SQLite keeps beside a database are regular files, if they exist.
-
-    They have the name of the database and the suffix -journal, -wal or -shm. If one is a FIFO,
-    SQLite waits forever.
-    """
+    """Check that the files that SQLite keeps beside a database are regular; it waits for a FIFO."""
     if database is None:
         return
     for suffix in _COMPANIONS:
@@ -172,10 +168,9 @@ def require_companions(database: Path | None) -> None:
 
 @contextmanager
 def alone(database: Path | None) -> Iterator[None]:
-    """Lock a database in a `with` block, so that only one process at a time opens or creates it.
+    """Lock a database in a `with` block: two processes that create one could destroy it.
 
-    Two processes that create one database at the same time could destroy it. If the database does
-    not exist, an empty file is created. A user who may only read the database needs no lock.
+    If the database does not exist, an empty file is created. A reader needs no lock.
     """
     if database is None:
         yield
@@ -226,13 +221,7 @@ def _schema_of_mlflow() -> str | None:
 
 
 def _trouble(file: Path, *, table: str, schema: str | None = None) -> str | None:
-    """Return the reason why a database cannot be used; None if it is usable or does not exist yet.
-
-    Args:
-        file: The database.
-        table: Name of a table that the database must have, unless it is empty.
-        schema: The required revision of its tables; None to accept any.
-    """
+    """Return why a database without this table, or of another schema, cannot be used, or None."""
     try:
         content = read_regular(file, 1)
     except FileNotFoundError:

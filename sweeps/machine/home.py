@@ -24,8 +24,7 @@ class PlaceError(Exception):
 class Home:
     """The folder with the store, the MLflow and Optuna databases and the reports of studies.
 
-    The store and the databases can be elsewhere, at addresses that this object contains. Creating
-    this object creates no folder.
+    The store and the databases can be elsewhere. Creating this object creates no folder.
     """
 
     folder: Path
@@ -82,10 +81,7 @@ class Home:
 
     @property
     def options(self) -> str:
-        """Command-line options that name this home, such as `--home runs --store /data/store`.
-
-        An address with a password is written as a reference to its environment variable.
-        """
+        """Command-line options that name this home; an address with a password as its variable."""
         spelled = shlex.join(("--home", str(self.folder)))
         for (option, variable), place, shown in (
             (STORE, self.store_url, self.shown_store),

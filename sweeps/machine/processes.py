@@ -38,18 +38,13 @@ def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
 def spare_children() -> None:
     """Exclude the present children of this process, and their descendants, from `end_children`.
 
-    Call this at the start of a command. A process has children from the start if a shell starts
-    some and then becomes this process by `exec`, as in the entry points of containers.
+    A shell may have started them and then have become this process by `exec`.
     """
     _spared.update(children(recursive=True))
 
 
 def end_children() -> None:
-    """Kill all descendants of this process, except those that `spare_children` excludes.
-
-    Stored results are kept. Ray cannot be used in this process afterwards: end the process with
-    `os._exit`.
-    """
+    """Kill the other descendants; this process must then end by `os._exit`, as Ray is gone."""
     spared = set(_spared)
     for process in _spared:
         with suppress(psutil.NoSuchProcess):

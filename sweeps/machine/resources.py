@@ -31,10 +31,7 @@ def processor() -> str:
 
 
 def usable_cpus() -> int:
-    """Return the number of CPUs that this process may use.
-
-    CPU affinity, control groups and Slurm can each reduce the number.
-    """
+    """Return the CPUs that affinity, control groups and Slurm let this process use."""
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
     else:
@@ -137,9 +134,8 @@ kills runs."""
 def free_bytes() -> int:
     """Return the memory, in bytes, that this process and its children can still use.
 
-    This is the smallest of the free memory of the machine and of each control group (Linux's limits
-    for containers and jobs). The last part of the memory (5 % by default) does not count as free,
-    because Ray kills runs that use it.
+    It is limited by the machine, by control groups (of containers and jobs) and by Ray, which kills
+    runs once more than 95 % are used.
     """
     pairs = [memory_of_machine(), *_groups()]
     try:

@@ -36,9 +36,8 @@ _PATIENCE = 1.0
 def scratch() -> Iterator[Path]:
     """Create a private temporary folder for this driver, and delete it after the `with` block.
 
-    First, the processes that killed launches left running are killed, and their folders deleted. At
-    the end of the block, the processes that this driver started are killed. Ray uses the subfolder
-    `ray`, and makes it accessible to all users.
+    The processes of killed launches are killed first, those of this launch at the end. Ray makes
+    the subfolder `ray` accessible to all users.
     """
     end_orphans()
     with temporary_folder(_place()) as folder, environment({MARK: str(folder), **_READABLE}):
@@ -70,11 +69,7 @@ def clear_scratch() -> None:
 
 
 def end_orphans() -> None:
-    """Kill the processes that launches left running when their driver died.
-
-    One of them is Ray's agent process, which runs for a minute or longer after the main process of
-    its node (raylet) was killed.
-    """
+    """Kill the processes of dead launches; an agent of Ray runs for a minute after its raylet."""
     for folder in left_folders(_place()):
         end_members(folder)
 

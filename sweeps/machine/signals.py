@@ -24,10 +24,9 @@ def spell_interrupt() -> str:
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that end a command: SIGINT, SIGTERM and SIGHUP.
+    """Return the signals that end a command: SIGINT, SIGTERM (pre-emption) and SIGHUP.
 
-    SIGTERM is sent before a preemption, SIGHUP when a terminal closes. SIGHUP is left out if it is
-    ignored, as under `nohup`.
+    SIGHUP is left out if it is ignored, as under `nohup`.
     """
     signals = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -36,20 +35,16 @@ def ending_signals() -> tuple[signal.Signals, ...]:
 
 
 def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_handler) -> None:
-    """Install a handler of SIGINT, SIGTERM and SIGHUP; by default it raises `KeyboardInterrupt`.
-
-    Only a process that belongs to `mixsweep` calls this; afterwards `owns_process` returns True.
-    """
+    """Install a handler of the ending signals, in a process that belongs to `mixsweep`."""
     _heard.set()
     for number in ending_signals():
         signal.signal(number, handler)
 
 
 def owns_process() -> bool:
-    """Return True if this process belongs to `mixsweep`: the command line has installed handlers.
+    """Return True if the command line has installed handlers.
 
-    In any other process, such as a notebook that calls `mixsweep.run`, nothing here changes a
-    handler, sends a signal or ends a process.
+    In any other process, such as a notebook, no handler changes and no process is ended.
     """
     return _heard.is_set()
 
@@ -59,11 +54,7 @@ _given_endings: list[tuple[str, int]] = []
 
 
 def interrupt_main_thread(ending: tuple[str, int]) -> None:
-    """Raise `KeyboardInterrupt` in the main thread, from another thread of this process.
-
-    Args:
-        ending: The last message of this process, and its exit code.
-    """
+    """Raise `KeyboardInterrupt` in the main thread; `ending` is the last message and exit code."""
     if not owns_process():
         return
     _given_endings.append(ending)
@@ -86,13 +77,11 @@ _APART = 0.4
 
 @contextmanager
 def arrivals() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns True once SIGINT, SIGTERM or SIGHUP has arrived.
+    """Yield a function that returns True, in any thread, once an ending signal has arrived.
 
-    The function can be called in any thread. It is more reliable than a signal handler: a handler
-    runs only after the main thread has returned from C code, and a library may catch the exception
-    that the handler raises. A nested block yields the function of the outer block, so signals that
-    arrived since that block began count too. In another thread, and in a process that does not
-    belong to `mixsweep`, the function always returns False.
+    A handler runs only after the main thread has returned from C code, and a library may catch its
+    exception. A nested block yields the function of the outer block. In another thread, and in a
+    process that does not belong to `mixsweep`, the function always returns False.
     """
     if not owns_process() or threading.current_thread() is not threading.main_thread():
         yield lambda: False

@@ -30,10 +30,7 @@ def screen(stream: TextIO | None = None) -> os.terminal_size | None:
 
 
 def fitted_text(text: str, stream: TextIO | None = None) -> str:
-    """Return a text with lines wrapped to the width of the terminal that a stream goes to.
-
-    If the stream goes elsewhere, the text is unchanged.
-    """
+    """Return a text wrapped to the terminal that a stream goes to; unchanged without one."""
     size = screen(stream)
     if size is None:
         return text
@@ -43,8 +40,7 @@ def fitted_text(text: str, stream: TextIO | None = None) -> str:
 def wrapped(line: str, columns: int) -> str:
     """Return a line, broken at blanks into lines of at most `columns` characters.
 
-    If the line begins with a label, such as `disk      `, further lines are indented by its width.
-    A word, such as a path, is never broken.
+    Further lines are indented by the label, such as `disk      `. No word is broken.
     """
     columns = max(1, columns)
     if width_of(line) <= columns:
@@ -74,10 +70,7 @@ def arm_table(
 
 
 def chosen(lines: Mapping[str, str], most: int | None, first: Collection[str] = ()) -> list[str]:
-    """Return given lines in their order; if there are more than `most`, some are left out.
-
-    A last line then says how many, such as `... 3 more`.
-    """
+    """Return lines in their order, at most `most`: the last then says `... 3 more`."""
     if most is None or len(lines) <= most:
         return list(lines.values())
     kept = set(sorted(lines, key=lambda name: name not in first)[: max(0, most - 1)])
@@ -86,10 +79,7 @@ def chosen(lines: Mapping[str, str], most: int | None, first: Collection[str] = 
 
 
 def shortened(name: str, length: int) -> str:
-    """Return a name; if it is longer than `length` columns, `...` replaces its middle.
-
-    The middle is cut because the names of a grid's arms differ at their ends.
-    """
+    """Return a name of at most `length` columns; arms of a grid differ at the ends, which stay."""
     if width_of(name) <= length:
         return name
     if length <= _LEAST_NAME:
@@ -129,10 +119,7 @@ def still(
     after: float = 1.0,
     every: float = 8.0,
 ) -> Iterator[None]:
-    """Print what the program is doing during the block, then the elapsed time every few seconds.
-
-    Nothing is printed if the block ends within `after` seconds.
-    """
+    """Print what the program is doing during a long block, then the time every few seconds."""
     done, started = threading.Event(), time.monotonic()
     stream = stream or sys.stderr
 

@@ -65,9 +65,7 @@ def cleaned_by_force(cleanup: Callable[[], None]) -> Iterator[None]:
 def end_by_force(told: str, code: int, patience: float = _TO_CLEAN_UP) -> NoReturn:
     """Kill the children of this process, clean up, print a message, and end this process.
 
-    Call this in a thread, when the main thread does not react. The process ends whatever fails,
-    also if nobody reads its output. With PYTHONFAULTHANDLER set, it first prints the stack of each
-    thread.
+    Call this in a thread, when the main thread does not react; PYTHONFAULTHANDLER shows its stack.
     """
     try:
         end_children()
@@ -84,12 +82,8 @@ def end_by_force(told: str, code: int, patience: float = _TO_CLEAN_UP) -> NoRetu
 def ended_if_interrupted(*, patience: float = _PATIENCE) -> Iterator[None]:
     """End this process if the `with` block does not end soon after SIGINT, SIGTERM or SIGHUP.
 
-    A second signal ends it at once.
-
-    An interrupt raises `KeyboardInterrupt` only once. So the block does not end if a library
-    catches the exception, or if the main thread then waits for a lock. A process that is in a
-    debugger is not ended. Use this context in the main thread. It has no effect while C code keeps
-    Python's global lock (GIL).
+    A second signal ends it at once. Needed if a library catches `KeyboardInterrupt`, or the main
+    thread waits for a lock. A process in a debugger is not ended.
     """
     with arrivals() as is_interrupted, _watched(_Block(patience=patience), is_interrupted):
         yield
@@ -99,15 +93,10 @@ def ended_if_interrupted(*, patience: float = _PATIENCE) -> Iterator[None]:
 def interrupted_if_lost(
     lost: Callable[[], str | None], error: type[Exception], *, every: float
 ) -> Iterator[None]:
-    """Interrupt the `with` block, and raise an error, after the loss of something that it needs.
+    """Interrupt the `with` block and raise `error` after the loss of something that it needs.
 
-    If the main thread does not react, because it waits in a library, the process is ended with exit
-    code 1. An interrupt by a signal that a library has swallowed is raised at the end of the block.
-
-    Args:
-        lost: Returns a message about a loss; None if nothing is lost. A thread calls it.
-        error: Type of the error to raise with the message.
-        every: Seconds between two calls of `lost`.
+    `lost`, which a thread calls, returns a message about a loss, or None. If the main thread does
+    not react, the process ends with code 1. A swallowed interrupt is raised at the end.
     """
     block = _Block(patience=_PATIENCE_WITH_LOSSES, lost=lost, every=every)
 

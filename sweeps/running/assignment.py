@@ -1,8 +1,7 @@
 """Assignment: a run for a worker to train, with all settings that training it needs.
 
-A worker cannot import the module of a plugin file, so no object of a plugin is pickled. A pickled
-assignment has the name of the problem and the values of its configurations by path, and the source
-of their plugins; `open` loads the plugins.
+A worker cannot import the module of a plugin file. So a pickled assignment has the values of its
+configurations by path and the source of their plugins; `open` loads the plugins.
 """
 
 import os
@@ -50,10 +49,7 @@ class Assignment:
 
     @classmethod
     def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
-        """Return an assignment for a worker: a planned run to train, with all its settings.
-
-        The data folder is the one set for this process by `MIXSWEEP_DATA`, if any.
-        """
+        """Return an assignment for a planned run; `MIXSWEEP_DATA` sets the data folder, if any."""
         own_data = os.environ.get("MIXSWEEP_DATA")
         return cls(
             config=planned.run.config,

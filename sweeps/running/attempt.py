@@ -46,11 +46,7 @@ _EXPLAINED = (DataError, InstructionsError, RuleError, StoreError)
 
 
 def prepare_process() -> None:
-    """Set threads, precision and memory handling of this process for training.
-
-    Training with Ray and in one process then gives the same results, bit for bit, on any number of
-    cores.
-    """
+    """Set threads, precision and memory of this process; both engines then give the same bits."""
     fix_precision(os.environ)
     import torch  # a cluster's driver imports this module without torch
 
@@ -63,8 +59,8 @@ def prepare_process() -> None:
 def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
     """Train a run to its end; return the last report, which the caller gives to the driver.
 
-    If the run itself fails, the report contains the failure, and the run is not tried again,
-    because it would fail again. Only the errors below are raised.
+    A failure of the run itself is in the report. Only errors after which the run may be tried again
+    are raised.
     """
     try:
         require_instructions(os.environ)
@@ -110,10 +106,7 @@ def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
 
 
 def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
-    """Train a run, send the driver reports on its epochs, and return the last report.
-
-    Errors of the run are raised; `attempt`, which calls this, turns them into a report.
-    """
+    """Train a run, send the driver reports on its epochs, and return the last report."""
     import torch
 
     if assignment.on_gpu and not torch.cuda.is_available():
@@ -194,10 +187,7 @@ class Driver(logging.Handler):
                 logger.removeHandler(self)
 
     def report(self, **content: Any) -> None:
-        """Send the driver a report on stored epochs, or on the progress within a long epoch.
-
-        Not for the last report of a run: the function that trains the run returns it.
-        """
+        """Send a report on stored epochs, or on a part of a long epoch; not the last one."""
         self._send(self.said(**content))
 
     def hold(self) -> None:
@@ -214,7 +204,7 @@ class Driver(logging.Handler):
         return self.said(failure=failure, done=True)
 
     def said(self, **content: Any) -> dict[str, Any]:
-        """Return a report (see `Driver`) with the given values and all warnings not yet sent."""
+        """Return a report with the given values and all warnings not yet sent."""
         warnings, self._warnings = self._warnings, []
         return {
             "epochs": 0,
@@ -283,8 +273,7 @@ def without_global_draws(
 ) -> Iterator[None]:
     """Raise an error if code in the block draws from a global random generator.
 
-    Python's `random` is not checked, because threads of libraries use it in this process. `mixsweep
-    check` runs without such threads and checks it too.
+    Python's `random` is checked by `mixsweep check` only: libraries use it in other threads.
     """
     if not plugins:
         yield
@@ -306,10 +295,7 @@ def without_global_draws(
 def each_without_global_draws(
     items: Iterator[T], plugins: Collection[str], device: str
 ) -> Iterator[T]:
-    """Yield the items of a process; raise an error if an epoch used a global random generator.
-
-    The check is made once per epoch, as reading the state of a generator takes longer than a step.
-    """
+    """Yield the items of a process; check once per epoch, as a check takes longer than a step."""
     while True:
         with without_global_draws(plugins, device, is_quick=True):
             for item in items:

@@ -21,8 +21,7 @@ _BY_HAND = re.compile(r"node_[0-9a-f]{16,}")
 def growth_of(address: str) -> Growth:
     """Return how nodes are added to the Ray cluster at an address: `by hand` or `autoscaler`.
 
-    If `ray status` does not answer, the result is also `autoscaler`: a launch that finds no GPU
-    then asks the user whether to wait for GPUs, instead of using CPUs.
+    Without an answer it is `autoscaler`: a launch without GPUs then asks the user whether to wait.
     """
     give_up_at = time.monotonic() + _PATIENCE
     while _NO_STATUS in (status := _status(address)):

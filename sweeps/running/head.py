@@ -93,10 +93,9 @@ def is_elsewhere() -> bool:
 
 
 def close_environment(environment: MutableMapping[str, str]) -> None:
-    """Change RAY_ variables so that other users cannot use a Ray cluster that this process starts.
+    """Remove and set RAY_ variables so that other users cannot use a Ray cluster of this process.
 
-    The cluster then listens on this machine only and requires a random token. Other RAY_ variables
-    are removed, except valid ones for memory, devices and CPU priority. Ray Tune's are set, too.
+    The cluster listens on this machine only and requires a random token.
     """
     for name in [name for name in environment if name.upper().startswith("RAY_")]:
         form = next((f for begin, f in _FORMS.items() if name.startswith(begin)), _SWITCH)
@@ -107,10 +106,7 @@ def close_environment(environment: MutableMapping[str, str]) -> None:
 
 
 def set_tune_variables(environment: MutableMapping[str, str]) -> None:
-    """Set the variables of Ray Tune, and remove all others that it reads in this process.
-
-    Some values would end the launch with an error, and others would replace our interrupt handler.
-    """
+    """Set the variables of Ray Tune, and remove all others, which could end the launch."""
     for name in [name for name in environment if name.startswith(_OF_TUNE)]:
         del environment[name]
     environment.update(_TUNE)
@@ -160,13 +156,10 @@ class HeadLostError(Exception):
 
 
 class Head:
-    """Watches the control process (GCS) of a Ray cluster in a thread.
+    """Watches the control process (GCS) of a Ray cluster in a thread, and its own raylet.
 
-    If this process started the cluster, the raylet is watched too.
-
-    After the GCS has died, Ray itself waits for a minute and then ends the process from C++ at any
-    point. This class instead interrupts the main thread as Ctrl-C does. If the main thread does not
-    react because it waits inside Ray, the process is ended.
+    After the GCS has died, Ray waits for a minute and then ends the process from C++ at any point.
+    This class instead interrupts the main thread as Ctrl-C does, or ends the process if that waits.
     """
 
     def __init__(self, address: str, *, is_own: bool, silence: float = _SILENCE) -> None:
@@ -205,10 +198,10 @@ class Head:
 
 
 def starting(folder: Path) -> AbstractContextManager[None]:
-    """Return a context manager that watches the Ray processes which its block starts.
+    """Watch the Ray processes which the block starts.
 
-    Without it, Ray waits a minute for its control process (GCS), or ends this process from C++ if
-    its raylet has died.
+    Without it, Ray waits a minute for its GCS, or ends this process from C++ if its raylet has
+    died.
     """
     of_before = frozenset(children())  # includes those of a failed start
     own: dict[str, psutil.Process] = {}

@@ -1,7 +1,7 @@
 """Inline engine: trains the runs of a launch in this process, one after another, without Ray.
 
-Use it with a debugger, in a notebook, or on a machine with little more than PyTorch. Plan, lease,
-store, monitor and report are the same as with Ray, and results are equal bit for bit.
+Use it with a debugger, in a notebook, or with little more than PyTorch. Results are equal bit for
+bit to those with Ray.
 """
 
 import os
@@ -44,10 +44,7 @@ class _OutOfTime(BaseException):
 
 @dataclass(kw_only=True, slots=True)
 class Deadline:
-    """Time by which every run of a launch must have ended.
-
-    The time that a run takes is estimated from measured epochs.
-    """
+    """Time by which every run of a launch must have ended; run times are measured by epochs."""
 
     at: float | None
     """Value of `clock` at the deadline, in seconds; None for no deadline."""
@@ -62,9 +59,8 @@ class Deadline:
     def allows(self, run: Run, epochs: int) -> bool:
         """Return True if a run can train a number of further epochs before the launch's deadline.
 
-        The time per epoch is taken from epochs of the same arm, or else of any arm. Before any
-        epoch is measured, the result is True if the deadline has not passed; `check` raises an
-        error once the first epochs of the run show that it would end too late.
+        The time per epoch is that of the same arm, or else of any arm; before any is known, `check`
+        decides.
         """
         if self.at is None:
             return True
@@ -76,19 +72,14 @@ class Deadline:
         return work * median(known) <= left
 
     def check(self, run: Run, seconds: Iterable[float], epochs: int) -> None:
-        """Record measured epochs; raise an error if the first ones show that a run ends too late.
-
-        Raises:
-            _OutOfTime: If no epoch was measured before and the run would not end before the
-                deadline.
-        """
+        """Record measured epochs; raise `_OutOfTime` if the first show that a run ends too late."""
         was_known = bool(self._known(run))
         self.learn(run, seconds)
         if self._known(run) and not was_known and not self.allows(run, run.config.epochs - epochs):
             raise _OutOfTime
 
     def check_within(self, run: Run, spent: float, fraction: float, epochs: int) -> None:
-        """Raise an error if a part of a run's first epoch shows that it would end too late."""
+        """Raise `_OutOfTime` if a part of the first epoch shows that a run would end too late."""
         if self.at is None or self._known(run):
             return
         epochs_left = run.config.epochs - epochs - fraction
@@ -226,10 +217,9 @@ def _place(assignment: Assignment) -> dict[str, str]:
 
 @contextmanager
 def _stoppable(store: Store, study: str, lease: Lease) -> Iterator[None]:
-    """Interrupt this process, as Ctrl-C does, if `mixsweep stop --now` is called during the block.
+    """Interrupt this process, as Ctrl-C does, on `mixsweep stop --now`, even during a long epoch.
 
-    A thread checks for the request, because an epoch may occupy the main thread for minutes. In a
-    process that does not belong to `mixsweep`, the reports of runs check for it instead.
+    In a process that does not belong to `mixsweep`, the reports of runs check for the request.
     """
     if not owns_process():
         yield

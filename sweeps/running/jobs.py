@@ -60,14 +60,9 @@ class Cluster:
 
     @classmethod
     def connect(cls, address: str) -> "Cluster":
-        """Connect to a Ray cluster; check first that it requires a token and accepts this user's.
+        """Connect to a Ray cluster that requires a token and accepts the one of this user.
 
-        The environment variable RAY_AUTH_MODE=disabled accepts a cluster without a token.
-
-
-        Raises:
-            ClusterError: If nothing answers at the address, if the cluster requires no token, or if
-                it, or a proxy before it, refuses this user.
+        RAY_AUTH_MODE=disabled accepts a cluster without a token. Raises `ClusterError` otherwise.
         """
         if not _is_address(address):
             raise ClusterError(

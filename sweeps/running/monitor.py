@@ -71,11 +71,7 @@ class Monitor:
         self._left: set[str] = set()
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
-        """Add runs that this launch will train, and new arms of a search, to the shown progress.
-
-        Failures of these runs that earlier launches stored are deleted. Called before any of the
-        runs starts.
-        """
+        """Show runs that this launch will train, and new arms; delete their stored failures."""
         study = self._board.study = self.source.study
         for key in self.store.failures.keys() & {planned.run.key for planned in joined}:
             self.store.failures.remove(key)
@@ -148,10 +144,7 @@ class Monitor:
         self._console.note(line)
 
     def step(self) -> None:
-        """Refresh the console, publish the progress for `mixsweep status`, and stop if asked to.
-
-        Call it about once a second.
-        """
+        """Refresh the console, publish the progress, stop if asked to; call it once a second."""
         self.lease.require_held()
         if self._unshared is not None:
             raise StoreError(self._unshared)
@@ -233,10 +226,7 @@ class Monitor:
 
 
 class Console:
-    """Prints the progress of a launch to a stream.
-
-    On a terminal the table is redrawn in place; elsewhere occasional plain lines are printed.
-    """
+    """Prints progress: on a terminal a table redrawn in place, elsewhere occasional lines."""
 
     def __init__(self, board: Board, stream: TextIO | None = None, *, is_live: bool = True) -> None:
         self._board = board

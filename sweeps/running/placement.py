@@ -92,7 +92,7 @@ class Placement:
     def cpus_here(self, runs: int) -> int:
         """Return the number of CPUs for a Ray cluster on this machine: as many as runs can use.
 
-        More are not requested, because Ray starts one process per CPU right away.
+        Ray starts one process per CPU right away.
         """
         slots = self.slots or usable_cpus()
         if self.memory_per_run and not self.slots:
@@ -102,9 +102,9 @@ class Placement:
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
         """Decide how many runs train in parallel on some nodes, and with which resources.
 
-        Each run gets the same share of a GPU: the requested share, or a larger one with which as
-        many runs fit, for example because the CPUs are too few. Ray fills one GPU of a node after
-        the other, so that otherwise some GPUs would be full and others idle.
+        All runs get the same share of a GPU: the requested one, or a larger one with which as many
+        runs fit. Ray fills one GPU after the other, so otherwise some would be full and others
+        idle.
         """
         kind, nodes = self._chosen(nodes, growth)
         share = self._share(nodes, min(runs, self.slots or runs), growth)
@@ -143,10 +143,7 @@ class Placement:
         )
 
     def _chosen(self, nodes: Sequence[Node], growth: Growth) -> tuple[str | None, Sequence[Node]]:
-        """Return the resource or label of the requested kind of node, and the nodes that have it.
-
-        Other nodes count as nodes without resources.
-        """
+        """Return the resource or label of the requested kind; nodes without it count as empty."""
         if self.kind is None:
             return None, nodes
         present = frozenset[str]().union(*(node.kinds for node in nodes))

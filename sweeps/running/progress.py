@@ -25,11 +25,10 @@ used."""
 class Pace:
     """Measures the training speed of a launch, to estimate when its last run ends.
 
-    A slot is the room for one run in training: a launch has as many slots as runs train in
-    parallel. The estimated time of a run is its work divided by the speed of one slot, plus an
-    overhead. The overhead is the median time that ended runs spent in their slots without training.
-    The first run of each slot is left out, because it also waits for its process to start. To
-    estimate the end, waiting runs are assigned to slots one after another.
+    A slot is the room for one run. The time of a run is its work divided by the speed of one slot,
+    plus the median time that ended runs spent in their slots without training. The first run of
+    each slot is left out, because its process starts. Waiting runs are assigned to slots one after
+    another.
     """
 
     _timed: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_LATEST))
@@ -44,20 +43,17 @@ class Pace:
     """Largest number of runs that were in training at the same time."""
 
     def begin(self, key: str, now: float) -> None:
-        """Record that a run has started in a slot."""
         self._begun[key] = now
         if len(self._begun) > self._most_begun:
             self._most_begun = len(self._begun)
             self._starting.add(key)
 
     def train(self, key: str, work: float, seconds: float) -> None:
-        """Record the work that a run has done, in the problem's unit, and the seconds it took."""
         self._timed.append((work, seconds))
         if key in self._begun:
             self._begun[key] += seconds
 
     def end(self, key: str, now: float) -> None:
-        """Record that a run has left its slot."""
         if key not in self._begun:
             return
         beside = max(0.0, now - self._begun.pop(key))
@@ -68,10 +64,7 @@ class Pace:
     def seconds_left(
         self, running: Sequence[float], num_waiting: int, work_waiting: float, slots: int
     ) -> float | None:
-        """Estimate the seconds until the last run ends; None before an epoch was measured.
-
-        `running` is the work that is left of each run in training.
-        """
+        """Estimate the seconds until the last run ends; None before an epoch was measured."""
         speed = self._speed()
         if speed is None:
             return None
@@ -236,11 +229,7 @@ class Board:
         return _joined(parts)
 
     def table(self, columns: int | None = None, rows: int | None = None) -> list[str]:
-        """Return one line per arm: the finished seeds, and the progress of seeds in training.
-
-        Arms that a search added (its points and its confirmation) are shown only while one of their
-        seeds is in training.
-        """
+        """Return one line per arm; an arm that was added is shown while it is in training."""
         by_arm: dict[str, list[Run]] = {arm: [] for arm in self.study.arms}
         for run in self.study.runs():
             by_arm[run.arm].append(run)

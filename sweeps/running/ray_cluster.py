@@ -53,11 +53,7 @@ def cluster(
     runs: int,
     folder: Path,
 ) -> Iterator[Head]:
-    """Join or start a Ray cluster for the time of the block.
-
-    Ray makes its folder accessible to everyone. Other users cannot reach it, because it is inside a
-    private folder.
-    """
+    """Join or start a Ray cluster for the block; its folder is open to all, in a private folder."""
     if sys.platform == "linux" and not Path("/proc/self/stat").exists():
         raise PlacementError(
             "Ray needs /proc, which this system does not have; mount it, or train with --engine "
@@ -86,8 +82,7 @@ def cluster(
 def close_aside(open_things: ExitStack) -> None:
     """Close context managers in a thread, so that the caller does not wait for Ray to shut down.
 
-    The interpreter waits for the thread at exit. If this process is killed earlier, Ray's processes
-    end with it.
+    The interpreter waits for the thread at exit.
     """
 
     def close() -> None:
@@ -103,10 +98,7 @@ def close_aside(open_things: ExitStack) -> None:
 
 
 def wait_for_ending() -> None:
-    """Wait until the Ray cluster of the previous study, if there was one, is shut down.
-
-    A process can have only one Ray cluster at a time.
-    """
+    """Wait until the cluster of the previous study is shut down; a process can have only one."""
     with still("shutting down the Ray cluster of the last study"):
         for thread in threading.enumerate():
             if thread.name == _ENDING:

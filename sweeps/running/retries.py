@@ -136,10 +136,7 @@ class Retries:
     """Number of faults of each kind that ended attempts at a run, by run key."""
 
     def avoided(self, run: Run) -> frozenset[str]:
-        """Return the identities (`device_id`) of the devices that a run must avoid.
-
-        These are the devices on which it failed, and all excluded ones.
-        """
+        """Return the devices (`device_id`) on which a run failed, and all excluded ones."""
         return frozenset((*self.sick, *self._devices.get(run.key, ())))
 
     def attempts(self, run: Run) -> int:

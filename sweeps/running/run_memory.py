@@ -68,9 +68,8 @@ class RunMemory:
     ) -> Self | None:
         """Return the memory of a study's most demanding run, or an upper bound; None if unknown.
 
-        A training step is measured. On a CPU the upper bound is returned instead if all parallel
-        runs fit into memory even with it, and the address space is not limited. A bound above
-        `rough` bytes is measured in any case.
+        A training step is measured. On a CPU the bound is returned instead if all parallel runs fit
+        with it, it is at most `rough` bytes, and the address space is not limited.
         """
         if study.problem.cost.peak_bytes is None:
             return None

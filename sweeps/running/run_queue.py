@@ -18,8 +18,7 @@ from sweeps.study.study import Run
 class RunQueue:
     """Queue of the runs of a launch; a run is given out once the stages that it needs are stored.
 
-    The queue itself is in memory. New runs come from a source, which may read the store or Optuna's
-    storage. A run is claimed before it is given out, so that no other driver trains it.
+    A run is claimed before it is given out, so that no other driver trains it.
     """
 
     def __init__(
@@ -45,10 +44,7 @@ class RunQueue:
 
     @property
     def is_waiting(self) -> bool:
-        """True if other drivers train the runs that could start now, so that this launch must wait.
-
-        Only meaningful after `next` has returned None.
-        """
+        """True if other drivers train the runs that could start now. Valid after `next`."""
         return bool(self._ready) and not self._source.is_stopped
 
     def next(self) -> PlannedRun | None:
@@ -86,10 +82,7 @@ class RunQueue:
         self._ready.append(self._underway[key])
 
     def end(self, key: str, *, failed: bool) -> None:
-        """Remove an ended run from the queue.
-
-        If forks still wait for a stage of this run, one of them trains the shared epochs.
-        """
+        """Remove an ended run; if forks wait for a stage of it, one trains the shared epochs."""
         run = self._underway.pop(key).run
         self.live.pop(key, None)
         if self._claims is not None:

@@ -48,10 +48,8 @@ class Storing:
     """Stores the stages of one run while it trains, and deletes states that are no longer needed.
 
     A state that is stored only to resume this run is deleted once two newer ones are stored. Inside
-    the `with` block of this object, such a state is written in a thread while training continues,
-    if writing takes more than a hundredth of an epoch. Only one stage is written at a time. An
-    error in the thread is raised by the next method call, or else at the end of the block, where it
-    replaces an error of the run.
+    the `with` block it is written in a thread if writing takes more than a hundredth of an epoch.
+    An error in the thread is raised by the next method call, or at the end of the block.
     """
 
     def __init__(
@@ -156,11 +154,7 @@ class Storing:
         return epoch in self._assignment.keep or (is_last and self._assignment.keep_final_state)
 
     def add(self, process: Process, seconds: float) -> None:
-        """Record a trained epoch, and store its stage if it is due.
-
-        A stage is due if it is the last one, if another run needs it, or if the run has
-        trained for some time since the stage stored before.
-        """
+        """Record a trained epoch; store its stage if it is the last, needed, or overdue."""
         self._collect(timeout=0.0)
         self._facts.append(EpochFacts(seconds=seconds, stored_at_ms=time.time_ns() // 1_000_000))
         self._trained_since += seconds
@@ -303,7 +297,7 @@ T = TypeVar("T")
 class Beside(Generic[T]):
     """Runs a task in a thread, one at a time; `take` returns its result or raises its error.
 
-    The thread does not keep the process alive: a process that exits stops the task half-way.
+    The thread does not keep the process alive.
     """
 
     def __init__(self) -> None:
@@ -346,8 +340,7 @@ _NAP = 3600.0
 def open_write(file: str | None) -> Iterator[None]:
     """Let the driver wait for the end of the block; if it is ending, do not begin the block.
 
-    Args:
-        file: Path of `writing`; None if the driver does not end this process.
+    `file` is the path of `writing`; None if the driver does not end this process.
     """
     if file is None:
         yield

@@ -37,10 +37,8 @@ class UnsharedStoreError(StoreError):
 def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
     """Train one run to its end; called by Ray Tune in a process that trains many runs in turn.
 
-    Fatal errors (process unusable, out of memory, faulty GPU) are raised and end the process; the
-    driver decides whether to try again (`Retries`). If only this run must avoid the device, the
-    device is released for other runs. If no run may use it, it stays occupied until the launch
-    ends.
+    Fatal errors end the process; the driver decides whether to try again (`Retries`). A device that
+    only this run must avoid is released; one that no run may use stays occupied.
     """
     prepare_process()
     if not ray.get_gpu_ids():

@@ -49,8 +49,7 @@ for _logger in ("ray.tune.execution.tune_controller", "ray.tune.tune"):
 class LiveTrials(FIFOScheduler):  # type: ignore[misc]
     """Scheduler for Ray Tune that starts trials in the order in which they were added.
 
-    It replaces Tune's default scheduler. The default loops over all past trials at each event, and
-    keeps the live trials in a set whose order changes between launches.
+    Tune's default loops over all past trials at each event, and starts them in a random order.
     """
 
     def __init__(self, on_error: Callable[[Any], None] = lambda _: None) -> None:
@@ -107,11 +106,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
                 self._queue.again(key)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
-        """Return the Tune configuration of the next run; Tune calls this when it has a free slot.
-
-        Returns:
-            None if no run is ready yet; `Searcher.FINISHED` if no run is left.
-        """
+        """Return the next configuration, None if no run is ready, FINISHED if none is left."""
         if len(self._runs) >= self._limit():
             return None
         if (planned := self._queue.next()) is not None:
@@ -146,7 +141,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         self._queue.end(key, failed=error or bool(failure))
 
     def save(self, checkpoint_path: str) -> None:
-        """Do nothing; Tune calls this to save its searcher, but finished work is in the store."""
+        """Do nothing: finished work is in the store."""
 
     def restore(self, checkpoint_path: str) -> None:
         raise RuntimeError(

@@ -37,13 +37,8 @@ class Upload:
     def of(cls, files: Iterable[Path], *, folder: Path) -> "Upload":
         """Return an upload of files, and of the packages of mixsweep if they run from a checkout.
 
-        Args:
-            files: The study file, its plugins, and the files that the study names.
-            folder: Folder of the study file. Files below it keep their place; others are put beside
-                the study file.
-
-        Raises:
-            UploadError: If two files have the same name, or a name is not UTF-8.
+        Files below `folder`, that of the study file, keep their place; others are put beside it.
+        Raises `UploadError` if two files have the same name, or a name is not UTF-8.
         """
         found: dict[str, Path] = {}
         root = folder.resolve()

@@ -27,10 +27,7 @@ class OnlyHeldError(Exception):
 
 
 class Watch(tune.Callback):  # type: ignore[misc]
-    """Callbacks of Ray Tune: passes each start, report and end of a trial to a monitor.
-
-    It also decides what happens after failures.
-    """
+    """Callbacks of Ray Tune: passes events of trials to a monitor, and decides after failures."""
 
     def __init__(
         self,
@@ -59,10 +56,9 @@ class Watch(tune.Callback):  # type: ignore[misc]
         return {}
 
     def judge(self, trial: Any) -> None:
-        """Decide whether the run of a failed trial is tried again; see `is_tried_again`.
+        """Decide whether the run of a failed trial is tried again.
 
-        The scheduler (`LiveTrials`) calls this for each failed trial. Tune informs the scheduler
-        before the searcher, so the searcher can use the decision.
+        Tune informs the scheduler, which calls this, before the searcher, which uses the decision.
         """
         run, killed, text = self._run_of(trial), oom_kills(), _error_text(trial)
         if _UNREACHABLE in text and self._has_lost_its_node(run):
@@ -110,10 +106,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._settle(self._run_of(trial), self._decisions.pop(trial.trial_id))
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Call the monitor's `step`; Tune calls this after each step.
-
-        Errors are raised here, because errors from other callbacks would not reach Tune's caller.
-        """
+        """Step the monitor here: errors of other callbacks would not reach the launch."""
         if self.is_interrupted():
             raise KeyboardInterrupt
         self._monitor.step()

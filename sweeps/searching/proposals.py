@@ -1,8 +1,7 @@
 """Proposals: the points of a search, proposed by Optuna and kept in its storage.
 
 Optuna proposes a point on an in-memory copy of the search; then the point and its values are added
-to the storage in one write. So a killed driver never leaves a point without values, the next driver
-can continue every open point, and proposals depend only on earlier points.
+to the storage in one write. So a killed driver never leaves a point without values.
 """
 
 import warnings
@@ -72,21 +71,19 @@ class Proposals:
                 self._study.set_user_attr(OWNER, owner.identity)
 
     def history(self) -> SearchHistory:
-        """Return the points of the search so far and, if it has ended, the reason."""
         with self._answering():
             return history_of(self._study, self._search)
 
     def points(self) -> tuple[Point, ...]:
-        """Return the points of the search, in the order of their numbers."""
         with self._answering():
             return points_of(self._study)
 
     def ask(self, count: int = 1) -> tuple[Point, ...]:
         """Propose and store new points; fewer than `count` if the search space is exhausted.
 
-        A point never repeats the computation of an arm or of an earlier point. For example, with
-        switch epoch 0 the second law is used in all epochs, so only one value of a parameter of the
-        first law is proposed. The points depend only on the search and its points so far.
+        A point never repeats the computation of an arm or of an earlier point: with switch epoch 0,
+        a parameter of the first law gets one value. It depends only on the search and its points so
+        far.
         """
         with self._answering():
             trials = own_trials(self._study)
@@ -109,10 +106,7 @@ class Proposals:
         return tuple(points)
 
     def elsewhere(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the parameter values of all points of other searches in this Optuna storage.
-
-        Their results may be in the store, and can then be added to this search (`warm_start`).
-        """
+        """Return the values of all points of other searches in this storage, for `warm_start`."""
         with self._answering():
             names = optuna.get_all_study_names(self._storage)
             others = [
@@ -143,10 +137,7 @@ class Proposals:
         return told
 
     def tell(self, point: Point) -> None:
-        """Store how a point ended: its state and, if complete, its objectives.
-
-        For a point that was pruned or failed early, the number of its seeds is stored as well.
-        """
+        """Store how a point ended: its state, objectives and number of seeds."""
         with self._answering():
             if point.num_seeds is not None:
                 given = self._study.user_attrs.get(NUM_SEEDS, {})
@@ -159,13 +150,11 @@ class Proposals:
 
     @property
     def hours(self) -> float:
-        """Wall-clock hours that drivers have spent on the search, as stored by `spend`."""
         with self._answering():
             return float(self._study.user_attrs.get("hours", 0.0))
 
     @property
     def gpu_hours(self) -> float:
-        """GPU-hours that drivers have spent on the search, as stored by `spend`."""
         with self._answering():
             return float(self._study.user_attrs.get("gpu_hours", 0.0))
 

@@ -70,10 +70,7 @@ class Owner:
         return cls(study=study, store=store, identity=known or "nobody")
 
     def has_results(self, points: Iterable[Mapping[str, Any]]) -> bool:
-        """Return True if the store has finished runs of all given points at every seed.
-
-        False if no points are given.
-        """
+        """True if the store has finished runs of all given points (at least one) at every seed."""
         search, points = self.study.search, tuple(points)
         if search is None or not points:
             return False
@@ -90,10 +87,7 @@ _Told = TypeVar("_Told")
 
 
 def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHistory:
-    """Return a search's points and why it ended; empty if the storage does not have the search.
-
-    No storage is created.
-    """
+    """Return a search's points and why it ended; empty, and nothing made, if it is not there."""
     return _read(study, url, owner, history_of) or SearchHistory()
 
 
@@ -125,8 +119,7 @@ def name_of(study: Study) -> str:
 def name_within(storage: BaseStorage, study: Study, owner: Owner | None) -> str:
     """Return the name of a study's search in an Optuna storage that several homes may use.
 
-    Names of older searches do not contain an owner. Such a search belongs to this owner if all of
-    its results are in the owner's store.
+    A search of an older version has no owner in its name; it belongs to the store with its results.
     """
     name = name_of(study)
     if owner is None:
@@ -188,10 +181,7 @@ def end_of(opened: optuna.Study, search: Search, num_points: int) -> str | None:
 def study_of_means(
     search: Search, points: Sequence[Point], scales: Sequence[float]
 ) -> optuna.Study:
-    """Return an Optuna study in memory of complete points and as many objectives as scales.
-
-    The value of an objective is its mean over the seeds of a point, times its scale.
-    """
+    """Return an Optuna study in memory of means over seeds, times `scales`, one per objective."""
     means = optuna.create_study(directions=["minimize"] * len(scales))
     for point in points:
         values = [s * mean for s, mean in zip(scales, point.objectives, strict=False)]
@@ -208,8 +198,7 @@ def study_of_means(
 def importances_of(search: Search, points: Sequence[Point]) -> dict[str, float]:
     """Return the importance of hyperparameters for the first objective, over complete points.
 
-    Only hyperparameters that every point has are included. The result is empty if there are none,
-    or if the points do not have at least two different values of the objective.
+    Empty if no hyperparameter is in every point, or all points have the same objective.
     """
     everywhere = [
         p.path for p in search.space.parameters if all(p.path in point.values for point in points)

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 class SearchSource(RunSource):
     """Source of runs for a search: the arms, then proposed points, then the confirmation.
 
-    Points are kept in Optuna's storage, results in the store. A new source continues from these
-    two, however the last launch ended.
+    It continues from the points in Optuna's storage and the results in the store.
     """
 
     def __init__(
@@ -125,10 +124,7 @@ class SearchSource(RunSource):
                 return planned
 
     def _end(self, run: Run) -> None:
-        """Judge the points whose last started run this was.
-
-        After an error, such a point stays open, and the next launch judges it.
-        """
+        """Judge the points whose last started run this was; after an error they stay open."""
         is_judged = False
         was_lost = run.key in self._lost
         self._lost.discard(run.key)

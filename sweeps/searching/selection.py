@@ -16,9 +16,7 @@ from sweeps.study.study import Study
 def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
     """Return a study with the points of its search as arms, and the confirmation once it is due.
 
-    The confirmation is due once the search proposes no more points and every point has ended or
-    has a failed run. It is left out if no point is complete. A study without a search is returned
-    unchanged.
+    It is left out if no point is complete. A study without a search is returned unchanged.
     """
     search = study.search
     if search is None:
@@ -32,11 +30,7 @@ def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
 
 
 def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collection[str]) -> bool:
-    """Return True if a search that proposes no more points can select its best point.
-
-    Every point must have ended (complete, pruned or failed), or must stay open because one of its
-    runs failed.
-    """
+    """True if every point has ended (complete, pruned, failed), or is open for a failed run."""
     waiting = [point for point in points if point.state == "open"]
     runs_of = study.grown(waiting).runs_of
     return all(any(run.key in failed for run in runs_of(point.arm)) for point in waiting)
@@ -45,8 +39,7 @@ def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collectio
 def foreseen_study(study: Study) -> Study:
     """Return a study with all points that a grid search will propose as arms.
 
-    These are all grid points that compute something different from the arms and from each other.
-    Other studies are returned unchanged.
+    Each computes something different from the arms and the others. Other studies are unchanged.
     """
     search = study.search
     if search is None or search.strategy.sampler != "grid":
@@ -66,10 +59,7 @@ def foreseen_study(study: Study) -> Study:
 
 
 def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | None:
-    """Return the best point of a study's search; None if no point is complete.
-
-    Standard errors are read from the store if the selection rule needs them.
-    """
+    """Return the best point of a search by its rule; None if no point is complete."""
     search = study.search
     assert search is not None
     errors: dict[str, float] = {}

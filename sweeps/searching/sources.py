@@ -72,7 +72,7 @@ class RunSource:
             self.trouble = error
 
     def outlook(self, slots: int) -> Outlook:
-        """Return an upper bound of what `more` may still return, to estimate when a launch ends."""
+        """Return an upper bound of the runs that `more` may still return, to estimate the end."""
         del slots
         return Outlook(num_runs=len(self._pending))
 
