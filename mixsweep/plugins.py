@@ -68,7 +68,7 @@ from mixup_core.problem import (
 )
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess
+from mixup_core.theory.synthetic import ArrayProcess
 
 __all__ = [
     "Among",

@@ -18,7 +18,7 @@ from mixup_core.images.sufficiency import SufficiencyConfig
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.mixing.linear import mix
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.synthetic import ArrayProcess, Arrays
 
 _ROWS = 1000
 """Number of images whose distances are in memory at once."""

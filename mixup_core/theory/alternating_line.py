@@ -10,21 +10,20 @@ Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3 and its public co
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from mixup_core.arrays import Floats, special
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, Positive, Range
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Seed
+from mixup_core.problem import Axis, Seed
 from mixup_core.rules import require
-from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
-from mixup_core.theory.synthetic import synthetic_problem
+from mixup_core.theory.relu_network import ReluNetwork, trained
+from mixup_core.theory.synthetic import ArrayProcess, Metrics, metric, synthetic_problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,26 +99,15 @@ def optimal_probability(config: AlternatingLineConfig) -> float:
 
 
 def start(config: AlternatingLineConfig) -> ArrayProcess:
-    from scipy.special import softmax
-
+    network = ReluNetwork(inputs=1, hidden=config.hidden, classes=config.classes)
     inputs = np.arange(config.points, dtype=np.float64)[:, None]
     labels: Any = np.arange(config.points) % config.classes
-    steps = MixedSteps(
-        network=ReluNetwork(inputs=1, hidden=config.hidden, classes=config.classes),
-        inputs=inputs,
-        targets=np.eye(config.classes)[labels],
-        law=config.law,
-        num=config.steps_per_epoch,
-        lr=config.lr,
-    )
     optimum = optimal_probability(config)
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        loss = steps.take(state, stream(config.seed, "mixing", epoch))
-        probabilities = softmax(steps.network.logits(state["weights"], inputs), axis=1)
+    def measured(weights: Floats, loss: float) -> Metrics:
+        probabilities = special.softmax(network.logits(weights, inputs), axis=1)
         own = float(probabilities[config.middle, labels[config.middle]])
         return {
-            "step": float((epoch + 1) * steps.num),
             "train/error": float((probabilities.argmax(axis=1) != labels).mean()),
             "train/loss": loss,
             "middle/probability": own,
@@ -127,48 +115,33 @@ def start(config: AlternatingLineConfig) -> ArrayProcess:
             "middle/tie": abs(own - 0.5),
         }
 
-    weights = steps.network.initial(stream(config.seed, "initial weights"))
-    return ArrayProcess(epochs=config.epochs, state=weights, advance=advance)
+    return trained(config, network, inputs, labels, measured)
 
 
 ALTERNATING_LINE = synthetic_problem(
     AlternatingLineConfig,
+    start,
     title="labels that alternate along a line (Chidambaram et al. 2022, section 2.3)",
     metrics={
-        "train/error": Metric(label="training error", unit="%"),
-        "middle/probability": Metric(
-            label="predicted probability of the middle point's label",
-            is_lower_better=False,
-            least=0.0,
-            most=1.0,
+        "train/error": metric("training error", "%"),
+        "middle/probability": metric(
+            "predicted probability of the middle point's label", "", 0.0, 1.0, higher=True
         ),
-        "middle/optimal": Metric(
-            label="share of the middle point's label among labels mixed there",
-            is_lower_better=False,
-            least=0.0,
-            most=1.0,
+        "middle/optimal": metric(
+            "share of the middle point's label among labels mixed there", "", 0.0, 1.0, higher=True
         ),
-        "middle/tie": Metric(
-            label="distance of the middle point's probability from 1/2", least=0.0, most=0.5
-        ),
-        "train/loss": Metric(label="mixed training loss", unit="nats", least=0.0),
-        "step": Metric(label="training steps", least=0.0),
+        "middle/tie": metric("distance of the middle point's probability from 1/2", "", 0.0, 0.5),
+        "train/loss": metric("mixed training loss", "nats", 0.0),
     },
     headline=("train/error",),
     axis=Axis(label="training steps", unit="record", metric="step"),
     objectives=("middle/tie", "train/error"),
     unsearchable=("points", "classes"),
-    population=lambda config: (config.points, config.classes),
+    population=attrgetter("points", "classes"),
     beside=("middle/probability", "middle/optimal"),
     curves=(("middle/probability",), ("train/loss",)),
     setting=lambda config, _: (
         f"{config.points} points on a line, labels alternating over {config.classes} classes"
     ),
-    work=lambda config: int(config.steps_per_epoch),
-    work_unit="steps",
 )
-"""Problem of labels that alternate along a line, which mixup with a large alpha cannot fit.
-
-`middle/tie` is 0 at the alpha at which the predicted label of the middle point changes; a search
-can find this alpha.
-"""
+"""A search can find the alpha at which the middle point's label changes: `middle/tie` is 0."""

@@ -2,21 +2,20 @@
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, special
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Range
 from mixup_core.contracts import weights_of
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Metric, OneRecord, Seed
+from mixup_core.problem import OneRecord, Seed
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.synthetic import synthetic_problem
+from mixup_core.theory.synthetic import Metrics, by_record, metric, synthetic_problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,8 +32,7 @@ class EntropyFloorConfig(Checked):
     """Number of mixed pairs drawn for the Monte Carlo estimate."""
     target: Annotated[float, Range(0, 1, "[)")] | None = None
     """Wanted value of the lowest possible loss, in nats. The run records the distance between the
-    estimate and this value, so that a search can find a law with this lowest loss. None: the run
-    records no distance.
+    estimate and this value, for a search of a law; None: no distance.
     """
     epochs: OneRecord = 1
     """Number of records: always one."""
@@ -61,47 +59,35 @@ def entropy_floor(law: Law, classes: int) -> float:
 
 def sampled_entropies(config: EntropyFloorConfig) -> Floats:
     """Draw label pairs and weights lam; return each mixed label's entropy in nats: (draws,)."""
-    from scipy.special import entr
-
     rng = stream(config.seed, "mixing")
     labels = rng.integers(config.classes, size=(2, config.draws))
     lam = weights_of(config.law, config.draws, rng)
-    return np.where(labels[0] != labels[1], entr(lam) + entr(1 - lam), 0.0)
+    return np.where(labels[0] != labels[1], special.entr(lam) + special.entr(1 - lam), 0.0)
 
 
-def start(config: EntropyFloorConfig) -> ArrayProcess:
-    def record(epoch: int) -> Mapping[str, float]:
-        del epoch
-        floor, sampled = entropy_floor(config.law, config.classes), sampled_entropies(config)
-        estimate = float(sampled.mean())
-        metrics = {
-            "floor/exact": floor,
-            "floor/estimate": estimate,
-            "floor/gap": abs(estimate - floor),
-            "floor/standard_error": float(sampled.std(ddof=1) / np.sqrt(config.draws)),
-        }
-        if config.target is not None:
-            metrics["floor/distance"] = abs(estimate - config.target)
-        return metrics
-
-    return ArrayProcess.of_records(config.epochs, record)
+def record(config: EntropyFloorConfig, epoch: int) -> Metrics:
+    del epoch
+    floor, sampled = entropy_floor(config.law, config.classes), sampled_entropies(config)
+    estimate, target = float(sampled.mean()), config.target
+    return {
+        "floor/exact": floor,
+        "floor/estimate": estimate,
+        "floor/gap": abs(estimate - floor),
+        "floor/standard_error": float(sampled.std(ddof=1) / np.sqrt(config.draws)),
+        **({} if target is None else {"floor/distance": abs(estimate - target)}),
+    }
 
 
 ENTROPY_FLOOR = synthetic_problem(
     EntropyFloorConfig,
+    by_record(record),
     title="the entropy lower bound of the mixup loss (Liu et al. 2023, lemma 1)",
     metrics={
-        "floor/estimate": Metric(label="estimated lower bound of the mixup loss", unit="nats"),
-        "floor/exact": Metric(label="exact lower bound of the mixup loss", unit="nats", least=0.0),
-        "floor/gap": Metric(
-            label="distance between estimate and exact value", unit="nats", least=0.0
-        ),
-        "floor/standard_error": Metric(
-            label="standard error of the estimate", unit="nats", least=0.0
-        ),
-        "floor/distance": Metric(
-            label="distance between estimate and target", unit="nats", least=0.0
-        ),
+        "floor/estimate": metric("estimated lower bound of the mixup loss", "nats"),
+        "floor/exact": metric("exact lower bound of the mixup loss", "nats", 0.0),
+        "floor/gap": metric("distance between estimate and exact value", "nats", 0.0),
+        "floor/standard_error": metric("standard error of the estimate", "nats", 0.0),
+        "floor/distance": metric("distance between estimate and target", "nats", 0.0),
     },
     headline=("floor/estimate",),
     lacks=lambda config, metric, _: (
@@ -109,12 +95,11 @@ ENTROPY_FLOOR = synthetic_problem(
     ),
     objectives=("floor/distance", "floor/estimate"),
     unsearchable=("classes", "target"),
-    population=lambda config: config.classes,
+    population=attrgetter("classes"),
     beside=("*/exact", "*/gap"),
     setting=lambda config, _: (
         f"{config.classes} equally frequent classes, {config.draws} drawn pairs"
     ),
-    work=lambda config: int(config.draws),
+    work=attrgetter("draws"),
     work_unit="draws",
 )
-"""Problem of the lowest possible mixup loss: a Monte Carlo estimate beside the exact value."""

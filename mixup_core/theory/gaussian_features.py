@@ -22,7 +22,6 @@ gradient descent. This project derived the closed form, after Hastie et al. 2022
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
@@ -32,10 +31,9 @@ from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, Range
 from mixup_core.contracts import weights_of
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Seed
+from mixup_core.problem import Axis, Seed
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.synthetic import synthetic_problem
+from mixup_core.theory.synthetic import ArrayProcess, Arrays, Metrics, metric, synthetic_problem
 
 FIRST_TIME = 2.0**-4
 """Time of gradient flow at the first record."""
@@ -82,12 +80,7 @@ def noise_square(law: Law, inputs: int) -> float:
 
 
 def expected_excess(ratio: float, time: float, noise: float) -> float:
-    """Return the expected excess risk of gradient flow at a time, in the limit of large d and m.
-
-    A linear model with d features learns from m noisy labels; its excess risk is the squared
-    distance from the true weights. The docstring of `mixup_core.theory.gaussian_features` has the
-    formula.
-    """
+    """Return the expected excess risk of gradient flow at a time, in the limit of large d and m."""
     angles = (np.arange(_ANGLES) + 0.5) * math.pi / _ANGLES
     values = 1 + ratio + 2 * math.sqrt(ratio) * np.cos(angles)
     # dF = 2 sin^2(angle) / (pi mu) d angle, of mass min(1, 1 / gamma); the rest is at mu = 0.
@@ -112,7 +105,7 @@ def start(config: GaussianFeaturesConfig) -> ArrayProcess:
     fitted = inputs @ noise / scales
     square = noise_square(config.law, config.inputs)
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+    def advance(epoch: int, state: Arrays) -> Metrics:
         time = FIRST_TIME * 2.0**epoch
         away = -np.exp(-eigenvalues * time) * inside - np.expm1(-eigenvalues * time) * fitted
         risk = outside + float(away @ away)
@@ -133,16 +126,14 @@ def start(config: GaussianFeaturesConfig) -> ArrayProcess:
 
 GAUSSIAN_FEATURES = synthetic_problem(
     GaussianFeaturesConfig,
+    start,
     title="linear models on noisy labels near d / m = 1 (Liu et al. 2023, section 4)",
     metrics={
-        "risk/excess": Metric(label="excess risk", least=0.0),
-        "risk/best": Metric(label="smallest excess risk so far", least=0.0),
-        "risk/rise": Metric(label="excess risk minus the smallest so far", least=0.0),
-        "risk/theory": Metric(label="expected excess risk, closed form", least=0.0),
-        "risk/theory_error": Metric(
-            label="distance between excess risk and closed form", least=0.0
-        ),
-        "flow/time": Metric(label="flow time", least=0.0),
+        "risk/excess": metric("excess risk", least=0.0),
+        "risk/best": metric("smallest excess risk so far", least=0.0),
+        "risk/rise": metric("excess risk minus the smallest so far", least=0.0),
+        "risk/theory": metric("expected excess risk, closed form", least=0.0),
+        "risk/theory_error": metric("distance between excess risk and closed form", least=0.0),
     },
     headline=("risk/excess",),
     axis=Axis(label="flow time", unit="doubling", scale="log", metric="flow/time"),
@@ -152,4 +143,3 @@ GAUSSIAN_FEATURES = synthetic_problem(
     curves=(("risk/theory",), ("risk/rise",)),
     setting=lambda config, _: f"{config.samples} labels, {config.features} Gaussian features",
 )
-"""Problem of gradient flow on Gaussian features: the measured risk beside its closed form."""

@@ -16,21 +16,20 @@ is the likelier label at X~, as in the source, the bound fails for some pairs. R
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, special
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Positive, Range
 from mixup_core.contracts import weights_of
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Seed
+from mixup_core.problem import Axis, Seed
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.synthetic import synthetic_problem
+from mixup_core.theory.synthetic import Metrics, by_record, metric, synthetic_problem
 
 EXTENT = 2.0
 """Half the width of the input distribution: x ~ U[-EXTENT, EXTENT]."""
@@ -65,62 +64,53 @@ class LabelNoiseBoundConfig(Checked):
 
 def probability(x: Floats, steepness: float) -> Floats:
     """Return the probability of label 1 at x: f(x) = sigmoid(s sin 2x), s the steepness."""
-    from scipy.special import expit
-
-    values: Floats = expit(steepness * np.sin(2 * x))
+    values: Floats = special.expit(steepness * np.sin(2 * x))
     return values
 
 
 def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]) -> Floats:
-    """Return the probability that the mixed label Y~ of each pair is not the true label Y*.
-
-    Given the pair, Y~ and Y* are independent.
-    """
+    """Return the probability that Y~ is not Y*, which are independent given the pair."""
     if truth == "argmax":
         own = (own >= 0.5).astype(np.float64)
     return own * (1 - mixed) + mixed * (1 - own)
 
 
-def start(config: LabelNoiseBoundConfig) -> ArrayProcess:
-    def record(epoch: int) -> Mapping[str, float]:
-        steepness = config.first_steepness * 2.0**epoch
-        rng = stream(config.seed, "training points")
-        first, second = rng.uniform(-EXTENT, EXTENT, size=(2, config.draws))
-        chances = rng.random((4, config.draws))
-        lam = weights_of(config.law, config.draws, stream(config.seed, "mixing"))
-        at_first, at_second = probability(first, steepness), probability(second, steepness)
-        own = probability(lam * first + (1 - lam) * second, steepness)
-        mixed = lam * at_first + (1 - lam) * at_second
-        expected = disagreement(own, mixed, config.truth)
-        distance = np.abs(own - mixed)
-        label = np.where(chances[0] < lam, chances[1] < at_first, chances[2] < at_second)
-        true_label = own >= 0.5 if config.truth == "argmax" else chances[3] < own
-        return {
-            "steepness": steepness,
-            "noise/probability": float(expected.mean()),
-            "noise/sampled": float((label != true_label).mean()),
-            "bound/distance": float(distance.mean()),
-            "bound/half_sup": float(distance.mean()) / 2,
-            "bound/failures": float((distance > expected + _SLACK).mean()),
-            "bound/half_sup_failures": float((distance / 2 > expected + _SLACK).mean()),
-        }
-
-    return ArrayProcess.of_records(config.epochs, record)
+def record(config: LabelNoiseBoundConfig, epoch: int) -> Metrics:
+    steepness = config.first_steepness * 2.0**epoch
+    rng = stream(config.seed, "training points")
+    first, second = rng.uniform(-EXTENT, EXTENT, size=(2, config.draws))
+    chances = rng.random((4, config.draws))
+    lam = weights_of(config.law, config.draws, stream(config.seed, "mixing"))
+    at_first, at_second = probability(first, steepness), probability(second, steepness)
+    own = probability(lam * first + (1 - lam) * second, steepness)
+    mixed = lam * at_first + (1 - lam) * at_second
+    expected = disagreement(own, mixed, config.truth)
+    distance = np.abs(own - mixed)
+    label = np.where(chances[0] < lam, chances[1] < at_first, chances[2] < at_second)
+    true_label = own >= 0.5 if config.truth == "argmax" else chances[3] < own
+    return {
+        "steepness": steepness,
+        "noise/probability": float(expected.mean()),
+        "noise/sampled": float((label != true_label).mean()),
+        "bound/distance": float(distance.mean()),
+        "bound/half_sup": float(distance.mean()) / 2,
+        "bound/failures": float((distance > expected + _SLACK).mean()),
+        "bound/half_sup_failures": float((distance / 2 > expected + _SLACK).mean()),
+    }
 
 
 LABEL_NOISE_BOUND = synthetic_problem(
     LabelNoiseBoundConfig,
+    by_record(record),
     title="label noise of mixed inputs and its bounds (Liu et al. 2023)",
     metrics={
-        "bound/failures": Metric(label="pairs that violate the bound", unit="%"),
-        "bound/half_sup_failures": Metric(
-            label="pairs that violate the bound with factor 1/2", unit="%"
-        ),
-        "noise/probability": Metric(label="probability of a wrong mixed label", unit="%"),
-        "noise/sampled": Metric(label="share of wrong mixed labels in the sample", unit="%"),
-        "bound/distance": Metric(label="total variation distance", unit="%"),
-        "bound/half_sup": Metric(label="half of the supremum distance", unit="%"),
-        "steepness": Metric(label="steepness s"),
+        "bound/failures": metric("pairs that violate the bound", "%"),
+        "bound/half_sup_failures": metric("pairs that violate the bound with factor 1/2", "%"),
+        "noise/probability": metric("probability of a wrong mixed label", "%"),
+        "noise/sampled": metric("share of wrong mixed labels in the sample", "%"),
+        "bound/distance": metric("total variation distance", "%"),
+        "bound/half_sup": metric("half of the supremum distance", "%"),
+        "steepness": metric("steepness s"),
     },
     headline=("bound/failures",),
     axis=Axis(label="steepness s", unit="doubling", scale="log", metric="steepness"),
@@ -131,7 +121,6 @@ LABEL_NOISE_BOUND = synthetic_problem(
     curves=(("noise/probability",), ("bound/distance",)),
     setting=lambda config, _: f"{config.draws} drawn pairs, the mixed input's label {config.truth}",
     method=lambda config: config.law.method if config.truth == "sampled" else None,
-    work=lambda config: int(config.draws),
+    work=attrgetter("draws"),
     work_unit="pairs",
 )
-"""Problem of label noise in mixed data: the noise, its bound in the source, and a correct bound."""

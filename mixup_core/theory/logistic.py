@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, special
 from mixup_core.config.catalogue import origin_of
 from mixup_core.laws import Law
 from mixup_core.rules import require
@@ -17,7 +17,6 @@ _SMALLEST_GAIN = 1e-12
 def require_pairs_of_nodes(config: Any) -> None:
     """Check that `config.nodes` is even, and that this number of nodes can represent the law.
 
-    Nodes are equally weighted values of lam; a mean over them replaces the mean over the law.
     Mixing (i, j) with lam equals mixing (j, i) with 1 - lam, so for a symmetric law half of an even
     number of nodes is enough.
     """
@@ -28,8 +27,7 @@ def require_pairs_of_nodes(config: Any) -> None:
 def corrections_of(config: Any) -> int:
     """Return 1 if a correction of `Law.nodes_of_pairs` changed a configuration's results; else 0.
 
-    Until this correction, a symmetric law had the wrong weight at lam = 1/2 if its nodes contained
-    this value among others.
+    Before, a symmetric law had the wrong weight at lam = 1/2 if this was one of several nodes.
     """
     law = config.law
     if law.constant is not None or not law.is_symmetric or _is_known_continuous(law):
@@ -46,33 +44,27 @@ def _is_known_continuous(law: Law) -> bool:
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
-    """Return the mean mixed logistic loss, in nats, and its gradient: (n,).
-
-    The gradient is taken with respect to the scores.
+    """Return the mean mixed logistic loss, in nats, and its gradient by the scores: (n,).
 
     The mean runs over all ordered pairs (i, j) and all values of lam, with the logit
     lam s_i + (1 - lam) s_j and the target lam [y_i = 1] + (1 - lam) [y_j = 1].
     """
-    from scipy.special import expit
-
     ones = (labels + 1) / 2
     lam = lams[:, None, None]
     mixed = lam * scores[:, None] + (1 - lam) * scores
     target = lam * ones[:, None] + (1 - lam) * ones
     loss = float((np.logaddexp(0, mixed) - target * mixed).mean())
-    pull = expit(mixed) - target
+    pull = special.expit(mixed) - target
     gradient: Floats = (lam * pull).sum(axis=(0, 2)) + ((1 - lam) * pull).sum(axis=(0, 1))
     return loss, gradient / mixed.size
 
 
 def floor(labels: Floats, lams: Floats) -> float:
     """Return the mean entropy of the mixed labels, a lower bound of the mean mixed loss."""
-    from scipy.special import entr
-
     ones = (labels + 1) / 2
     lam = lams[:, None, None]
     target = lam * ones[:, None] + (1 - lam) * ones
-    return float((entr(target) + entr(1 - target)).mean())
+    return float((special.entr(target) + special.entr(1 - target)).mean())
 
 
 def minimiser(
@@ -109,8 +101,6 @@ def _expansion(
     weights: Floats, inputs: Floats, labels: Floats, lams: Floats, decay: float
 ) -> tuple[float, Floats, Floats]:
     """Return the loss with decay, its gradient (d,) and its matrix of second derivatives (d, d)."""
-    from scipy.special import expit
-
     scores, ones = inputs @ weights, (labels + 1) / 2
     loss, slope = decay / 2 * float(weights @ weights), decay * weights
     curvature: Any = decay * np.eye(len(weights))
@@ -121,7 +111,7 @@ def _expansion(
             mixed = lam * scores[:, None] + (1 - lam) * scores
             target, size = lam * ones[:, None] + (1 - lam) * ones, len(scores) ** 2
         share = 1 / (size * len(lams))
-        probability = expit(mixed)
+        probability = special.expit(mixed)
         pull, bend = probability - target, probability * (1 - probability)
         loss += share * float((np.logaddexp(0, mixed) - target * mixed).sum())
         along, diagonal = lam * pull.sum(axis=1), lam**2 * bend.sum(axis=1)

@@ -22,21 +22,20 @@ project chose the sizes of the data. It takes as B^2 the mean squared score of t
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, special
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, NonNegative, Positive, Range
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Seed
+from mixup_core.problem import Axis, Seed
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes, slopes
-from mixup_core.theory.synthetic import synthetic_problem
+from mixup_core.theory.synthetic import ArrayProcess, Metrics, metric, synthetic_problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,41 +70,18 @@ class MixupExpansionConfig(Checked):
         require_pairs_of_nodes(self)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Expansion:
-    """Mixed loss of a linear model and the terms of its Taylor expansion, in nats.
-
-    The expansion is in the distance between a point and the partner that is mixed in.
-    """
-
-    plain: float
-    """Loss of the unmixed points."""
-    first: float
-    """First-order term: it shrinks the scores."""
-    second: float
-    """Second-order term: it shrinks the spread of the scores."""
-    mixed: float
-    """The exact mixed loss."""
-
-
-def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
-    """Return the mixed loss of a linear model and the terms of its second-order expansion.
+def expansion(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, float]:
+    """Return the terms of first and second order of a linear model's mixed loss, in nats.
 
     The mixed loss is the logistic loss, averaged over all ordered pairs; it is expanded in the
     distance between a point and the partner that is mixed in.
     """
-    from scipy.special import expit
-
     ones, away = (labels + 1) / 2, scores.mean() - scores
     spread = away**2 + scores.var()
-    chance = expit(scores)
+    chance = special.expit(scores)
     product = float((lams * (1 - lams)).mean())
-    return Expansion(
-        plain=slopes(scores, labels, np.ones(1))[0],
-        first=2 * product * float(((chance - ones) * away).mean()),
-        second=product / 2 * float((chance * (1 - chance) * spread).mean()),
-        mixed=slopes(scores, labels, lams)[0],
-    )
+    first = 2 * product * float(((chance - ones) * away).mean())
+    return first, product / 2 * float((chance * (1 - chance) * spread).mean())
 
 
 def draw_points(
@@ -119,38 +95,37 @@ def draw_points(
 
 
 def start(config: MixupExpansionConfig) -> ArrayProcess:
-    lams = config.law.nodes_of_pairs(config.nodes)
-    fresh, fresh_labels = draw_points(
-        config, config.test_points, stream(config.seed, "test points")
-    )
+    lams, certain = config.law.nodes_of_pairs(config.nodes), np.ones(1)
+    rng = stream(config.seed, "test points")
+    fresh, fresh_labels = draw_points(config, config.test_points, rng)
 
-    def record(epoch: int) -> Mapping[str, float]:
+    def record(epoch: int) -> Metrics:
         points = config.first_points * 2**epoch
         inputs, labels = draw_points(config, points, stream(config.seed, "training points", epoch))
         weights, left = minimiser(inputs, labels, lams, config.decay)
         scores = inputs @ weights
-        found = expansion(scores, labels, lams)
-        test = slopes(fresh @ weights, fresh_labels, np.ones(1))[0]
+        plain, mixed = (slopes(scores, labels, each)[0] for each in (certain, lams))
+        test = slopes(fresh @ weights, fresh_labels, certain)[0]
         bound = 2 * math.sqrt(float((scores**2).mean()) * min(config.rank, points) / points)
         metrics = {
             "points": float(points),
-            "loss/mixed": found.mixed,
-            "loss/plain": found.plain,
+            "loss/mixed": mixed,
+            "loss/plain": plain,
             "loss/test": test,
             "scores/spread": float(scores.std()),
-            "gap/measured": test - found.plain,
+            "gap/measured": test - plain,
             "gap/bound": bound,
-            "gap/slack": bound - (test - found.plain),
+            "gap/slack": bound - (test - plain),
             "solver/slope": left,
         }
         if not config.law.mixes:
             return metrics
-        added = found.mixed - found.plain
+        added, (first, second) = mixed - plain, expansion(scores, labels, lams)
         return metrics | {
             "expansion/added": added,
-            "expansion/left_by_first": abs(added - found.first),
-            "expansion/left_by_second": abs(added - found.first - found.second),
-            "expansion/share_left": abs(added - found.first - found.second) / abs(added),
+            "expansion/left_by_first": abs(added - first),
+            "expansion/left_by_second": abs(added - first - second),
+            "expansion/share_left": abs(added - first - second) / abs(added),
         }
 
     return ArrayProcess.of_records(config.epochs, record)
@@ -158,29 +133,23 @@ def start(config: MixupExpansionConfig) -> ArrayProcess:
 
 MIXUP_EXPANSION = synthetic_problem(
     MixupExpansionConfig,
+    start,
     title="mixup as a regulariser of a logistic model (Zhang et al. 2021)",
     metrics={
-        "loss/test": Metric(label="test NLL", unit="nats", least=0.0),
-        "loss/plain": Metric(label="training NLL", unit="nats", least=0.0),
-        "loss/mixed": Metric(label="mixed training loss", unit="nats", least=0.0),
-        "gap/measured": Metric(label="test NLL minus training NLL", unit="nats"),
-        "gap/bound": Metric(label="upper bound of the gap from the rank", unit="nats", least=0.0),
-        "gap/slack": Metric(label="upper bound minus the gap", unit="nats"),
-        "scores/spread": Metric(label="standard deviation of the scores", least=0.0),
-        "expansion/added": Metric(
-            label="mixed loss minus loss on the training points", unit="nats"
+        "loss/test": metric("test NLL", "nats", 0.0),
+        "loss/plain": metric("training NLL", "nats", 0.0),
+        "loss/mixed": metric("mixed training loss", "nats", 0.0),
+        "gap/measured": metric("test NLL minus training NLL", "nats"),
+        "gap/bound": metric("upper bound of the gap from the rank", "nats", 0.0),
+        "gap/slack": metric("upper bound minus the gap", "nats"),
+        "scores/spread": metric("standard deviation of the scores", least=0.0),
+        "expansion/added": metric("mixed loss minus loss on the training points", "nats"),
+        "expansion/left_by_first": metric("error of the first-order expansion", "nats", 0.0),
+        "expansion/left_by_second": metric("error of the second-order expansion", "nats", 0.0),
+        "expansion/share_left": metric(
+            "relative error of the second-order expansion", "%", 0.0, math.inf
         ),
-        "expansion/left_by_first": Metric(
-            label="error of the first-order expansion", unit="nats", least=0.0
-        ),
-        "expansion/left_by_second": Metric(
-            label="error of the second-order expansion", unit="nats", least=0.0
-        ),
-        "expansion/share_left": Metric(
-            label="relative error of the second-order expansion", unit="%", least=0.0, most=math.inf
-        ),
-        "solver/slope": Metric(label="largest gradient component at the solution", least=0.0),
-        "points": Metric(label="training points", least=0.0),
+        "solver/slope": metric("largest gradient component at the solution", least=0.0),
     },
     headline=("loss/test",),
     lacks=lambda config, metric, _: (
@@ -190,9 +159,8 @@ MIXUP_EXPANSION = synthetic_problem(
     corrected=corrections_of,
     objectives=("loss/test",),
     unsearchable=("rank", "separation", "first_points", "test_points"),
-    population=lambda config: config.separation,
+    population=attrgetter("separation"),
     beside=("gap/*", "expansion/share_left"),
     curves=(("gap/measured",), ("gap/bound",), ("expansion/share_left",)),
     setting=lambda config, _: f"two Gaussians of rank {config.rank}, a linear model",
 )
-"""Problem of mixup as a regulariser: expansion of the mixed loss, and a generalisation bound."""

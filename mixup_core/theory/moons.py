@@ -13,44 +13,31 @@ weight at each point, and compare it with the network's prediction.
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from operator import attrgetter
+from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, Ints
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, NonNegative, Positive, Range
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Seed, Series
+from mixup_core.problem import Axis, Seed, Series
 from mixup_core.rules import require
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.local_optimum import local_weights
-from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
-from mixup_core.theory.synthetic import synthetic_problem
-
-
-def distances_to_segments(points: Floats, starts: Floats, ends: Floats) -> Floats:
-    """Return the distance from each point to the nearest line segment: (points,)."""
-    along = ends - starts
-    lengths = np.maximum((along**2).sum(axis=1), np.finfo(float).tiny)
-    from_start = points[:, None] - starts
-    shares = np.clip((from_start * along).sum(axis=2) / lengths, 0, 1)
-    nearest: Floats = np.linalg.norm(from_start - shares[..., None] * along, axis=2).min(axis=1)
-    return nearest
-
+from mixup_core.theory.relu_network import ReluNetwork, trained
+from mixup_core.theory.synthetic import ArrayProcess, Metrics, metric, synthetic_problem
 
 EXTENT = 2.0
 """Half the side of the square [-EXTENT, EXTENT]^2 in which the decision boundary is computed."""
-
 GRID = 25
-"""Number of grid nodes along each axis at which `Optimum` computes the optimal class."""
-
+"""Number of grid nodes along each axis at which `optimum` computes the optimal class."""
 ROWS = tuple(row / 5 for row in range(-8, 9))
 """Values of x_2 at which the position of the boundary is recorded."""
+_CELLS = 4096
+"""Number of cells of [0, 1]; lam is rounded to their edges."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,9 +59,7 @@ class MoonsConfig(Checked):
     lr: Positive = 1e-3
     """Learning rate of Adam."""
     compared: Law | None = None
-    """Law whose optimal class (see `Optimum`) is compared with the network's at each point; None:
-    no comparison.
-    """
+    """Law whose optimal class is compared with the network's at each point; None: none is."""
     reach: Positive = 0.1
     """Radius around a point within which the label weights of mixed points are summed."""
     resolution: Annotated[int, Range(10, 1000)] = 100
@@ -87,17 +72,15 @@ class MoonsConfig(Checked):
     """Seed of points, weights, partners and lam."""
 
     def check(self) -> None:
-        require(
-            self.points % 2 == 0, "points must be even: each class has half of them", self, "points"
-        )
+        rule = "points must be even: each class has half of them"
+        require(self.points % 2 == 0, rule, self, "points")
 
     @property
     def network(self) -> ReluNetwork:
-        """The network that a run trains: 2 inputs, `hidden` hidden ReLU units and 2 classes."""
         return ReluNetwork(inputs=2, hidden=self.hidden, classes=2)
 
 
-def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
+def draw_moons(config: MoonsConfig) -> tuple[Floats, Ints]:
     """Draw the points, (points, 2), and return them with labels 0 or 1, (points,).
 
     The first half of the points has the label 0. Points (a, b) of the labels 0 and 1 are drawn on
@@ -118,21 +101,16 @@ def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
     return np.column_stack([height, first - 0.5]), np.repeat([0, 1], half)
 
 
-def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
-    """Return the largest margin that a boundary can have: half the gap between the classes.
-
-    A decision boundary that separates the classes crosses the segment between the two nearest
-    points of different classes, so one of them is at most this far from the boundary.
-    """
+def largest_margin(points: Floats, labels: Ints) -> float:
+    """Return half the gap between the classes, the largest margin that a boundary can have."""
     ours, theirs = points[labels == 0], points[labels == 1]
     return float(np.linalg.norm(ours[:, None] - theirs, axis=2).min()) / 2
 
 
 def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
-    """Evaluate a network on a grid in the square [-2, 2]^2, to find its decision boundary."""
+    """Return the nodes of a grid in the square [-2, 2]^2, and a network's difference of logits."""
     nodes = np.linspace(-EXTENT, EXTENT, config.resolution + 1)
-    grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
-    logits = config.network.logits(weights, grid)
+    logits = config.network.logits(weights, _square(nodes))
     return nodes, (logits[:, 1] - logits[:, 0]).reshape(len(nodes), len(nodes))
 
 
@@ -168,144 +146,147 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     return np.concatenate(starts), np.concatenate(ends)
 
 
-def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
-    """Return the decision boundary's position x_1 in each row of constant x_2, as {x_2: x_1}.
+def distances_to_segments(points: Floats, starts: Floats, ends: Floats) -> Floats:
+    """Return the distance from each point to the nearest line segment: (points,)."""
+    along = ends - starts
+    lengths = np.maximum((along**2).sum(axis=1), np.finfo(float).tiny)
+    from_start = points[:, None] - starts
+    shares = np.clip((from_start * along).sum(axis=2) / lengths, 0, 1)
+    nearest: Floats = np.linalg.norm(from_start - shares[..., None] * along, axis=2).min(axis=1)
+    return nearest
 
-    The rows are x_2 = -1.6, -1.4, ..., 1.6 and run from x_1 = -2 to 2. If the boundary crosses a
-    row once, with class 1 on the left, the position is the crossing, to 0.01. In general, it is -2
-    plus the total length of the parts that the network assigns to class 1.
+
+def local_weights(places: Floats, points: Floats, labels: Ints, law: Law, radius: float) -> Floats:
+    """Return the mean label weight of each class near given positions: (places, classes).
+
+        W_c(z) = mean over ordered pairs (u, v) of
+                 E[lam [y_u = c] + (1 - lam) [y_v = c]; |lam u + (1 - lam) v - z| <= radius]
+
+    E[X; A] means E[X 1(A)]. For each pair, the condition A holds on an interval of lam, so only the
+    law's moments over intervals are needed. The classifier of least mixed loss predicts the class
+    with the largest weight, here for mixed points within a radius.
+
+    Source: Chidambaram et al. 2022, arXiv:2110.07647: the closed form of the mixup-optimal
+    classifier, and the condition of theorem 3.2.
     """
-    nodes = np.linspace(-EXTENT, EXTENT, 201)
-    grid = np.stack(np.meshgrid(ROWS, nodes, indexing="ij")[::-1], axis=-1).reshape(-1, 2)
-    logits = config.network.logits(weights, grid).reshape(len(ROWS), len(nodes), 2)
-    shares = (logits[..., 1] > logits[..., 0]).mean(axis=1)
-    return dict(zip(ROWS, (EXTENT * (2 * shares - 1)).tolist(), strict=True))
+    counts = np.bincount(np.rint(law.nodes(_CELLS) * _CELLS).astype(int), minlength=_CELLS + 1)
+    share = np.concatenate([[0.0], np.cumsum(counts / counts.sum())])
+    lams = np.arange(_CELLS + 1) / _CELLS
+    moment = np.concatenate([[0.0], np.cumsum(lams * counts / counts.sum())])
+    first, second = (index.ravel() for index in np.indices((len(points), len(points))))
+    along = points[first] - points[second]
+    squares = (along**2).sum(axis=1)
+    safe = np.maximum(squares, np.finfo(float).tiny)
+    classes = int(labels.max()) + 1
+    weights = np.zeros((len(places), classes))
+    for index, place in enumerate(places):
+        away = place - points[second]
+        middle = np.clip((away * along).sum(axis=1) / safe, -1e9, 1e9)
+        spare = radius**2 - ((away - middle[:, None] * along) ** 2).sum(axis=1)
+        half = np.sqrt(np.maximum(spare, 0) / safe)
+        low = np.ceil(np.clip(middle - half, 0, 1) * _CELLS - 1e-9).astype(int)
+        high = np.floor(np.clip(middle + half, 0, 1) * _CELLS + 1e-9).astype(int) + 1
+        # An interval outside [0, 1] becomes empty, because both ends are clipped to the same value.
+        is_met = (spare >= 0) & (middle - half <= 1) & (middle + half >= 0)
+        is_point = (squares == 0) & ((away**2).sum(axis=1) <= radius**2)
+        low, high = np.where(is_point, 0, low), np.where(is_point, _CELLS + 1, high)
+        counted = (is_met | is_point) & (high > low)
+        mass = np.where(counted, share[high] - share[np.minimum(low, high)], 0.0)
+        of_first = np.where(counted, moment[high] - moment[np.minimum(low, high)], 0.0)
+        weights[index] = np.bincount(labels[first], of_first, classes)
+        weights[index] += np.bincount(labels[second], mass - of_first, classes)
+    return weights / len(first)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Optimum:
-    """The class that minimises the mixed loss, at training points and at grid nodes.
+def optimum(config: MoonsConfig, points: Floats, labels: Ints) -> Callable[[Floats], Metrics]:
+    """Return a function that compares a network with the classes of least mixed loss.
 
-    This optimal class of a position has the largest label weight among the mixed points nearby (see
-    `local_weights`).
+    The classes are those under the law `config.compared`, at the training points and at the grid
+    nodes that have mixed points nearby; see `local_weights`.
     """
+    if config.compared is None:
+        return lambda _: {}
+    grid = _square(np.linspace(-EXTENT, EXTENT, GRID))
+    at_points, around = (
+        local_weights(places, points, labels, config.compared, config.reach)
+        for places in (points, grid)
+    )
+    is_met = around.sum(axis=1) > 0
+    own, places, classes = at_points.argmax(axis=1), grid[is_met], around[is_met].argmax(axis=1)
 
-    at_points: NDArray[Any]
-    """Optimal class at each training point: (points,)."""
-    places: Floats
-    """Grid nodes with mixed points within the radius `reach`: (places, 2)."""
-    at_places: NDArray[Any]
-    """Optimal class at each of `places`: (places,)."""
-
-    @classmethod
-    def of(cls, config: MoonsConfig, points: Floats, labels: NDArray[Any], law: Law) -> "Optimum":
-        """Compute the classes with the lowest mixed loss under a law, at points and grid nodes."""
-        nodes = np.linspace(-EXTENT, EXTENT, GRID)
-        grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
-        own = local_weights(points, points, labels, law, config.reach)
-        around = local_weights(grid, points, labels, law, config.reach)
-        is_met = around.sum(axis=1) > 0
-        return cls(
-            at_points=own.argmax(axis=1),
-            places=grid[is_met],
-            at_places=around[is_met].argmax(axis=1),
+    def measured(weights: Floats) -> Metrics:
+        found, at_places = (
+            config.network.logits(weights, each).argmax(axis=1) for each in (points, places)
         )
-
-    def measured(
-        self, config: MoonsConfig, weights: Floats, points: Floats, labels: NDArray[Any]
-    ) -> dict[str, float]:
-        """Compare the optimal classes with the labels and with a network; return metrics by name.
-
-        The optimal class of a position is the class that minimises the mixed loss there.
-        """
-        at_points = config.network.logits(weights, points).argmax(axis=1)
-        at_places = config.network.logits(weights, self.places).argmax(axis=1)
         return {
-            "optimum/own": float((self.at_points == labels).mean()),
-            "optimum/agreement_points": float((self.at_points == at_points).mean()),
-            "optimum/agreement": float((self.at_places == at_places).mean()),
+            "optimum/own": float((own == labels).mean()),
+            "optimum/agreement_points": float((own == found).mean()),
+            "optimum/agreement": float((classes == at_places).mean()),
         }
+
+    return measured
 
 
 def start(config: MoonsConfig) -> ArrayProcess:
     inputs, labels = draw_moons(config)
-    steps = MixedSteps(
-        network=config.network,
-        inputs=inputs,
-        targets=np.eye(2)[labels],
-        law=config.law,
-        num=config.steps_per_epoch,
-        lr=config.lr,
-    )
-    largest, law = largest_margin(inputs, labels), config.compared
-    optimum = None if law is None else Optimum.of(config, inputs, labels, law)
+    largest, compare = largest_margin(inputs, labels), optimum(config, inputs, labels)
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        loss = steps.take(state, stream(config.seed, "mixing", epoch))
-        return {
-            "step": float((epoch + 1) * steps.num),
-            "train/loss": loss,
-            **_measured(config, state["weights"], inputs, labels, largest),
-            **(optimum.measured(config, state["weights"], inputs, labels) if optimum else {}),
-        }
+    def measured(weights: Floats, loss: float) -> Metrics:
+        wrong = config.network.logits(weights, inputs).argmax(axis=1) != labels
+        margins = np.where(wrong, -1, 1)
+        metrics = {"train/loss": loss, "train/error": float(wrong.mean()), "margin/bound": largest}
+        nodes = np.linspace(-EXTENT, EXTENT, 201)
+        grid = np.stack(np.meshgrid(ROWS, nodes, indexing="ij")[::-1], axis=-1).reshape(-1, 2)
+        logits = config.network.logits(weights, grid).reshape(len(ROWS), len(nodes), 2)
+        shares = (logits[..., 1] > logits[..., 0]).mean(axis=1)
+        # The crossing if class 1 is on the left; in general, -2 plus the length given to class 1.
+        places = (EXTENT * (2 * shares - 1)).tolist()
+        metrics |= {f"boundary/at/{row:g}": x for row, x in zip(ROWS, places, strict=True)}
+        starts, ends = boundary(*decision_map(config, weights))
+        if len(starts):  # else the network predicts one class everywhere
+            margins = margins * distances_to_segments(inputs, starts, ends)
+            lengths = np.linalg.norm(ends - starts, axis=1)
+            middles = (starts[:, 0] + ends[:, 0]) / 2
+            centre = float((lengths * middles).sum() / lengths.sum())
+            spread = (lengths * (middles - centre) ** 2).sum() / lengths.sum()
+            metrics |= {
+                "margin/least": float(margins.min()),
+                "margin/mean": float(margins.mean()),
+                "margin/lost": largest - float(margins.min()),
+                "boundary/spread": math.sqrt(spread),
+                "boundary/length": float(lengths.sum()) / (2 * EXTENT),
+            }
+        return {**metrics, **compare(weights)}
 
-    weights = steps.network.initial(stream(config.seed, "initial weights"))
-    return ArrayProcess(epochs=config.epochs, state=weights, advance=advance)
+    return trained(config, config.network, inputs, labels, measured)
 
 
-def _measured(
-    config: MoonsConfig, weights: Floats, inputs: Floats, labels: NDArray[Any], largest: float
-) -> dict[str, float]:
-    """Return training error, margins (negative for wrong points) and shape of the boundary."""
-    wrong = config.network.logits(weights, inputs).argmax(axis=1) != labels
-    rows = boundary_by_row(config, weights)
-    metrics = {"train/error": float(wrong.mean()), "margin/bound": largest}
-    metrics |= {f"boundary/at/{row:g}": place for row, place in rows.items()}
-    starts, ends = boundary(*decision_map(config, weights))
-    if not len(starts):  # the network predicts one class everywhere
-        return metrics
-    margins = np.where(wrong, -1, 1) * distances_to_segments(inputs, starts, ends)
-    lengths = np.linalg.norm(ends - starts, axis=1)
-    middles = (starts[:, 0] + ends[:, 0]) / 2
-    centre = float((lengths * middles).sum() / lengths.sum())
-    spread = (lengths * (middles - centre) ** 2).sum() / lengths.sum()
-    return metrics | {
-        "margin/least": float(margins.min()),
-        "margin/mean": float(margins.mean()),
-        "margin/lost": largest - float(margins.min()),
-        "boundary/spread": math.sqrt(spread),
-        "boundary/length": float(lengths.sum()) / (2 * EXTENT),
-    }
+def _square(nodes: Floats) -> Floats:
+    return np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
 MOONS = synthetic_problem(
     MoonsConfig,
+    start,
     title="two moons moved apart (Chidambaram et al. 2022, theorem 3.2)",
     metrics={
-        "margin/least": Metric(label="least margin", is_lower_better=False),
-        "margin/mean": Metric(label="mean margin", is_lower_better=False),
-        "margin/lost": Metric(label="largest possible margin minus least margin", least=0.0),
-        "margin/bound": Metric(label="largest possible margin", is_lower_better=False),
-        "boundary/spread": Metric(label="spread of the boundary around the line", least=0.0),
-        "boundary/length": Metric(label="length of the boundary relative to the line", least=0.0),
-        "optimum/own": Metric(
-            label="points whose class has the largest label weight nearby",
-            unit="%",
-            is_lower_better=False,
+        "margin/least": metric("least margin", higher=True),
+        "margin/mean": metric("mean margin", higher=True),
+        "margin/lost": metric("largest possible margin minus least margin", least=0.0),
+        "margin/bound": metric("largest possible margin", higher=True),
+        "boundary/spread": metric("spread of the boundary around the line", least=0.0),
+        "boundary/length": metric("length of the boundary relative to the line", least=0.0),
+        "optimum/own": metric(
+            "points whose class has the largest label weight nearby", "%", higher=True
         ),
-        "optimum/agreement": Metric(
-            label="grid points where the network predicts the local optimum",
-            unit="%",
-            is_lower_better=False,
+        "optimum/agreement": metric(
+            "grid points where the network predicts the local optimum", "%", higher=True
         ),
-        "optimum/agreement_points": Metric(
-            label="training points where the network predicts the local optimum",
-            unit="%",
-            is_lower_better=False,
+        "optimum/agreement_points": metric(
+            "training points where the network predicts the local optimum", "%", higher=True
         ),
-        "train/error": Metric(label="training error", unit="%"),
-        "train/loss": Metric(label="mixed training loss", unit="nats", least=0.0),
-        "step": Metric(label="training steps", least=0.0),
+        "train/error": metric("training error", "%"),
+        "train/loss": metric("mixed training loss", "nats", 0.0),
     },
     headline=("margin/least",),
     axis=Axis(label="training steps", unit="record", metric="step"),
@@ -317,20 +298,17 @@ MOONS = synthetic_problem(
     ),
     objectives=("margin/lost", "boundary/spread", "train/error"),
     unsearchable=("points", "noise", "separation"),
-    population=lambda config: (config.points, config.noise, config.separation),
+    population=attrgetter("points", "noise", "separation"),
     beside=("margin/mean", "boundary/spread", "train/error"),
     curves=(("margin/mean",), ("boundary/spread",)),
     series=(
         Series(
             head="boundary/at",
-            metric=Metric(label="decision boundary, x_1"),
+            metric=metric("decision boundary, x_1"),
             along="x_2, along the line between the classes",
         ),
     ),
     setting=lambda config, _: (
         f"two moons, {config.points} points, {config.separation:g} from the line between"
     ),
-    work=lambda config: int(config.steps_per_epoch),
-    work_unit="steps",
 )
-"""Problem of two moons: margins to the decision boundary, beside the largest possible margin."""

@@ -25,8 +25,8 @@ Gaussian features, gamma = d / m; correct are (1 +- sqrt(gamma))^2 (Marchenko & 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -36,10 +36,9 @@ from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, Range
 from mixup_core.contracts import weights_of
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Seed
+from mixup_core.problem import Axis, Seed
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.synthetic import synthetic_problem
+from mixup_core.theory.synthetic import ArrayProcess, Arrays, Metrics, metric, synthetic_problem
 
 INITIAL_SD = 0.1
 """Standard deviation of the initial weights: theta_0 ~ N(0, INITIAL_SD^2 I)."""
@@ -245,7 +244,7 @@ def start(config: RandomFeaturesConfig) -> ArrayProcess:
     initial = problem.basis.T @ problem.initial
     lowest = problem.risk(problem.solution)
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+    def advance(epoch: int, state: Arrays) -> Metrics:
         taken, wanted = (2 ** (epoch - 1) if epoch else 0), 2**epoch
         theta = state["theta"]
         step, pull = config.lr * problem.gram, config.lr * problem.slope
@@ -280,36 +279,35 @@ def start(config: RandomFeaturesConfig) -> ArrayProcess:
 
 RANDOM_FEATURES = synthetic_problem(
     RandomFeaturesConfig,
+    start,
     title="random-feature regression on mixed data (Liu et al. 2023, theorem 2)",
     metrics={
-        "risk/measured": Metric(label="population risk", least=0.0),
-        "risk/best": Metric(label="smallest population risk so far", least=0.0),
-        "risk/rise": Metric(label="risk minus the smallest so far", least=0.0),
-        "risk/noiseless": Metric(label="risk of the solution without label noise", least=0.0),
-        "risk/excess": Metric(label="expected risk minus risk without label noise"),
-        "bound/value": Metric(label="bound of theorem 2 on the expected excess risk"),
-        "bound/violation": Metric(label="violation of the bound of theorem 2"),
-        "descent/discrete_error": Metric(
-            label="distance to the closed form of gradient descent", least=0.0
+        "risk/measured": metric("population risk", least=0.0),
+        "risk/best": metric("smallest population risk so far", least=0.0),
+        "risk/rise": metric("risk minus the smallest so far", least=0.0),
+        "risk/noiseless": metric("risk of the solution without label noise", least=0.0),
+        "risk/excess": metric("expected risk minus risk without label noise"),
+        "bound/value": metric("bound of theorem 2 on the expected excess risk"),
+        "bound/violation": metric("violation of the bound of theorem 2"),
+        "descent/discrete_error": metric(
+            "distance to the closed form of gradient descent", least=0.0
         ),
-        "descent/flow_error": Metric(label="distance to the gradient flow", least=0.0),
-        "edges/error": Metric(
-            label="distance of the extreme eigenvalues from the Marchenko-Pastur edges", least=0.0
+        "descent/flow_error": metric("distance to the gradient flow", least=0.0),
+        "edges/error": metric(
+            "distance of the extreme eigenvalues from the Marchenko-Pastur edges", least=0.0
         ),
-        "edges/printed_error": Metric(
-            label="distance of the extreme eigenvalues from the printed edges", least=0.0
+        "edges/printed_error": metric(
+            "distance of the extreme eigenvalues from the printed edges", least=0.0
         ),
-        "step": Metric(label="gradient steps", least=0.0),
     },
     headline=("risk/measured",),
     axis=Axis(label="gradient steps", unit="doubling", scale="log", metric="step"),
     objectives=("risk/measured", "risk/best"),
     unsearchable=("inputs", "points", "features", "test_points"),
-    population=lambda config: (config.inputs, config.points, config.features),
+    population=attrgetter("inputs", "points", "features"),
     beside=("risk/best", "risk/rise", "bound/violation"),
     curves=(("risk/excess",), ("bound/value",), ("descent/flow_error",)),
     setting=lambda config, _: (
         f"{config.points} points, {config.features} random features, labels ||x||^2"
     ),
 )
-"""Problem of random-feature regression on mixed data: gradient descent, closed form and bound."""

@@ -25,25 +25,115 @@ data valuation for mixup, which use images only.
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, assert_never
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Literal, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, Ints, special
+from mixup_core.config.checked import Checked
+from mixup_core.config.limits import Count, NonNegative, Positive, Range, Share, Whole
 from mixup_core.config.written_forms import spelled
 from mixup_core.contracts import weights_of
-from mixup_core.laws import Law
+from mixup_core.laws import Erm, Law
+from mixup_core.laws.schedules import Easy, EasyHardEasy, Hard, epoch_after
 from mixup_core.mixing.masks import draw_kept
-from mixup_core.problem import Axis, Metric
+from mixup_core.problem import Axis, Seed
+from mixup_core.rules import require
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask
-from mixup_core.theory.point_mixing import FeatureTeacher, Mixing
-from mixup_core.theory.rare_features_config import NUM_FEATURES, RareFeaturesConfig
-from mixup_core.theory.synthetic import synthetic_problem
+from mixup_core.theory.patch_mixing import (
+    FeatureTeacher,
+    Mixing,
+    PatchCutMix,
+    PatchLinear,
+    PatchMask,
+    PatchOperation,
+)
+from mixup_core.theory.synthetic import ArrayProcess, Arrays, Metrics, metric, synthetic_problem
+
+NUM_FEATURES = 4
+"""Number of features: v, u (common) and v', u' (rare), the first coordinates of a patch."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RareFeaturesConfig(Checked):
+    """Configuration of a network trained on points with a common or a rare feature."""
+
+    problem: ClassVar = "rare-features"
+
+    law: Law = field(default_factory=Erm)
+    """Law of the weight lam, drawn for each point in each step."""
+    switch_epoch: Whole | None = None
+    """First record (from 0) trained under `law_after`, at most `epochs`; None: the law never
+    switches.
+    """
+    law_after: Law = field(default_factory=Erm)
+    """Law after the switch; unused without a switch."""
+    schedule: Easy | Hard | EasyHardEasy | None = None
+    """Schedule that changes the law from record to record, instead of `law`; None: no schedule."""
+    operation: PatchOperation = field(default_factory=PatchLinear)
+    """Operation that mixes two points by the weight lam."""
+    keep: Literal["all", "low", "high"] = "all"
+    """Mixed points used for training: `low` uses those on which the network's loss is at least the
+    teacher's, `high` the others, `all` every point, without a teacher. Gradients are divided by the
+    number of all points, used or not.
+    """
+    warm_up: Share = 0.25
+    """Fraction of the records, from the first on, in which all points are used, whatever `keep` is.
+    """
+    teacher_scale: Positive = 4.0
+    """Logit that the teacher gives to the correct class of a point with one feature."""
+    points: Annotated[int, Range(2)] = 100
+    """Number of points, n in the source."""
+    dimension: Annotated[int, Range(NUM_FEATURES, ends="(]")] = 500
+    """Number of coordinates of a patch, d in the source."""
+    patches: Annotated[int, Range(2)] = 4
+    """Number of patches of a point, P in the source."""
+    rarity: Share = 0.1
+    """Fraction rho of points with a rare feature."""
+    noise_sd: Positive = 0.21
+    """Standard deviation sigma of the Gaussian noise."""
+    noise_features: Whole = 1
+    """Number b of patches of feature noise in each point; below `patches`."""
+    noise_scale: NonNegative = 0.05
+    """Length a of the vector in a patch of feature noise; a feature has the length 1."""
+    neurons: Count = 5
+    """Number m of neurons of each class."""
+    initial_sd: Positive = 0.01
+    """Standard deviation of each initial weight."""
+    test_points: Count = 1000
+    """Number of test points with a common feature, and also of those with a rare feature."""
+    lr: Positive = 0.2
+    """Step size of gradient descent."""
+    steps_per_epoch: Count = 500
+    """Number of steps between two records."""
+    epochs: Count = 16
+    """Number of records of a run."""
+    seed: Seed = 0
+    """Seed of the points, the initial weights and the mixing."""
+
+    def check(self) -> None:
+        switch = self.switch_epoch
+        within = switch is None or switch <= self.epochs
+        require(within, "switch_epoch <= epochs", self, "switch_epoch", "epochs")
+        has_use = switch is not None or not self.law_after.mixes
+        require(has_use, "law_after needs a switch_epoch", self, "switch_epoch", "law_after")
+        is_one = self.schedule is None or not self.law.mixes
+        require(is_one, "law must be left out if schedule is set", self, "schedule", "law")
+        fits = self.noise_features < self.patches
+        require(fits, "noise_features < patches", self, "noise_features", "patches")
+
+    def law_at(self, epoch: int) -> Law:
+        """Return the law of lam in the steps before a record; `epoch` is its number, from 0."""
+        if self.switch_epoch is not None and epoch >= self.switch_epoch:
+            return self.law_after
+        return self.law if self.schedule is None else self.schedule.law_at(epoch, self.epochs)
+
+    def kept_at(self, epoch: int) -> Literal["all", "low", "high"]:
+        """Return the mixed points that are trained on before a record: `all`, or `keep`."""
+        is_plain = epoch < epoch_after(self.warm_up, self.epochs) or not self.law_at(epoch).mixes
+        return "all" if is_plain else self.keep
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,16 +141,12 @@ class Patches:
     """Points made of P patches each; features and Gaussian noise are stored separately."""
 
     features: Floats
-    """Coordinates of each patch along the common features v, u and the rare features v', u',
-    (points, P, 4).
-    """
+    """Coordinates of each patch along v, u (common) and v', u' (rare), (points, P, 4)."""
     noise: Floats
     """Other coordinates of the patches of Gaussian noise, (all noise patches, d - 4)."""
-    places: NDArray[Any]
-    """Index of the patch that each row of `noise` belongs to, (all noise patches,). Patches are
-    counted point by point.
-    """
-    labels: NDArray[Any]
+    places: Ints
+    """Index of each row of `noise` among all patches, counted point by point."""
+    labels: Ints
     """Classes of the points, (points,): 0 for class 1 and 1 for class 2."""
 
     def full(self) -> Floats:
@@ -93,11 +179,7 @@ def draw_patches(
 def draw_mixings(
     config: RareFeaturesConfig, law: Law, rng: np.random.Generator, steps: int
 ) -> list[Mixing]:
-    """Draw a partner and a weight for each point in each step; return one `Mixing` per step.
-
-    The partners of a step are a permutation of the points. The weights are drawn from `law`, and
-    the operation of the configuration turns them into the coefficients of a `Mixing`.
-    """
+    """Draw a partner and a weight for each point in each step; return one `Mixing` per step."""
     shape = steps, config.points
     orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
     lam = weights_of(law, shape, rng)
@@ -113,35 +195,27 @@ def draw_mixings(
             partner, label = np.zeros_like(own), np.ones(shape)
         case _:
             assert_never(config.operation)
-    return [
-        Mixing(own=own[s], partner=partner[s], label=label[s], order=orders[s])
-        for s in range(steps)
-    ]
+    return [Mixing(*each) for each in zip(own, partner, label, orders, strict=True)]
 
 
 def score_gradient(
     scores: Floats,
-    labels: NDArray[Any],
+    labels: Ints,
     mixing: Mixing,
     teacher: FeatureTeacher | None = None,
 ) -> tuple[float, Floats]:
-    """Return the mean cross entropy of mixed points, in nats, and its gradient.
-
-    The gradient is taken with respect to the scores of the unmixed points.
+    """Return the mean cross entropy of mixed points, in nats, and its gradient by unmixed scores.
 
     The score of a patch x_p at neuron r of class k is <w_{k,r}, x_p>. It is linear in the patch, so
-    the score of a mixed patch is the mixed score. The logit of a class is the sum of squared scores
-    over patches and neurons of the class.
+    the score of a mixed patch is the mixed score.
     """
-    from scipy.special import log_softmax, softmax
-
-    points, patches, neurons = scores.shape
+    points, neurons = len(scores), scores.shape[2]
     mixed = mixing.mixed(scores)
-    logits = (mixed**2).reshape(points, patches, 2, -1).sum(axis=(1, 3))
+    logits = logits_of(mixed)
     target = mixing.targets(labels)
-    logs = target * log_softmax(logits, axis=1)
+    logs = target * special.log_softmax(logits, axis=1)
     loss = -float(logs.sum()) / points
-    rest = (softmax(logits, axis=1) - target) / points
+    rest = (special.softmax(logits, axis=1) - target) / points
     if teacher is not None:
         rest *= teacher.kept(mixing, target, -logs.sum(axis=1))[:, None]
     pull = np.repeat(rest, neurons // 2, axis=1)
@@ -152,9 +226,8 @@ def score_gradient(
 
 
 def start(config: RareFeaturesConfig) -> ArrayProcess:
-    data = draw_patches(
-        config, stream(config.seed, "training points"), config.points, config.rarity
-    )
+    rng = stream(config.seed, "training points")
+    data = draw_patches(config, rng, config.points, config.rarity)
     rng = stream(config.seed, "test points")
     tests = {
         name: draw_patches(config, rng, config.test_points, rarity)
@@ -172,15 +245,14 @@ def start(config: RareFeaturesConfig) -> ArrayProcess:
         found[part.places] += begun + product @ state["memory"]
         return found.reshape(points, patches, -1)
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+    def advance(epoch: int, state: Arrays) -> Metrics:
         steps, law = config.steps_per_epoch, config.law_at(epoch)
         losses = np.empty(steps)
         flat = data.features.reshape(-1, NUM_FEATURES)
         mixings = draw_mixings(config, law, stream(config.seed, "mixing", epoch), steps)
         keep, teacher = config.kept_at(epoch), None
         if keep != "all":
-            scale = config.teacher_scale
-            teacher = FeatureTeacher(features=data.features, keep=keep, scale=scale)
+            teacher = FeatureTeacher(data.features, keep, config.teacher_scale)
         for step, mixing in enumerate(mixings):
             now = scores(data, inner, at_start, state)
             losses[step], gradient = score_gradient(now, data.labels, mixing, teacher)
@@ -206,18 +278,19 @@ def start(config: RareFeaturesConfig) -> ArrayProcess:
     return ArrayProcess(epochs=config.epochs, state=state, advance=advance)
 
 
-def error(scores: Floats, labels: NDArray[Any]) -> float:
-    """Return the fraction of misclassified points."""
+def logits_of(scores: Floats) -> Floats:
+    """Return the sums of squared scores over patches and neurons of each class: (points, 2)."""
     points, patches, _ = scores.shape
-    logits = (scores**2).reshape(points, patches, 2, -1).sum(axis=(1, 3))
-    return float((logits.argmax(axis=1) != labels).mean())
+    logits: Floats = (scores**2).reshape(points, patches, 2, -1).sum(axis=(1, 3))
+    return logits
+
+
+def error(scores: Floats, labels: Ints) -> float:
+    return float((logits_of(scores).argmax(axis=1) != labels).mean())
 
 
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
-    """Return the settings of an epoch that enter stage keys: law, operation, selection of points.
-
-    Under ERM only the law is returned, since nothing is mixed.
-    """
+    """Return the settings of an epoch that enter stage keys: law, operation, use of a teacher."""
     law, keep = config.law_at(epoch), config.kept_at(epoch)
     found = spelled(law, brief=True)
     if not law.mixes:
@@ -227,66 +300,47 @@ def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
 
 
 def method(config: RareFeaturesConfig) -> str | None:
-    """Return the name of a run's method, such as `midpoint`, which decides its colour in figures.
-
-    The result is None unless all points are mixed linearly under one law that defines a method.
-    """
+    """Return the name of the method if all points are mixed linearly under one law, else None."""
     is_plain = config.switch_epoch is None and config.operation == PatchLinear()
     is_plain = is_plain and config.schedule is None and config.keep == "all"
     return config.law.method if is_plain or not config.law.mixes else None
 
 
+_LAW = (
+    "law", "law_after", "switch_epoch",
+    "schedule", "schedule.base", "schedule.low", "schedule.high",
+)  # fmt: skip
+_DATA = ("points", "dimension", "patches", "rarity", "noise_sd", "noise_features")
+
 RARE_FEATURES = synthetic_problem(
     RareFeaturesConfig,
-    trained_in=__name__,
+    start,
     title="common and rare features in patches (Zou et al. 2023)",
     metrics={
-        "feature/rare": Metric(
-            label="squared weight on the rare feature, minimum of both classes",
-            is_lower_better=False,
+        "feature/rare": metric(
+            "squared weight on the rare feature, minimum of both classes", higher=True
         ),
-        "feature/common": Metric(
-            label="squared weight on the common feature, minimum of both classes",
-            is_lower_better=False,
+        "feature/common": metric(
+            "squared weight on the common feature, minimum of both classes", higher=True
         ),
-        "test/rare_error": Metric(label="test error, rare feature", unit="%"),
-        "test/common_error": Metric(label="test error, common feature", unit="%"),
-        "train/error": Metric(label="training error", unit="%"),
-        "train/loss": Metric(label="mixed training loss", unit="nats", least=0.0),
-        "step": Metric(label="gradient steps", least=0.0),
+        "test/rare_error": metric("test error, rare feature", "%"),
+        "test/common_error": metric("test error, common feature", "%"),
+        "train/error": metric("training error", "%"),
+        "train/loss": metric("mixed training loss", "nats", 0.0),
     },
     headline=("feature/rare",),
     axis=Axis(label="gradient steps", unit="record", metric="step"),
     sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     objectives=("test/rare_error", "test/common_error"),
-    unsearchable=("points", "dimension", "patches", "rarity", "noise_sd", "noise_features"),
-    by_epoch=dict.fromkeys(
-        (
-            "law",
-            "law_after",
-            "switch_epoch",
-            "schedule",
-            "schedule.base",
-            "schedule.low",
-            "schedule.high",
-        ),
-        "The law of each record enters instead, with all of its fields.",
-    )
+    unsearchable=_DATA,
+    by_epoch=dict.fromkeys(_LAW, "The law of each record enters instead, with all of its fields.")
     | {"operation": "The operation enters with the law of each record that mixes."}
     | dict.fromkeys(
         ("keep", "warm_up", "teacher_scale"),
         "The rule and the scale of the teacher enter with each record that uses a teacher.",
     ),
     of_epoch=of_epoch,
-    population=lambda config: (
-        config.points,
-        config.dimension,
-        config.patches,
-        config.rarity,
-        config.noise_sd,
-        config.noise_features,
-        config.noise_scale,
-    ),
+    population=attrgetter(*_DATA, "noise_scale"),
     beside=("feature/common", "test/rare_error", "test/common_error"),
     curves=(("feature/common",), ("test/rare_error",)),
     setting=lambda config, _: (
@@ -294,10 +348,4 @@ RARE_FEATURES = synthetic_problem(
         f"{100 * config.rarity:g} % with a rare feature"
     ),
     method=method,
-    work=lambda config: int(config.steps_per_epoch),
-    work_unit="steps",
 )
-"""Problem of common and rare features in patches.
-
-A run that stops mixing at some record shares its earlier records with a run that never stops.
-"""

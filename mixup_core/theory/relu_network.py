@@ -6,14 +6,16 @@ operation, not on arithmetic: a step on flat arrays is several times faster than
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, Ints, special
 from mixup_core.contracts import weights_of
-from mixup_core.laws import Law
-from mixup_core.theory.array_process import Arrays
+from mixup_core.seeding import stream
+from mixup_core.theory.synthetic import ArrayProcess, Arrays, Metrics
 
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
@@ -64,14 +66,12 @@ class ReluNetwork:
 
     def gradient(self, weights: Floats, inputs: Floats, targets: Floats) -> tuple[float, Floats]:
         """Return the mean cross entropy with soft targets, in nats, and its gradient: (size,)."""
-        from scipy.special import log_softmax, softmax
-
         first, first_bias, second, second_bias = self.parts(weights)
         before = inputs @ first + first_bias
         active = np.maximum(before, 0)
         logits = active @ second + second_bias
-        loss = -float((targets * log_softmax(logits, axis=1)).sum()) / len(inputs)
-        back = (softmax(logits, axis=1) - targets) / len(inputs)
+        loss = -float((targets * special.log_softmax(logits, axis=1)).sum()) / len(inputs)
+        back = (special.softmax(logits, axis=1) - targets) / len(inputs)
         hidden = (back @ second.T) * (before > 0)
         gradient = np.empty_like(weights)
         for part, value in zip(
@@ -97,31 +97,37 @@ def adam_step(state: Arrays, gradient: Floats, lr: float) -> None:
     state["weights"] -= lr / (1 - _BETAS[0] ** count) * mean / scale
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class MixedSteps:
-    """Training by steps of Adam on all points, mixed with random partners by one lam per step."""
+def trained(
+    config: Any,
+    network: ReluNetwork,
+    inputs: Floats,
+    labels: Ints,
+    measured: Callable[[Floats, float], Metrics],
+) -> ArrayProcess:
+    """Return the training of a network by steps of Adam on all points, mixed with random partners.
 
-    network: ReluNetwork
-    inputs: Floats
-    """Points, (points, inputs)."""
-    targets: Floats
-    """Labels as distributions over the classes, (points, classes)."""
-    law: Law
-    num: int
-    """Number of steps per call of `take`."""
-    lr: float
+    Args:
+        config: Configuration with the fields `law`, `lr`, `steps_per_epoch`, `epochs` and `seed`.
+        network: The network.
+        inputs: Points, (points, inputs).
+        labels: Their classes, (points,).
+        measured: Takes the weights and the mean loss of an epoch's steps; returns its metrics.
+    """
+    targets, num = np.eye(network.classes)[labels], config.steps_per_epoch
 
-    def take(self, state: Arrays, rng: np.random.Generator) -> float:
-        """Make `num` training steps and return the mean of their losses, in nats."""
-        points = len(self.inputs)
-        partners = rng.integers(points, size=(self.num, points))
-        lams = weights_of(self.law, self.num, rng)
-        losses = np.empty(self.num)
+    def advance(epoch: int, state: Arrays) -> Metrics:
+        rng, losses = stream(config.seed, "mixing", epoch), np.empty(num)
+        partners = rng.integers(len(inputs), size=(num, len(inputs)))
+        lams = weights_of(config.law, num, rng)  # one per step
         for step, (partner, lam) in enumerate(zip(partners, lams, strict=True)):
-            losses[step], gradient = self.network.gradient(
+            losses[step], gradient = network.gradient(
                 state["weights"],
-                lam * self.inputs + (1 - lam) * self.inputs[partner],
-                lam * self.targets + (1 - lam) * self.targets[partner],
+                lam * inputs + (1 - lam) * inputs[partner],
+                lam * targets + (1 - lam) * targets[partner],
             )
-            adam_step(state, gradient, self.lr)
-        return float(losses.mean())
+            adam_step(state, gradient, config.lr)
+        found = measured(state["weights"], float(losses.mean()))
+        return {"step": float((epoch + 1) * num), **found}
+
+    weights = network.initial(stream(config.seed, "initial weights"))
+    return ArrayProcess(epochs=config.epochs, state=weights, advance=advance)

@@ -15,23 +15,22 @@ the Gaussians, their sizes, and the angle to the best direction as the measure.
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, special
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Positive, Range
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Seed
+from mixup_core.problem import Axis, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes
 from mixup_core.theory.support_vectors import max_margin_direction
-from mixup_core.theory.synthetic import synthetic_problem
+from mixup_core.theory.synthetic import Metrics, by_record, metric, synthetic_problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +50,7 @@ class SeparabilityConfig(Checked):
     """Dimension of the points, d in the source."""
     condition: Annotated[float, Range(1, math.inf, "[)")] = 16.0
     """Ratio of the largest to the smallest variance of the noise. At 1, the best direction is that
-    of the class mean mu, which the mean of y x over the points estimates well.
+    of the class mean mu.
     """
     first_points: int = 32
     """Number of points n at the first record; greater than the dimension."""
@@ -107,16 +106,12 @@ def error(config: SeparabilityConfig, direction: Floats) -> float:
 
     with Phi the normal distribution function.
     """
-    from scipy.special import ndtr
-
     spread = math.sqrt(float((direction**2 * config.variances).sum()) / config.separability)
-    return float(ndtr(-float(direction @ config.mean) / spread))
+    return float(special.ndtr(-float(direction @ config.mean) / spread))
 
 
 def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple[Floats, float]:
     """Return the weights to which training converges, (d,), and the slope of the loss there.
-
-    The slope is the largest absolute component of the gradient; only rounding leaves it above 0.
 
     If the points are separable, the loss of ERM has no minimum, and gradient descent converges to
     the direction of the largest margin (Soudry et al. 2018, arXiv:1710.10345); the slope is then 0.
@@ -128,54 +123,43 @@ def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple
     return minimiser(inputs, labels, config.law.nodes_of_pairs(config.nodes))
 
 
-def start(config: SeparabilityConfig) -> ArrayProcess:
+def record(config: SeparabilityConfig, epoch: int) -> Metrics:
     best = config.mean / config.variances
-    least = error(config, best)
-
-    def record(epoch: int) -> Mapping[str, float]:
-        inputs, labels = draw_points(config, epoch)
-        direction, left = trained(config, inputs, labels)
-        product = float(direction @ best)
-        cosine = product / float(np.linalg.norm(direction) * np.linalg.norm(best))
-        reached = error(config, direction)
-        return {
-            "points": float(len(labels)),
-            "direction/angle": math.degrees(math.acos(min(max(cosine, -1.0), 1.0))),
-            "test/error": reached,
-            "test/excess_error": reached - least,
-            "train/error": float((labels * (inputs @ direction) <= 0).mean()),
-            "solver/slope": left,
-        }
-
-    return ArrayProcess.of_records(config.epochs, record)
+    inputs, labels = draw_points(config, epoch)
+    direction, left = trained(config, inputs, labels)
+    product = float(direction @ best)
+    cosine = product / float(np.linalg.norm(direction) * np.linalg.norm(best))
+    reached = error(config, direction)
+    return {
+        "points": float(len(labels)),
+        "direction/angle": math.degrees(math.acos(min(max(cosine, -1.0), 1.0))),
+        "test/error": reached,
+        "test/excess_error": reached - error(config, best),
+        "train/error": float((labels * (inputs @ direction) <= 0).mean()),
+        "solver/slope": left,
+    }
 
 
 SEPARABILITY = synthetic_problem(
     SeparabilityConfig,
+    by_record(record),
     title="points needed for the optimal boundary of two Gaussians (Oh & Yun 2023)",
     metrics={
-        "direction/angle": Metric(
-            label="angle to the optimal direction", unit="degrees", least=0.0, most=180.0
-        ),
-        "test/error": Metric(label="test error", unit="%"),
-        "test/excess_error": Metric(label="test error minus its minimum", unit="%"),
-        "train/error": Metric(label="training error", unit="%"),
-        "solver/slope": Metric(label="largest gradient component at the solution", least=0.0),
-        "points": Metric(label="training points", least=0.0),
+        "direction/angle": metric("angle to the optimal direction", "degrees", 0.0, 180.0),
+        "test/error": metric("test error", "%"),
+        "test/excess_error": metric("test error minus its minimum", "%"),
+        "train/error": metric("training error", "%"),
+        "solver/slope": metric("largest gradient component at the solution", least=0.0),
     },
     headline=("direction/angle",),
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
     corrected=corrections_of,
     objectives=("direction/angle", "test/error"),
     unsearchable=("separability", "dimension", "condition", "first_points"),
-    population=lambda config: (config.dimension, config.condition),
+    population=attrgetter("dimension", "condition"),
     beside=("test/error", "test/excess_error"),
     curves=(("test/excess_error",),),
     setting=lambda config, _: (
         f"two Gaussians in {config.dimension} dimensions, separability {config.separability:g}"
     ),
 )
-"""Problem of finding the best boundary between two Gaussians.
-
-The best direction does not depend on the separability, so angles to it can be compared.
-"""

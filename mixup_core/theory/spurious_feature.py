@@ -16,21 +16,20 @@ sizes and the decay are choices of this project.
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, special
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Positive, Range
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Seed
+from mixup_core.problem import Axis, Seed
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes
-from mixup_core.theory.synthetic import synthetic_problem
+from mixup_core.theory.synthetic import Metrics, by_record, metric, synthetic_problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,26 +66,20 @@ class SpuriousFeatureConfig(Checked):
         require_pairs_of_nodes(self)
 
     def spurious_sd_at(self, epoch: int) -> float:
-        """Return the standard deviation s of the spurious coordinate at a record.
-
-        It halves with each record.
-        """
+        """Return the standard deviation s of the spurious coordinate at a record."""
         return self.first_sd * 2.0**-epoch
 
 
 def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[float, float, float]:
     """Return three exact test errors: spurious mean as in training, of random sign, and reversed.
 
-    The core and the spurious coordinate of a point of class y = +-1 have the means y m_c and y m_s
-    and the standard deviations s_c and s. The first and the third error are
+    The first and the third error are
     Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), with Phi the normal distribution
     function; the second is the mean of both.
     """
-    from scipy.special import ndtr
-
     core, spurious = float(weights[0]) * config.core_mean, float(weights[1]) * config.spurious_mean
     spread = math.hypot(float(weights[0]) * config.core_sd, float(weights[1]) * sd)
-    same, reversed_ = (float(ndtr(-(core + sign * spurious) / spread)) for sign in (1, -1))
+    same, reversed_ = (float(special.ndtr(-(core + sign * spurious) / spread)) for sign in (1, -1))
     return same, (same + reversed_) / 2, reversed_
 
 
@@ -95,8 +88,7 @@ def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
 
         (m_s / s)^2 / ((m_s / s)^2 + (m_c / s_c)^2)
 
-    The core and the spurious coordinate of class 1 have the means m_c and m_s and the standard
-    deviations s_c and s (`sd`). Of all weights with the same mean logit, (m_c / s_c^2, m_s / s^2)
+    Of all weights with the same mean logit, (m_c / s_c^2, m_s / s^2)
     gives the logit the least variance. This is the direction of linear discriminant analysis, which
     training with the mixed loss reaches in the limit of many points.
     """
@@ -104,48 +96,44 @@ def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
     return spurious / (spurious + core)
 
 
-def start(config: SpuriousFeatureConfig) -> ArrayProcess:
+def record(config: SpuriousFeatureConfig, epoch: int) -> Metrics:
     rng = stream(config.seed, "training points")
     labels = np.where(rng.random(config.points) < 0.5, 1.0, -1.0)
     labels[:2] = 1.0, -1.0  # so that neither class is empty
     noise = rng.normal(size=(config.points, 2))
     means = np.array([config.core_mean, config.spurious_mean])
+    sd = config.spurious_sd_at(epoch)
+    inputs = labels[:, None] * means + noise * np.array([config.core_sd, sd])
     lams = config.law.nodes_of_pairs(config.nodes)
-
-    def record(epoch: int) -> Mapping[str, float]:
-        sd = config.spurious_sd_at(epoch)
-        inputs = labels[:, None] * means + noise * np.array([config.core_sd, sd])
-        weights, left = minimiser(inputs, labels, lams, config.decay)
-        parts = weights * means
-        same, either, reversed_ = errors(config, sd, weights)
-        return {
-            "spurious_sd": sd,
-            "test/error": either,
-            "test/same_error": same,
-            "test/reversed_error": reversed_,
-            "weight/spurious": float(parts[1] / parts.sum()),
-            "weight/least_variance": least_variance_share(config, sd),
-            "train/error": float((labels * (inputs @ weights) <= 0).mean()),
-            "solver/slope": left,
-        }
-
-    return ArrayProcess.of_records(config.epochs, record)
+    weights, left = minimiser(inputs, labels, lams, config.decay)
+    parts = weights * means
+    same, either, reversed_ = errors(config, sd, weights)
+    return {
+        "spurious_sd": sd,
+        "test/error": either,
+        "test/same_error": same,
+        "test/reversed_error": reversed_,
+        "weight/spurious": float(parts[1] / parts.sum()),
+        "weight/least_variance": least_variance_share(config, sd),
+        "train/error": float((labels * (inputs @ weights) <= 0).mean()),
+        "solver/slope": left,
+    }
 
 
 SPURIOUS_FEATURE = synthetic_problem(
     SpuriousFeatureConfig,
+    by_record(record),
     title="a spurious feature of low variance (Chidambaram & Ge 2024)",
     metrics={
-        "test/error": Metric(label="test error, spurious sign random", unit="%"),
-        "test/same_error": Metric(label="test error, spurious sign as in training", unit="%"),
-        "test/reversed_error": Metric(label="test error, spurious sign reversed", unit="%"),
-        "weight/spurious": Metric(label="share of the logit from the spurious feature", unit="%"),
-        "weight/least_variance": Metric(
-            label="share of the logit from the spurious feature at minimum variance", unit="%"
+        "test/error": metric("test error, spurious sign random", "%"),
+        "test/same_error": metric("test error, spurious sign as in training", "%"),
+        "test/reversed_error": metric("test error, spurious sign reversed", "%"),
+        "weight/spurious": metric("share of the logit from the spurious feature", "%"),
+        "weight/least_variance": metric(
+            "share of the logit from the spurious feature at minimum variance", "%"
         ),
-        "train/error": Metric(label="training error", unit="%"),
-        "solver/slope": Metric(label="largest gradient component at the solution", least=0.0),
-        "spurious_sd": Metric(label="standard deviation of the spurious feature", least=0.0),
+        "train/error": metric("training error", "%"),
+        "solver/slope": metric("largest gradient component at the solution", least=0.0),
     },
     headline=("test/error",),
     axis=Axis(
@@ -157,16 +145,10 @@ SPURIOUS_FEATURE = synthetic_problem(
     corrected=corrections_of,
     objectives=("test/error", "weight/spurious"),
     unsearchable=("points", "core_mean", "core_sd", "spurious_mean", "first_sd"),
-    population=lambda config: (
-        config.points,
-        config.core_mean,
-        config.core_sd,
-        config.spurious_mean,
-    ),
+    population=attrgetter("points", "core_mean", "core_sd", "spurious_mean"),
     beside=("weight/spurious", "test/reversed_error"),
     curves=(("weight/spurious",),),
     setting=lambda config, _: (
         f"{config.points} points with a core and a spurious coordinate, a linear model"
     ),
 )
-"""Problem of a spurious feature of low variance, where mixup should be worse than ERM."""

@@ -12,22 +12,21 @@ project chose the sizes of the data, the number of steps and the shift of the cl
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, scipy
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, NonNegative, Range
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Seed
+from mixup_core.problem import Axis, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.logistic import floor, slopes
-from mixup_core.theory.synthetic import synthetic_problem
+from mixup_core.theory.synthetic import ArrayProcess, Arrays, Metrics, metric, synthetic_problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,15 +42,11 @@ class SupportVectorsConfig(Checked):
     points: Annotated[int, Range(2, 500)] = 20
     """Number n of points; even."""
     shift: NonNegative = 0.0
-    """Distance by which each point is moved along the first axis: forwards for the label 1,
-    backwards for -1.
-    """
+    """Distance by which each point is moved along the first axis, times its label."""
     nodes: Annotated[int, Range(1, 1000)] = 9
     """Number of quantiles of lam that represent a random law."""
     lr: Annotated[float, Range(0, 2, "()")] = 1.0
-    """Step of gradient descent in units of 1 / L, with L an upper bound of the curvature of the ERM
-    loss and of every mixed loss.
-    """
+    """Step of gradient descent times an upper bound of the curvature of all losses."""
     steps_per_epoch: Count = 200
     """Number of steps between two records."""
     epochs: Count = 50
@@ -60,14 +55,13 @@ class SupportVectorsConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        require(
-            self.points % 2 == 0, "points must be even: each class has half of them", self, "points"
-        )
+        rule = "points must be even: each class has half of them"
+        require(self.points % 2 == 0, rule, self, "points")
         self.law.require_nodes(self)
 
 
 def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:
-    """Draw the points, (n, d), and return them with their labels +-1, (n,), which alternate."""
+    """Draw the points, (n, d), and return them with their alternating labels +-1, (n,)."""
     labels = np.where(np.arange(config.points) % 2 == 0, 1.0, -1.0)
     shape = config.points, config.dimension
     inputs = stream(config.seed, "training points").normal(size=shape)
@@ -97,13 +91,11 @@ def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
 
     Source: Lawson & Hanson 1974, Solving Least Squares Problems, chapter 23, section 4.
     """
-    from scipy.optimize import nnls
-
     signed = labels[:, None] * inputs
     system = np.vstack([signed.T, np.ones(len(labels))])
     target = np.zeros(len(system))
     target[-1] = 1
-    dual, _ = nnls(system, target, maxiter=100 * len(labels))
+    dual, _ = scipy.optimize.nnls(system, target, maxiter=100 * len(labels))
     residual = 1 - dual.sum()
     if residual <= 1e-10:
         return None
@@ -112,9 +104,9 @@ def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
 
 
 def cosine(first: Floats, second: Floats) -> float:
-    """Return the cosine of the angle between two vectors; 0 if one of them is zero."""
+    """Return the cosine of the angle between two vectors, at most 1; 0 if one of them is zero."""
     lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
-    return float(first @ second) / lengths if lengths else 0.0
+    return min(float(first @ second) / lengths, 1.0) if lengths else 0.0
 
 
 def start(config: SupportVectorsConfig) -> ArrayProcess:
@@ -128,7 +120,7 @@ def start(config: SupportVectorsConfig) -> ArrayProcess:
     curvature = float(np.linalg.eigvalsh(inputs @ inputs.T)[-1]) / (4 * len(labels))
     step = config.lr / curvature
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+    def advance(epoch: int, state: Arrays) -> Metrics:
         erm, mixed = state["erm"], state["mixed"]
         loss = 0.0
         for _ in range(config.steps_per_epoch):
@@ -136,7 +128,7 @@ def start(config: SupportVectorsConfig) -> ArrayProcess:
             erm -= step * (inputs.T @ gradient)
             loss, gradient = slopes(inputs @ mixed, labels, lams)
             mixed -= step * (inputs.T @ gradient)
-        alike = min(cosine(erm, mixed), 1.0)
+        alike = cosine(erm, mixed)
         metrics = known | {
             "step": float((epoch + 1) * config.steps_per_epoch),
             "direction/angle": math.degrees(math.acos(alike)),
@@ -145,7 +137,7 @@ def start(config: SupportVectorsConfig) -> ArrayProcess:
             "train/excess_loss": loss - lowest,
         }
         if margin is not None:
-            metrics["margin/cosine"] = min(cosine(mixed, margin), 1.0)
+            metrics["margin/cosine"] = cosine(mixed, margin)
         return metrics
 
     state = {"erm": np.zeros(config.dimension), "mixed": np.zeros(config.dimension)}
@@ -154,37 +146,25 @@ def start(config: SupportVectorsConfig) -> ArrayProcess:
 
 SUPPORT_VECTORS = synthetic_problem(
     SupportVectorsConfig,
+    start,
     title="directions of ERM and mixup on linear models (Chidambaram et al. 2022, section 3)",
     metrics={
-        "direction/cosine": Metric(
-            label="cosine to the direction of ERM", is_lower_better=False, least=-1.0, most=1.0
+        "direction/cosine": metric("cosine to the direction of ERM", "", -1.0, 1.0, higher=True),
+        "direction/angle": metric("angle to the direction of ERM", "degrees", 0.0, 180.0),
+        "support/fraction": metric("points that are support vectors", "%", higher=True),
+        "margin/cosine": metric(
+            "cosine to the maximum-margin direction", "", -1.0, 1.0, higher=True
         ),
-        "direction/angle": Metric(
-            label="angle to the direction of ERM", unit="degrees", least=0.0, most=180.0
-        ),
-        "support/fraction": Metric(
-            label="points that are support vectors", unit="%", is_lower_better=False
-        ),
-        "margin/cosine": Metric(
-            label="cosine to the maximum-margin direction",
-            is_lower_better=False,
-            least=-1.0,
-            most=1.0,
-        ),
-        "train/error": Metric(label="training error", unit="%"),
-        "train/excess_loss": Metric(label="excess training loss", unit="nats"),
-        "step": Metric(label="gradient steps", least=0.0),
+        "train/error": metric("training error", "%"),
+        "train/excess_loss": metric("excess training loss", "nats"),
     },
     headline=("direction/cosine",),
     axis=Axis(label="gradient steps", unit="record", metric="step"),
     sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     objectives=("direction/angle",),
     unsearchable=("points",),
-    population=lambda config: (config.points, config.dimension, config.shift),
+    population=attrgetter("points", "dimension", "shift"),
     beside=("support/fraction", "margin/cosine", "train/error"),
     curves=(("margin/cosine",), ("train/excess_loss",)),
     setting=lambda config, _: f"{config.points} Gaussian points in {config.dimension} dimensions",
-    work=lambda config: int(config.steps_per_epoch),
-    work_unit="steps",
 )
-"""Problem of the angle between the weights of ERM and of mixup, which is 0 in high dimensions."""

@@ -9,7 +9,7 @@ from mixup_core.config.limits import Count, NonNegative, Positive, Range, Whole
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Seed
 from mixup_core.rules import require
-from mixup_core.theory.operations import PatchLinear, PatchOperation
+from mixup_core.theory.patch_mixing import PatchLinear, PatchOperation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

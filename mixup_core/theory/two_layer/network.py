@@ -1,4 +1,4 @@
-"""The two-layer network: activation, initial weights, and outputs on points made of patches."""
+"""The two-layer network on points made of patches: initial weights, outputs, loss and gradient."""
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
@@ -15,23 +15,6 @@ cache. At least one neuron is computed at a time, even if it has more.
 """
 
 
-def activation(inputs: Floats, rho: float, power: int) -> Floats:
-    """Return the activation R of inputs: 0 below 0, a power of x up to rho, and linear above.
-
-        R(x) = 0                                  x <= 0
-             = x^alpha / (alpha rho^(alpha - 1))  0 <= x <= rho
-             = x - (1 - 1 / alpha) rho            rho <= x
-
-    R and R' are continuous. For even alpha, x^alpha is positive also below 0; with R = 0
-    there, a negative correlation does not activate its neuron.
-
-    Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
-    """
-    scaled = inputs / rho
-    clipped = np.clip(scaled, 0, 1)
-    return rho * (clipped**power / power + np.maximum(scaled, 1) - 1)
-
-
 def initial_weights(config: TwoLayerConfig) -> Floats:
     """Draw initial weights from N(0, sigma_0^2): (k classes, m neurons, L k features)."""
     shape = (config.classes, config.neurons, config.data.span)
@@ -40,6 +23,15 @@ def initial_weights(config: TwoLayerConfig) -> Floats:
 
 class PatchOutputs:
     """Computes the outputs of the two-layer network on fixed points, for any given weights.
+
+    The activation R is 0 below 0, a power of its input up to rho, and linear above:
+
+        R(x) = 0                                  x <= 0
+             = x^alpha / (alpha rho^(alpha - 1))  0 <= x <= rho
+             = x - (1 - 1 / alpha) rho            rho <= x
+
+    R and R' are continuous; a negative correlation activates no neuron, even for even alpha.
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
 
     Pre-activations are computed by one matrix product per block of neurons and then changed in
     place. A patch has few nonzero coordinates, but up to k = 16 classes a dense product is cheaper
@@ -99,3 +91,49 @@ def _power(values: Floats, power: int, *, out: Floats, square: Floats) -> None:
             product = np.multiply(product, squared, out=out)
     if product is values:
         out[:] = values
+
+
+class Landscape:
+    """Training loss of the two-layer network: mean cross entropy on M points with soft labels.
+
+        J(W) = -1/M sum_n sum_y q_{y,n} log softmax(g(x_n))_y
+
+    q_{y,n} is the probability of class y in the label of the point x_n, g(x_n) the network's
+    output. On unmixed points J is the loss of ERM; on mixed pairs it is the mixed loss J_MM of the
+    source.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2.
+    """
+
+    def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
+        self._outputs = PatchOutputs(points, config)
+        kinds, num_points, features = points.patches.shape
+        self._targets = np.ascontiguousarray(points.targets)
+        self._counts = points.counts
+        self._patches = points.patches.reshape(kinds * num_points, features)
+        self._slopes = np.empty((config.classes, config.neurons, kinds * num_points))
+
+    def loss(self, weights: Floats) -> float:
+        """Return the training loss J, in nats, at weights (k classes, m neurons, L k features)."""
+        logs = _log_softmax(self._outputs(weights))
+        return float(-(self._targets * logs).sum(axis=0).mean())
+
+    def downhill(self, weights: Floats) -> Floats:
+        """Return minus the gradient of the training loss at some weights, in their shape.
+
+        This is the velocity of gradient flow.
+        """
+        parts = self._outputs.by_patch(weights, self._slopes)
+        logs = _log_softmax((parts * self._counts).sum(axis=1))
+        pull = (self._targets - np.exp(logs)) / logs.shape[1]
+        velocity = np.empty(weights.shape)
+        for y, slopes in enumerate(self._slopes):
+            pulled = self._patches * (self._counts * pull[y]).reshape(-1, 1)
+            np.matmul(slopes, pulled, out=velocity[y])
+        return velocity
+
+
+def _log_softmax(outputs: Floats) -> Floats:
+    shifted: Floats = outputs - outputs.max(axis=0)
+    shifted -= np.log(np.exp(shifted).sum(axis=0))
+    return shifted

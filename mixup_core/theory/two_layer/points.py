@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mixup_core.arrays import Floats
 from mixup_core.contracts import weights_of
 from mixup_core.seeding import Purpose, stream
-from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask
+from mixup_core.theory.patch_mixing import PatchCutMix, PatchLinear, PatchMask
 from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
 
 

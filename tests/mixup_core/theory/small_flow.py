@@ -2,7 +2,7 @@
 
 from mixup_core.laws import Midpoint
 from mixup_core.theory.two_layer.config import PatchData, PatchNetwork, TwoLayerConfig
-from mixup_core.theory.two_layer.landscape import Landscape
+from mixup_core.theory.two_layer.network import Landscape
 from mixup_core.theory.two_layer.points import training_points, training_set
 
 

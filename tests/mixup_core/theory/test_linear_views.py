@@ -6,7 +6,10 @@ import pytest
 from scipy.special import log_softmax, xlogy
 
 from mixup_core.laws import Beta, BetaAb, Erm, Law, Midpoint
-from mixup_core.theory.linear_correlations import (
+from mixup_core.theory.linear_views import (
+    Excess,
+    Gap,
+    LinearViewsConfig,
     divergence,
     equal_excess,
     equal_gap,
@@ -15,7 +18,6 @@ from mixup_core.theory.linear_correlations import (
     pair_excess,
     sampled_correlations,
 )
-from mixup_core.theory.linear_views import Excess, Gap, LinearViewsConfig
 from tests.mixup_core.theory.processes import finished, last
 
 CONFIG = LinearViewsConfig(law=Midpoint(), epochs=3)

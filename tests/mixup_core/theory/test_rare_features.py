@@ -9,10 +9,14 @@ from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.laws.schedules import Easy
 from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
-from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask, PatchOperation
-from mixup_core.theory.point_mixing import FeatureTeacher
-from mixup_core.theory.rare_features import draw_mixings, draw_patches
-from mixup_core.theory.rare_features_config import RareFeaturesConfig
+from mixup_core.theory.patch_mixing import (
+    FeatureTeacher,
+    PatchCutMix,
+    PatchLinear,
+    PatchMask,
+    PatchOperation,
+)
+from mixup_core.theory.rare_features import RareFeaturesConfig, draw_mixings, draw_patches
 from tests.mixup_core.theory.processes import last
 
 UNIFORM = Beta(alpha=1.0)

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -5,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from mixup_core.laws import Beta
 from mixup_core.seeding import stream
-from mixup_core.theory.relu_network import MixedSteps, ReluNetwork, adam_step
+from mixup_core.theory.relu_network import ReluNetwork, adam_step, trained
 
 NETWORK = ReluNetwork(inputs=3, hidden=7, classes=4)
 
@@ -50,12 +52,13 @@ def test_initial_weights_are_uniform_within_the_inverse_root_of_the_fan_in() -> 
 def test_mixed_steps_follow_the_gradient_of_the_mixed_loss() -> None:
     rng = np.random.default_rng(0)
     inputs, targets = rng.normal(size=(5, 3)), np.eye(4)[[0, 1, 2, 3, 0]]
-    steps = MixedSteps(
-        network=NETWORK, inputs=inputs, targets=targets, law=Beta(alpha=0.5), num=3, lr=1e-2
+    config = SimpleNamespace(law=Beta(alpha=0.5), steps_per_epoch=3, lr=1e-2, epochs=1, seed=0)
+    process = trained(
+        config, NETWORK, inputs, targets.argmax(axis=1), lambda _, loss: {"loss": loss}
     )
-    state, by_hand = NETWORK.initial(stream(0, "a")), NETWORK.initial(stream(0, "a"))
-    loss = steps.take(state, stream(0, "b"))
-    draws = stream(0, "b")
+    (metrics,) = (record.metrics for record in process)
+    by_hand = NETWORK.initial(stream(0, "initial weights"))
+    draws = stream(0, "mixing", 0)
     partners, lams = draws.integers(5, size=(3, 5)), draws.beta(0.5, 0.5, 3)
     losses = []
     for partner, lam in zip(partners, lams, strict=True):
@@ -63,5 +66,5 @@ def test_mixed_steps_follow_the_gradient_of_the_mixed_loss() -> None:
         value, gradient = NETWORK.gradient(by_hand["weights"], *mixed)
         losses.append(value)
         adam_step(by_hand, gradient, 1e-2)
-    assert loss == pytest.approx(np.mean(losses), rel=1e-12)
-    np.testing.assert_array_equal(state["weights"], by_hand["weights"])
+    assert metrics == {"step": 3, "loss": pytest.approx(np.mean(losses), rel=1e-12)}
+    np.testing.assert_array_equal(process.state["weights"], by_hand["weights"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mixup_core.problem import DivergedError, StateError
-from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.synthetic import ArrayProcess, Arrays
 
 
 def _doubling(epochs: int = 3, start: float = 1.0) -> ArrayProcess:

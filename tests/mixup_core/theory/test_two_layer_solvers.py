@@ -4,7 +4,7 @@ from scipy.integrate import solve_ivp
 
 from mixup_core.arrays import Floats
 from mixup_core.theory.two_layer.network import initial_weights
-from mixup_core.theory.two_layer.rkc import RkcSolver, rkc_step, stages_of
+from mixup_core.theory.two_layer.solvers import DescentSolver, RkcSolver, rkc_step, stages_of
 from tests.mixup_core.theory.small_flow import small_flow
 
 RATES = np.array([0.0, 0.1, 1.0, 30.0])
@@ -76,3 +76,37 @@ def test_a_flow_that_diverges_in_finite_time_raises_an_error() -> None:
     with pytest.raises(ArithmeticError, match="too small to change the time"):
         solver.advance(2.0)
     assert solver.time == pytest.approx(1.0, abs=1e-2)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7])
+@pytest.mark.parametrize("step", [0.125, 0.5])
+def test_each_step_on_a_linear_flow_multiplies_by_1_minus_step_times_rate(
+    step: float, steps: int
+) -> None:
+    solver = DescentSolver(decay, np.ones(4), step)
+    solver.advance(step * steps)
+    np.testing.assert_allclose(solver.y, (1 - step * RATES) ** steps, rtol=1e-14, atol=1e-14)
+    assert (solver.time, solver.evaluations) == (step * steps, steps)
+
+
+def test_advance_stops_at_the_first_whole_step_at_or_after_the_end() -> None:
+    solver = DescentSolver(lambda y: -y, np.ones(1), 0.5)
+    for end, time in ((1.0, 1.0), (1.2, 1.5), (1.3, 1.5), (2.0, 2.0)):
+        solver.advance(end)
+        assert solver.time == time
+    assert solver.y[0] == 0.5**4
+
+
+def test_gradient_descent_converges_to_the_flow_as_its_step_shrinks() -> None:
+    config, landscape = small_flow()
+    start = initial_weights(config)
+    flow = RkcSolver(landscape.downhill, start, 1e-6, scale=config.rho)
+    flow.advance(64.0)
+    errors = []
+    for step in (0.5, 0.25, 0.125):
+        solver = DescentSolver(landscape.downhill, start, step)
+        solver.advance(64.0)
+        assert solver.time == 64.0
+        assert solver.evaluations == 64 / step
+        errors.append(np.abs(solver.y - flow.y).max())
+    np.testing.assert_allclose(np.log2(errors[:-1]) - np.log2(errors[1:]), 1, atol=0.2)

@@ -1,16 +1,41 @@
-"""Mixing: how one training step mixes its points. FeatureTeacher: selects mixed points by loss."""
+"""Mixing of points that consist of patches: operations, coefficients, selection by a teacher."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mixup_core.arrays import Floats
+from mixup_core.arrays import Floats, Ints, NDArray, special
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mixing:
+class PatchLinear:
+    """Mixup: lam x + (1 - lam) x' for a point x and its partner x'; the label weight is lam."""
+
+    tag: ClassVar = "linear"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PatchCutMix:
+    """CutMix: keeps each patch of a point with probability lam, else shows the partner's patch.
+
+    The label weight is the fraction of patches kept.
+    """
+
+    tag: ClassVar = "cutmix"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PatchMask:
+    """Keeps each patch of a point with probability lam, sets others to 0, and keeps the label."""
+
+    tag: ClassVar = "mask"
+
+
+PatchOperation = PatchLinear | PatchCutMix | PatchMask
+
+
+class Mixing(NamedTuple):
     """Coefficients with which one training step mixes its points and labels.
 
     For points x of P patches each with labels y, the fields give the mixed points
@@ -23,10 +48,10 @@ class Mixing:
     """Factor of each patch of the partner, (points, P)."""
     label: Floats
     """Weight of the point's own label, (points,)."""
-    order: NDArray[Any]
+    order: Ints
     """Index of each point's partner, a permutation, (points,)."""
 
-    def targets(self, labels: NDArray[Any]) -> Floats:
+    def targets(self, labels: Ints) -> Floats:
         """Return the mixed labels, each as the weights of the two classes: (points, 2)."""
         first = (self.label * (labels == 0)) + (1 - self.label) * (labels[self.order] == 0)
         return np.column_stack([first, 1 - first])
@@ -37,8 +62,7 @@ class Mixing:
         return mixed
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class FeatureTeacher:
+class FeatureTeacher(NamedTuple):
     """Selects mixed points for training by comparing the network's loss with that of a teacher.
 
     The teacher is a fixed classifier whose input is the features without the Gaussian noise: v and
@@ -51,18 +75,13 @@ class FeatureTeacher:
     features: Floats
     """Coordinates of the patches of the unmixed points along v, u, v', u', (points, P, 4)."""
     keep: Literal["low", "high"]
-    """Points to keep: `low` keeps those with a teacher's loss of at most the network's loss, `high`
-    the others.
-    """
+    """Points to keep: `low` where the teacher's loss is at most the network's, `high` others."""
     scale: float
     """Logit that the teacher gives to the correct class of an unmixed point with one feature."""
 
-    def kept(self, mixing: Mixing, targets: Floats, losses: Floats) -> NDArray[np.bool_]:
+    def kept(self, mixing: Mixing, targets: Floats, losses: Floats) -> "NDArray[np.bool_]":
         """Return True for each mixed point that is used for training: (points,)."""
-        from scipy.special import log_softmax
-
         squares = (mixing.mixed(self.features) ** 2).sum(axis=1)
         logits = self.scale * (squares[:, :2] + squares[:, 2:])
-        own: Floats = -(targets * log_softmax(logits, axis=1)).sum(axis=1)
-        is_behind: NDArray[np.bool_] = own <= losses
-        return is_behind if self.keep == "low" else ~is_behind
+        own: Floats = -(targets * special.log_softmax(logits, axis=1)).sum(axis=1)
+        return np.asarray((own <= losses) == (self.keep == "low"))

@@ -1,14 +1,14 @@
-"""RkcSolver: integrates a stiff autonomous ODE dy/dt = f(y) with explicit Runge-Kutta steps."""
+"""Solvers of the gradient flow dy/dt = f(y): explicit Runge-Kutta steps, and gradient descent."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from mixup_core.arrays import Floats
-from mixup_core.theory.array_process import Arrays
+from mixup_core.theory.synthetic import Arrays
 
 Velocity = Callable[[Floats], Floats]
 
@@ -19,8 +19,7 @@ STEPS_PER_RADIUS = 25
 MAX_POWER_ITERATIONS = 50
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RungeKuttaStage:
+class RungeKuttaStage(NamedTuple):
     """Coefficients mu, nu, a and b of stage j of a Runge-Kutta step of size h for dy/dt = f(y).
 
         Y_j = (1 - mu - nu) Y_0 + mu Y_{j-1} + nu Y_{j-2} + h (a F_{j-1} + b F_0)
@@ -57,14 +56,8 @@ def stages_of(count: int) -> tuple[float, tuple[RungeKuttaStage, ...]]:
     stages = []
     for j in range(2, count + 1):
         a = 2 * b[j] * w1 / b[j - 1]
-        stages.append(
-            RungeKuttaStage(
-                mu=2 * b[j] * w0 / b[j - 1],
-                nu=-b[j] / b[j - 2],
-                a=a,
-                b=-(1 - b[j - 1] * value[j - 1]) * a,
-            )
-        )
+        mu, nu = 2 * b[j] * w0 / b[j - 1], -b[j] / b[j - 2]
+        stages.append(RungeKuttaStage(mu, nu, a, b=-(1 - b[j - 1] * value[j - 1]) * a))
     return b[1] * w1, tuple(stages)
 
 
@@ -75,12 +68,12 @@ def rkc_step(velocity: Velocity, y: Floats, f: Floats, step: float, count: int) 
     """
     head, stages = stages_of(count)
     before, now = y, y + (head * step) * f
-    for stage in stages:
-        after = (1 - stage.mu - stage.nu) * y
-        after += stage.mu * now
-        after += stage.nu * before
-        after += (stage.a * step) * velocity(now)
-        after += (stage.b * step) * f
+    for mu, nu, a, b in stages:
+        after = (1 - mu - nu) * y
+        after += mu * now
+        after += nu * before
+        after += (a * step) * velocity(now)
+        after += (b * step) * f
         before, now = now, after
     return now
 
@@ -191,3 +184,29 @@ class RkcSolver:
             )
         self._direction = direction
         self._radius, self._age = max(1.2 * radius, 1e-12), 0
+
+
+class DescentSolver:
+    """Gradient descent y <- y + step f(y), timed like gradient flow: step times iterations."""
+
+    def __init__(self, velocity: Velocity, y: Floats, step: float) -> None:
+        self.y = y
+        self.evaluations = 0
+        self._velocity, self._step = velocity, step
+
+    @property
+    def time(self) -> float:
+        return self.evaluations * self._step
+
+    def advance(self, until: float) -> None:
+        """Continue gradient descent until the flow time is at least `until`."""
+        steps = math.ceil(until / self._step)
+        for _ in range(self.evaluations, steps):
+            self.y = self.y + self._step * self._velocity(self.y)
+        self.evaluations = max(steps, self.evaluations)
+
+    def state(self) -> Arrays:
+        return {"y": self.y, "steps": np.array(self.evaluations)}
+
+    def load(self, state: Arrays) -> None:
+        self.y, self.evaluations = state["y"], int(state["steps"])
