@@ -7,8 +7,7 @@ from mixup_core.arrays import Tensor
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Share
 from mixup_core.laws import Law
-from mixup_core.mixing.loss_floor import loss_floor
-from mixup_core.mixing.mixed_losses import mixed_cross_entropies, mixed_squared_errors
+from mixup_core.mixing.mixed_losses import loss_floor, mixed_cross_entropies, mixed_squared_errors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +55,7 @@ class CrossEntropy(Checked):
     ) -> float:
         """Return the infimum of the mean loss over all classifiers, without label smoothing.
 
-        `mixup_core.mixing.loss_floor` computes it from the law of lam, the labels of all training
+        `mixup_core.mixing.mixed_losses` computes it from the law of lam, the labels of all training
         images, and the way in which partners are drawn.
         """
         return loss_floor(law, labels, partner, batch_size)

@@ -45,7 +45,7 @@ class Discrete(Law):
         is_whole = abs(math.fsum(self.shares) - 1) < 1e-9
         require(is_whole, "shares (probabilities of values) must add up to 1", self, "shares")
 
-    def quantiles(self, levels: "Floats") -> "Floats":
+    def quantiles(self, levels: Floats) -> Floats:
         steps = np.cumsum(self.shares)[:-1]
         return np.asarray(self.values)[np.searchsorted(steps, levels, side="left")]
 
@@ -60,26 +60,26 @@ class Discrete(Law):
         return is_mirrored and all(abs(first - last) < 1e-9 for first, last in shares)
 
     @property
+    def _pairs(self) -> list[tuple[float, float]]:
+        return list(zip(self.values, self.shares, strict=True))
+
+    @property
     def mean(self) -> float:
-        return math.fsum(v * share for v, share in zip(self.values, self.shares, strict=True))
+        return math.fsum(v * share for v, share in self._pairs)
 
     @property
     def variance(self) -> float:
-        pairs = zip(self.values, self.shares, strict=True)
-        return math.fsum((v - self.mean) ** 2 * share for v, share in pairs)
+        return math.fsum((v - self.mean) ** 2 * share for v, share in self._pairs)
 
     @property
     def caption(self) -> str:
-        pairs = zip(self.values, self.shares, strict=True)
-        return "lam = " + ", ".join(f"{v:g} with probability {share:g}" for v, share in pairs)
+        return "lam = " + ", ".join(f"{v:g} with probability {p:g}" for v, p in self._pairs)
 
     def label_entropy(self, digamma: object = None) -> float:
         del digamma
-
-        pairs = zip(self.values, self.shares, strict=True)
-        return math.fsum(share * float(special.entr(v) + special.entr(1 - v)) for v, share in pairs)
+        entropies = ((p, float(special.entr(v) + special.entr(1 - v))) for v, p in self._pairs)
+        return math.fsum(share * entropy for share, entropy in entropies)
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        pairs = zip(self.values, self.shares, strict=True)
-        inside = [(v, share) for v, share in pairs if low <= v <= high]
+        inside = [(v, share) for v, share in self._pairs if low <= v <= high]
         return math.fsum(share for _, share in inside), math.fsum(v * share for v, share in inside)

@@ -15,9 +15,8 @@ from mixup_core.contracts import is_of_plugin, require_quantiles
 from mixup_core.rules import require
 
 _NODES = 4096
-"""Number of quantiles of lam whose mean approximates an expectation without a closed form.
-
-With 4096, the label entropy of Beta(a, a) is within 5e-6 of its closed form for a in [0.05, 8].
+"""Number of quantiles whose mean approximates an expectation; the label entropy of Beta(a, a) is
+then within 5e-6 of its closed form for a in [0.05, 8].
 """
 
 
@@ -51,13 +50,12 @@ class Law(Checked, ABC):
     """The value of lam if it is constant, else None."""
 
     def __post_init__(self) -> None:
-        """Check the limits of the fields, and for a plugin's law the quantiles."""
         Checked.__post_init__(self)
         if is_of_plugin(self):
             require_quantiles(self)
 
     @abstractmethod
-    def quantiles(self, levels: "Floats") -> "Floats":
+    def quantiles(self, levels: Floats) -> Floats:
         """Return quantiles of the mixing weight lam, in [0, 1].
 
         Args:
@@ -71,7 +69,7 @@ class Law(Checked, ABC):
             array([0.5, 0.5, 1. ])
         """
 
-    def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
+    def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> Floats:
         """Draw an array of independent mixing weights lam; a constant law does not use `rng`.
 
         Args:
@@ -90,7 +88,7 @@ class Law(Checked, ABC):
         """
         return self.quantiles(rng.random(shape))
 
-    def nodes(self, count: int) -> "Floats":
+    def nodes(self, count: int) -> Floats:
         """Return values of lam whose plain mean replaces the mean over the law: (count,).
 
         The values are the quantiles at (i + 1/2) / count (midpoint rule). The mean of f over them
@@ -110,7 +108,7 @@ class Law(Checked, ABC):
         places: Any = (np.arange(count) + 0.5) / count
         return self.quantiles(places)
 
-    def nodes_of_pairs(self, count: int) -> "Floats":
+    def nodes_of_pairs(self, count: int) -> Floats:
         """Return values of lam that represent the law in a mean over all ordered pairs of examples.
 
         The method `nodes` returns `count` equally weighted values of lam. Mixing a pair with
@@ -216,17 +214,13 @@ class Law(Checked, ABC):
             [0.5, 0.6931]
         """
         del digamma
-
         nodes = self.nodes(_NODES)
         return float((special.entr(nodes) + special.entr(1 - nodes)).mean())
 
     def has_nodes(self, count: int) -> bool:
         """Return whether `count` equally weighted values of lam (from `nodes`) represent the law.
 
-        The result is False if the law is discrete and a probability is not a multiple of 1 / count.
-
-        Args:
-            count: Number of values, at least 1.
+        They do not if the law is discrete and a probability is not a multiple of 1 / count.
 
         Example:
             >>> from mixup_core.laws import Discrete
@@ -240,12 +234,8 @@ class Law(Checked, ABC):
     def require_nodes(self, config: Any) -> None:
         """Check that `config.nodes` equally weighted values of lam can represent this law.
 
-        Args:
-            config: Configuration of a run under this law. The error shows its `law` and `nodes`.
-
         Raises:
-            RuleError: If they cannot: the law is discrete, and a probability is not a multiple of
-                1 / config.nodes.
+            RuleError: If they cannot, see `has_nodes`; with `law` and `nodes` of the configuration.
 
         Example:
             >>> from types import SimpleNamespace
@@ -257,13 +247,7 @@ class Law(Checked, ABC):
         require(self.has_nodes(config.nodes), rule, config, "nodes", "law")
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
-
-        1(...) is 1 if the condition holds, else 0.
-
-        Args:
-            low: Lower end of the interval, in [0, 1].
-            high: Upper end of the interval, in [0, 1].
+        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)], with ends in [0, 1].
 
         Example:
             >>> from mixup_core.laws import Beta
@@ -281,12 +265,11 @@ class ConstantLaw(Law):
 
     constant: ClassVar[float]
 
-    def quantiles(self, levels: "Floats") -> "Floats":
+    def quantiles(self, levels: Floats) -> Floats:
         return np.full(np.shape(levels), self.constant)
 
-    def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
+    def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> Floats:
         del rng
-
         return np.full(shape, self.constant)
 
     @property

@@ -19,10 +19,7 @@ from mixup_core.rules import RuleError, require
 
 
 def rounded(value: float) -> float:
-    """Round a computed number to 12 significant digits before it enters a key.
-
-    With more digits, keys would depend on the last bits of the mathematical library.
-    """
+    """Round a computed number that enters a key, so that no last bits of a library decide it."""
     return float(f"{value:.12g}")
 
 
@@ -60,9 +57,7 @@ class Phases(Checked):
     tag: ClassVar = "phases"
 
     phases: tuple[Phase | Law, ...]
-    """The laws in order, at least one. A law without the field `until` lasts to the end of the run,
-    so it must be the last.
-    """
+    """The laws in order, at least one. The last one, and only it, has no field `until`."""
 
     def check(self) -> None:
         require(len(self.phases) >= 1, "phases must not be empty", self, "phases")
@@ -77,18 +72,14 @@ class Phases(Checked):
                 raise RuleError(rule, at)
             before = end
         if ends[-1] is not None:
-            raise RuleError(
-                "the last phase must not have the field `until`, because it lasts to the end",
-                {f"phases.{len(ends) - 1}.until": ends[-1]},
-            )
+            rule = "the last phase must not have the field `until`, because it lasts to the end"
+            raise RuleError(rule, {f"phases.{len(ends) - 1}.until": ends[-1]})
 
     @property
     def last_change(self) -> int:
-        """First epoch (0-based) in which the last law is used."""
         return max((part.until or 0 for part in self.phases if isinstance(part, Phase)), default=0)
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch; the length of the run, `epochs`, is not used."""
         del epochs
         ends = [part.until for part in self.phases if isinstance(part, Phase)]
         part = self.phases[sum(end is not None and end <= epoch for end in ends)]
@@ -149,7 +140,6 @@ class Easy(_PowerRamp):
     tag: ClassVar = "easy"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch in a run of `epochs` epochs."""
         return self._between(1 - epoch / epochs)
 
 
@@ -172,7 +162,6 @@ class Hard(_PowerRamp):
     tag: ClassVar = "hard"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch in a run of `epochs` epochs."""
         return self._between(epoch / epochs)
 
 
@@ -195,7 +184,6 @@ class EasyHardEasy(_PowerRamp):
     tag: ClassVar = "easy-hard-easy"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch in a run of `epochs` epochs."""
         return self._between(1 - abs(2 * epoch / epochs - 1))
 
 
@@ -230,7 +218,6 @@ class LinearRamp(_LogRamp):
     tag: ClassVar = "linear"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch in a run of `epochs` epochs."""
         return self._between(epoch / epochs)
 
 
@@ -251,7 +238,6 @@ class CosineRamp(_LogRamp):
     tag: ClassVar = "cosine"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch in a run of `epochs` epochs."""
         return self._between((1 - math.cos(math.pi * epoch / epochs)) / 2)
 
 

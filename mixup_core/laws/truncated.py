@@ -44,7 +44,7 @@ class Truncated(Law):
         hint = "the law almost never lies in this interval; widen it"
         require(last - first >= _LEAST_MASS, rule, self, "alpha", "low", "high", hint=hint)
 
-    def quantiles(self, levels: "Floats") -> "Floats":
+    def quantiles(self, levels: Floats) -> Floats:
         first, last = self._levels()
         found: Floats = special.betaincinv(self.alpha, self.alpha, first + (last - first) * levels)
         return found.clip(self.low, self.high)

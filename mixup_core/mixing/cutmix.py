@@ -1,9 +1,11 @@
 """CutMix: replaces a box of an image's pixels by the same box of the partner."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mixup_core.arrays import NDArray, Tensor, np
+from mixup_core.arrays import Floats, NDArray, Tensor, np
 from mixup_core.mixing.masks import boxes, draw_centres, masked, outside, sides
 from mixup_core.mixing.operation import Operation
 
@@ -32,13 +34,9 @@ class CutMix(Operation):
 
     tag: ClassVar = "cutmix"
 
-    def draw(
-        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
-    ) -> "NDArray[Any]":
+    def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         return boxes(draw_centres(len(lam), size, rng), sides(np.sqrt(1 - lam), size), size)
 
-    def mix(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+    def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         del lam
         return masked(own, beside, outside(drawn, own))

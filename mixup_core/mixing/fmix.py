@@ -2,10 +2,12 @@
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mixup_core.arrays import NDArray, Tensor, np
+from mixup_core.arrays import Floats, NDArray, Tensor, np
 from mixup_core.config.limits import NonNegative
 from mixup_core.mixing.masks import masked
 from mixup_core.mixing.operation import Operation
@@ -44,9 +46,7 @@ class FMix(Operation):
     shapes.
     """
 
-    def draw(
-        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
-    ) -> "NDArray[Any]":
+    def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         masks = np.empty((len(lam), *size), dtype=bool)
         for start in range(0, len(lam), _MASKS_AT_A_TIME):
             some = lam[start : start + _MASKS_AT_A_TIME]
@@ -56,13 +56,11 @@ class FMix(Operation):
             masks[start : start + len(some)] = highest(low_frequency(noise, self.decay), kept)
         return masks
 
-    def mix(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+    def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         return masked(own, beside, drawn.to(own.dtype))[0], lam
 
 
-def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.float64]":
+def low_frequency(noise: Floats, decay: float) -> Floats:
     """Return noise smoothed by dividing its Fourier coefficients by frequency^decay; same shape."""
     size = noise.shape[1:]
     rows, columns = np.fft.fftfreq(size[0]), np.fft.rfftfreq(size[1])
@@ -70,7 +68,7 @@ def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.flo
     return np.fft.irfft2(np.fft.rfft2(noise) / frequency**decay, s=size)
 
 
-def highest(surface: "NDArray[np.float64]", count: "NDArray[Any]") -> "NDArray[np.bool_]":
+def highest(surface: Floats, count: NDArray[Any]) -> NDArray[np.bool_]:
     """Return a mask that is True at the `count` highest values of each surface; same shape."""
     flat = surface.reshape(len(surface), -1)
     order = np.argsort(-flat, axis=1, kind="stable")

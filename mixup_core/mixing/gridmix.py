@@ -1,9 +1,11 @@
 """GridMix: replaces cells of a regular grid by the partner's cells."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mixup_core.arrays import NDArray, Tensor, np, torch
+from mixup_core.arrays import Floats, NDArray, Tensor, np, torch
 from mixup_core.config.limits import Count
 from mixup_core.mixing.masks import draw_kept, masked
 from mixup_core.mixing.operation import Operation
@@ -37,15 +39,11 @@ class GridMix(Operation):
     cells: Count = 4
     """Number of cells along each side of the image. More cells than pixels act as one per pixel."""
 
-    def draw(
-        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
-    ) -> "NDArray[Any]":
+    def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         del size
         return draw_kept(lam, self.cells**2, rng).reshape(-1, self.cells, self.cells)
 
-    def mix(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+    def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         del lam
         kept = drawn.to(own.dtype)
         for axis, length in enumerate(own.shape[2:], 1):

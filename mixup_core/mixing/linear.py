@@ -1,5 +1,7 @@
 """Linear: interpolates between two images (the original mixup)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,16 +29,14 @@ class Linear(Operation):
     is_linear: ClassVar = True
     has_linear_floor: ClassVar = True
 
-    def mix(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+    def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         del drawn
         return mix(own, beside, lam), lam
 
 
 def mix(
-    images: "Tensor", partner_images: "Tensor", lam: "Tensor", *, out: "Tensor | None" = None
-) -> "Tensor":
+    images: Tensor, partner_images: Tensor, lam: Tensor, *, out: Tensor | None = None
+) -> Tensor:
     """Return `lam * images + (1 - lam) * partner_images`."""
     weight = lam.reshape(lam.shape + (1,) * (images.dim() - 1)) if lam.dim() else lam
     return torch.lerp(partner_images, images, weight, out=out)

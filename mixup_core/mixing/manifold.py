@@ -2,13 +2,17 @@
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from mixup_core.arrays import NDArray, Tensor, np
+from mixup_core.arrays import Floats, NDArray, Tensor, np
 from mixup_core.config.limits import Distinct, Range
 from mixup_core.mixing.linear import mix
 from mixup_core.mixing.operation import Operation
+
+Layer = Annotated[int, Range(0, 3)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,28 +39,20 @@ class Manifold(Operation):
 
     tag: ClassVar = "manifold"
 
-    layers: Annotated[tuple[Annotated[int, Range(0, 3)], ...], Distinct(may_be_empty=False)] = (
-        0,
-        1,
-        2,
-    )
+    layers: Annotated[tuple[Layer, ...], Distinct(may_be_empty=False)] = (0, 1, 2)
     """Layers to draw from, with equal probability: 0 mixes the images, k the output of the k-th
     stage or hidden layer of the network.
     """
 
-    def draw(
-        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
-    ) -> "NDArray[Any]":
+    def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         del size
         return np.asarray(self.layers)[rng.integers(len(self.layers), size=(len(lam), 1))]
 
-    def mix(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+    def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         del drawn
         return mix(own, beside, lam), lam
 
-    def layer(self, drawn: "Tensor") -> int:
+    def layer(self, drawn: Tensor) -> int:
         return int(drawn[0, 0])
 
     @property

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mixup_core.arrays import NDArray, Tensor, np, torch
+from mixup_core.arrays import Floats, Ints, NDArray, Tensor, np, torch
 
 
 def masked(own: Tensor, beside: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -17,7 +17,7 @@ def masked(own: Tensor, beside: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return torch.lerp(beside, own, mask.unsqueeze(1)), mask.mean(dim=(1, 2))
 
 
-def draw_kept(lam: NDArray[np.float64], parts: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+def draw_kept(lam: Floats, parts: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Draw which parts each image keeps when it is mixed: each with probability lam, independently.
 
     Args:
@@ -32,20 +32,18 @@ def draw_kept(lam: NDArray[np.float64], parts: int, rng: np.random.Generator) ->
     return rng.random((*lam.shape, parts)) < lam[..., None]
 
 
-def sides(share: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.int64]:
+def sides(share: Floats, size: tuple[int, int]) -> Ints:
     """Return the height and width of boxes in pixels, rounded down."""
-    lengths: NDArray[np.int64] = (share[:, None] * np.asarray(size)).astype(np.int64)
+    lengths: Ints = (share[:, None] * np.asarray(size)).astype(np.int64)
     return lengths
 
 
-def draw_centres(count: int, size: tuple[int, int], rng: np.random.Generator) -> NDArray[np.int64]:
+def draw_centres(count: int, size: tuple[int, int], rng: np.random.Generator) -> Ints:
     """Draw random pixels of an image as centres of boxes: (count, 2), row and column of each."""
     return rng.integers(np.asarray(size), size=(count, 2))
 
 
-def boxes(
-    centres: NDArray[Any], lengths: NDArray[np.int64], size: tuple[int, int]
-) -> NDArray[np.int64]:
+def boxes(centres: NDArray[Any], lengths: Ints, size: tuple[int, int]) -> Ints:
     """Return first row, end row, first column and end column of each box: (boxes, 4).
 
     A box extends by half of its side (rounded down) in both directions from its centre and is

@@ -1,10 +1,12 @@
 """Operation: base class of operations that mix pairs of images; plugins may subclass it."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mixup_core.arrays import NDArray, Tensor, np
+from mixup_core.arrays import Floats, NDArray, Tensor, np
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
 
@@ -37,7 +39,7 @@ class Operation(Checked, ABC):
         (tensor([1., 1., 1., 0.]), tensor([0.7500]))
     """
 
-    catalogue: ClassVar[Catalogue["Operation"]] = Catalogue("operation", meant={"mixup": "linear"})
+    catalogue: ClassVar[Catalogue[Operation]] = Catalogue("operation", meant={"mixup": "linear"})
 
     tag: ClassVar[str]
     """Name of the operation in study files."""
@@ -46,9 +48,8 @@ class Operation(Checked, ABC):
     computes this itself and does not call `mix`.
     """
     has_linear_floor: ClassVar[bool] = False
-    """True if the infimum of the expected loss is the same as for linear interpolation
-    (`mixup_core.mixing.loss_floor`). If False, runs do not record the excess of the loss over the
-    infimum.
+    """True if the infimum of the expected loss is that of linear interpolation (`loss_floor`). If
+    False, runs do not record the excess of the loss over the infimum.
     """
     needs_saliency: ClassVar[bool] = False
     """True if training computes the saliency of each pixel and calls `mix_salient`, not `mix`."""
@@ -56,7 +57,7 @@ class Operation(Checked, ABC):
     def unfit(self, size: tuple[int, int]) -> str | None:
         """Return why images of a size cannot be mixed, such as `it needs even sides`; else None.
 
-        It is called when a study is read, and again before `draw`. By default any size is possible.
+        Called when a study is read, and again before `draw`. By default any size is possible.
 
         Args:
             size: Height and width of the images.
@@ -71,9 +72,7 @@ class Operation(Checked, ABC):
         del size
         return None
 
-    def draw(
-        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
-    ) -> "NDArray[Any]":
+    def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         """Draw the random values that `mix` needs; called once per epoch.
 
         Args:
@@ -94,13 +93,10 @@ class Operation(Checked, ABC):
             (3, 4)
         """
         del size, rng
-
         return np.empty((len(lam), 0))
 
     @abstractmethod
-    def mix(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+    def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         """Mix a batch of images with their partners; called once per batch.
 
         Args:
@@ -126,8 +122,8 @@ class Operation(Checked, ABC):
         """
 
     def mix_salient(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor", saliency: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+        self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor, saliency: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Mix a batch as `mix` does, but with the saliency of each pixel.
 
         Training calls this method instead of `mix` if `needs_saliency` is True.
@@ -152,7 +148,7 @@ class Operation(Checked, ABC):
         del saliency
         return self.mix(own, beside, lam, drawn)
 
-    def layer(self, drawn: "Tensor") -> int:
+    def layer(self, drawn: Tensor) -> int:
         """Return the hidden layer whose outputs are mixed in a batch; 0 means that `mix` is called.
 
         Args:

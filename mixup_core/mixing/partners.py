@@ -2,37 +2,30 @@
 
 # Tests freeze the order and number of the random draws in this file: a change changes results.
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from mixup_core.arrays import Tensor, np, torch
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Positive
 
-if TYPE_CHECKING:
-    Shown = Callable[[Tensor], Tensor]
-    """Function that takes indices, (images,), and returns the training images at these indices,
-    (images, ...), without augmentation.
-    """
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochOrder:
-    """Training images of one epoch in the order of their use, for which a rule draws partners.
+    """Training images of one epoch in the order of their use, for which a rule draws partners."""
 
-    A rule that depends on pixels gets the images by calling `shown`.
-    """
-
-    indices: "Tensor"
+    indices: Tensor
     """Index of each image in the training set, (images,), int64, on the CPU."""
     batch_sizes: Sequence[int]
     """Number of images in each batch, in the order of `indices`."""
-    shown: "Shown"
-    """Function that returns the images at given indices, for rules that depend on pixels."""
+    shown: Callable[[Tensor], Tensor]
+    """Function that returns the images at given indices, (images, ...), without augmentation."""
 
-    def batches(self) -> Sequence["Tensor"]:
+    def batches(self) -> Sequence[Tensor]:
         """Return, for each batch of this epoch, the indices of its images in the training set."""
         return torch.split(self.indices, list(self.batch_sizes))
 
@@ -45,11 +38,10 @@ class PartnerRule(ABC):
     tag: ClassVar[str]
     """Name of the rule in study files."""
     pairing: ClassVar[Literal["dataset", "permutation"] | None] = None
-    """Value of `partner` for `mixup_core.mixing.loss_floor.loss_floor`; None: no formula is known.
-    """
+    """Value of `partner` for `loss_floor`; None: no formula is known."""
 
     @abstractmethod
-    def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
+    def draw(self, order: EpochOrder, rng: np.random.Generator) -> Tensor:
         """Draw the partner of each image of an epoch; training calls this once per epoch."""
 
 
@@ -73,7 +65,7 @@ class FromDataset(PartnerRule):
     tag: ClassVar = "dataset"
     pairing: ClassVar = "dataset"
 
-    def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
+    def draw(self, order: EpochOrder, rng: np.random.Generator) -> Tensor:
         count = len(order.indices)
         return torch.from_numpy(rng.integers(count, size=count))
 
@@ -99,7 +91,7 @@ class FromBatch(PartnerRule):
     tag: ClassVar = "permutation"
     pairing: ClassVar = "permutation"
 
-    def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
+    def draw(self, order: EpochOrder, rng: np.random.Generator) -> Tensor:
         return torch.cat(
             [batch[torch.from_numpy(rng.permutation(len(batch)))] for batch in order.batches()]
         )
@@ -133,7 +125,7 @@ class Similar(PartnerRule, Checked):
     bandwidth: Positive = 0.5
     """Width of the kernel, in units of the root mean squared distance of the batch."""
 
-    def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
+    def draw(self, order: EpochOrder, rng: np.random.Generator) -> Tensor:
         places = torch.from_numpy(rng.random(len(order.indices)))
         found, start = [], 0
         for batch in order.batches():
@@ -144,7 +136,7 @@ class Similar(PartnerRule, Checked):
             start += len(batch)
         return order.indices[torch.cat(found).cpu()]
 
-    def chosen(self, square: "Tensor", place: "Tensor") -> "Tensor":
+    def chosen(self, square: Tensor, place: Tensor) -> Tensor:
         """Choose each image's partner from its batch; return the index in the batch, (batch,).
 
         If the batch has a single image, the image is its own partner.

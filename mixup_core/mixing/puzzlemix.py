@@ -8,9 +8,8 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from mixup_core.arrays import NDArray, Tensor, np, scipy, torch
+from mixup_core.arrays import Floats, Ints, NDArray, Tensor, np, scipy, torch
 from mixup_core.config.limits import Count, NonNegative, Range
-from mixup_core.mixing.least_cost_labels import least_cost_labels
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.pixel_saliency import fine_grained
 
@@ -60,15 +59,13 @@ class PuzzleMix(Operation):
     """Weight of mask differences between neighbouring blocks (beta in the source)."""
     pixel_smoothness: NonNegative = 0.125
     """Weight of pixel differences between neighbouring blocks, as a multiple of `mask_smoothness`
-    (gamma in the source). The authors use 0.5 for pixels in [0, 1]; the normalised inputs of this
-    project have about four times the spread of such pixels.
+    (gamma in the source: 0.5 for pixels in [0, 1], which spread a fourth of normalised inputs).
     """
     prior: NonNegative = 0.2
     """Weight of the distance between mask and lam (eta in the source)."""
     neighbourhood: Count = 4
-    """Side, in pixels, of squares along a border between two blocks. The pixel difference at the
-    border compares the mean pixels of opposite squares, one in each block. If the side does not
-    divide that of the blocks, the greatest common divisor of both is used.
+    """Side, in pixels, of the squares along a border of blocks whose mean pixels are compared. If
+    it does not divide that of the blocks, the greatest common divisor of both is used.
     """
     moves: bool = True
     """True: move the blocks of both images after the mask is chosen."""
@@ -80,14 +77,10 @@ class PuzzleMix(Operation):
     """
 
     def unfit(self, size: tuple[int, int]) -> str | None:
-        has_grid = bool(_grids(size))
-        return (
-            None if has_grid else f"{self.tag} needs images with an even height and an even width"
-        )
+        even = f"{self.tag} needs images with an even height and an even width"
+        return None if _grids(size) else even
 
-    def draw(
-        self, lam: NDArray[np.float64], size: tuple[int, int], rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         known = _grids(size)
         return np.asarray(known)[rng.integers(len(known), size=(len(lam), 1))]
 
@@ -149,13 +142,7 @@ class PuzzleMix(Operation):
             weights.append((unlike + beta).clamp(min=0))
         return torch.movedim(costs, 0, 1), weights[0], weights[1]
 
-    def mask(
-        self,
-        lam: NDArray[np.float64],
-        costs: NDArray[np.float64],
-        below: NDArray[np.float64],
-        beside: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def mask(self, lam: Floats, costs: Floats, below: Floats, beside: Floats) -> Floats:
         """Return the mask of lowest cost, (count, count): 1 shows the image itself, 0 its partner.
 
         The image is divided into count x count blocks. The cost of a mask also contains its
@@ -175,7 +162,7 @@ def _grids(size: tuple[int, int]) -> list[int]:
     return [count for count in GRIDS if all(side % count == 0 for side in size)]
 
 
-def _on_host(*parts: Tensor) -> list[NDArray[np.float64]]:
+def _on_host(*parts: Tensor) -> list[Floats]:
     """Copy tensors of equal first length to the CPU in one transfer; return them as arrays."""
     flat = [part.flatten(1) if part.dim() > 1 else part[:, None] for part in parts]
     whole = torch.cat(flat, dim=1).double().cpu().numpy()
@@ -221,9 +208,7 @@ def arranged(images: Tensor, sources: Tensor, grid: tuple[int, int]) -> Tensor:
     return moved.permute(0, 3, 1, 4, 2, 5).reshape(images.shape)
 
 
-def least_cost_transport(
-    shares: NDArray[np.float64], shown: NDArray[np.float64], cost: float
-) -> NDArray[np.int64]:
+def least_cost_transport(shares: Floats, shown: Floats, cost: float) -> Ints:
     """Return the index of the patch to show at each position, (positions,), row by row.
 
     The result is a permutation of the patches with minimal total cost. Each move costs `cost` times
@@ -235,6 +220,58 @@ def least_cost_transport(
     square = ((place[:, None] - place) ** 2).sum(axis=2) / max(rows - 1, columns - 1, 1) ** 2
     gains = shares.reshape(-1, 1) * (shown.reshape(1, -1) > 0)
     patches, places = scipy.optimize.linear_sum_assignment(cost * square - gains)
-    sources: NDArray[np.int64] = np.empty(rows * columns, dtype=np.int64)
+    sources: Ints = np.empty(rows * columns, dtype=np.int64)
     sources[places] = patches
     return sources
+
+
+_SCALE = 2**20
+"""Factor by which costs are multiplied before rounding: SciPy's maximum flow takes integers."""
+_NEVER = 2**30
+"""Capacity of arcs that a minimum cut must not cross."""
+
+
+def least_cost_labels(costs: Floats, below: Floats, beside: Floats) -> Ints:
+    """Label each cell of a grid 0, 1, ..., so that the total cost is minimal: (rows, columns).
+
+        sum of costs[cell, label] + sum of weight ((label - label') / (labels - 1))^2
+
+    The first sum runs over cells, the second over pairs of neighbouring cells with the labels
+    `label` and `label'`; `labels` is the number of possible labels. The minimum is exact up to the
+    rounding of costs. Among labellings of equal cost, the one with the lowest labels is returned.
+
+    `below` and `beside` are the weights, at least 0, of the borders to the next row and column.
+    There are two labels or more. The total cost must be below 1,000, because of `_NEVER`.
+
+    Source: Ishikawa 2003, IEEE TPAMI 25(10), the cut for convex functions of ordered labels.
+    """
+    rows, columns, labels = costs.shape
+    cells, levels = np.arange(rows * columns).reshape(rows, columns), labels - 1
+    first = np.concatenate([cells[:-1].ravel(), cells[:, :-1].ravel()])
+    second = np.concatenate([cells[1:].ravel(), cells[:, 1:].ravel()])
+    weights = np.concatenate([below.ravel(), beside.ravel()])
+    weights = np.rint(weights * _SCALE / levels**2).astype(np.int64)
+    # For labels i and j, the arcs between two cells cost weight (i - j)^2, plus
+    # weight (i (levels - i) + j (levels - j)), which is subtracted from the cells' own costs.
+    own = np.rint(costs * _SCALE).astype(np.int64).reshape(-1, labels)
+    label = np.arange(labels)
+    total = np.bincount(first, weights, rows * columns) + np.bincount(second, weights, own.shape[0])
+    own -= (total[:, None] * (label * (levels - label))).astype(np.int64)
+    own -= own.min(axis=1, keepdims=True)
+    # Node 2 + cell * levels + k is on the side of the source 0 if the cell's label exceeds k.
+    node = 2 + np.arange(rows * columns * levels).reshape(-1, levels)
+    chain = np.concatenate([np.zeros_like(node[:, :1]), node, np.ones_like(node[:, :1])], axis=1)
+    pairs = np.repeat(node[first], levels, axis=1), np.tile(node[second], (1, levels))
+    start = [chain[:, :-1], node[:, 1:], pairs[0], pairs[1]]
+    end = [chain[:, 1:], node[:, :-1], pairs[1], pairs[0]]
+    both = np.repeat(weights, levels**2)
+    capacities = [own, np.full_like(node[:, 1:], _NEVER), both, both]
+    ends = tuple(np.concatenate([part.ravel() for part in side]) for side in (start, end))
+    capacity = np.concatenate([part.ravel() for part in capacities]).astype(np.int32)
+    network = scipy.sparse.csr_array((capacity, ends), shape=(2 + node.size,) * 2)
+    left = network - scipy.sparse.csgraph.maximum_flow(network, 0, 1).flow
+    left.eliminate_zeros()
+    reached = scipy.sparse.csgraph.breadth_first_order(left, 0, return_predecessors=False)
+    is_above = np.isin(node, reached)
+    found: Ints = is_above.sum(axis=1).reshape(rows, columns)
+    return found

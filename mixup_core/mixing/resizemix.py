@@ -1,9 +1,11 @@
 """ResizeMix: pastes the whole partner, scaled down, into a box of the image."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from mixup_core.arrays import NDArray, Tensor, np, torch
+from mixup_core.arrays import Floats, NDArray, Tensor, np, torch
 from mixup_core.config.limits import Range
 from mixup_core.mixing.masks import boxes, draw_centres, masked, outside, sides
 from mixup_core.mixing.operation import Operation
@@ -45,15 +47,11 @@ class ResizeMix(Operation):
     def check(self) -> None:
         require_order(self, "smallest", "largest")
 
-    def draw(
-        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
-    ) -> "NDArray[Any]":
+    def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         share = self.smallest + (self.largest - self.smallest) * (1 - lam)
         return boxes(draw_centres(len(lam), size, rng), sides(share, size), size)
 
-    def mix(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+    def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         del lam
         ranges = drawn.view(-1, 2, 2)
         indices = []

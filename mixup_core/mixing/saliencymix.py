@@ -1,9 +1,11 @@
 """SaliencyMix: pastes a box around the partner's most salient pixel into the image."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mixup_core.arrays import NDArray, Tensor, np, torch
+from mixup_core.arrays import Floats, NDArray, Tensor, np, torch
 from mixup_core.mixing.masks import masked, outside, sides
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.pixel_saliency import fine_grained
@@ -33,15 +35,11 @@ class SaliencyMix(Operation):
     def unfit(self, size: tuple[int, int]) -> str | None:
         return None if min(size) >= 2 else f"{self.tag} needs images of at least 2 x 2 pixels"
 
-    def draw(
-        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
-    ) -> "NDArray[Any]":
+    def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         del rng
         return sides(np.sqrt(1 - lam), size)
 
-    def mix(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+    def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         del lam
         width = own.shape[3]
         peak = fine_grained(beside).flatten(1).argmax(1)

@@ -1,9 +1,11 @@
 """SmoothMix: blends the partner into a round spot of the image with a soft edge."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from mixup_core.arrays import NDArray, Tensor, np, torch
+from mixup_core.arrays import Floats, NDArray, Tensor, np, torch
 from mixup_core.config.limits import Positive
 from mixup_core.mixing.masks import draw_centres, masked
 from mixup_core.mixing.operation import Operation
@@ -42,15 +44,11 @@ class SmoothMix(Operation):
     def check(self) -> None:
         require_order(self, "narrowest", "widest")
 
-    def draw(
-        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
-    ) -> "NDArray[Any]":
+    def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         sigma = (self.widest - (self.widest - self.narrowest) * lam) * size[0]
         return np.column_stack([draw_centres(len(lam), size, rng), sigma]).astype(np.float32)
 
-    def mix(
-        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
-    ) -> "tuple[Tensor, Tensor]":
+    def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         del lam
         row, column, sigma = drawn.unsqueeze(2).unbind(1)
         weights = [

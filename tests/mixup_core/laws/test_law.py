@@ -12,7 +12,7 @@ from scipy.special import entr
 from mixup_core.config.building import parsed
 from mixup_core.config.written_forms import SpellingError, spelled, spellings
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
-from mixup_core.mixing.loss_floor import loss_floor
+from mixup_core.mixing.mixed_losses import loss_floor
 from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
 
