@@ -23,11 +23,11 @@ class ContractError(Exception):
 
     def __init__(self, part: Any, what: str) -> None:
         """Create the error."""
-        super().__init__(_message(part, what) if what else part)
+        super().__init__(_message(part, what))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling, so that the error can pass between processes."""
-        return type(self), (str(self), "")
+        return type(self).__new__, (type(self), *self.args)
 
 
 def _message(part: Any, what: str) -> str:

@@ -1,7 +1,7 @@
 """Faults: errors after which a process must end (no memory, faulty device, bad kernel input)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Literal
 
 Fault = Literal["memory", "device", "kernel"]
@@ -52,6 +52,12 @@ _DEVICE = (
 """Lower-case patterns of error messages about a faulty device, driver or CUDA context."""
 
 
+_PATTERNS: Mapping[Fault, str] = {
+    "memory": "|".join(_MEMORY), "kernel": "|".join(_KERNEL), "device": "|".join(_DEVICE),
+}  # fmt: skip
+"""Patterns by kind; if several match, the first one counts."""
+
+
 def fault_of(error: BaseException | str) -> Fault | None:
     """Return the kind of fault that an error is, by its type or message; None if it is no fault.
 
@@ -64,12 +70,4 @@ def fault_of(error: BaseException | str) -> Fault | None:
     if not isinstance(error, str | OSError | RuntimeError):
         return None
     text = str(error).lower()
-    if _holds(text, _MEMORY):
-        return "memory"
-    if _holds(text, _KERNEL):
-        return "kernel"
-    return "device" if _holds(text, _DEVICE) else None
-
-
-def _holds(text: str, patterns: Iterable[str]) -> bool:
-    return any(re.search(pattern, text) for pattern in patterns)
+    return next((kind for kind, patterns in _PATTERNS.items() if re.search(patterns, text)), None)

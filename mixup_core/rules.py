@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 _IN_WORDS = re.compile(r"\b(must|needs?|cannot)\b")
@@ -39,13 +40,14 @@ class RuleError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling, so that the error can pass between processes."""
-        return _again, (str(self), self.rule, self.values, self.fields, self.hint)
+        return RuleError.__new__, (RuleError, *self.args), vars(self)
 
     def within(self, prefix: str) -> "RuleError":
         """Return this error, with its message, and a prefix (`mix.`) before the names of fields."""
-        values = {f"{prefix}{name}": value for name, value in self.values.items()}
-        fields = tuple(f"{prefix}{name}" for name in self.fields)
-        return _again(str(self), self.rule, values, fields, self.hint)
+        found = copy(self)
+        found.values = {f"{prefix}{name}": value for name, value in self.values.items()}
+        found.fields = tuple(f"{prefix}{name}" for name in self.fields)
+        return found
 
 
 def require(holds: bool, rule: str, node: Any, *fields: str, hint: str = "") -> None:
@@ -63,14 +65,6 @@ def require_one(node: Any, first: str, second: str) -> None:
 def require_order(node: Any, low: str, high: str) -> None:
     """Raise a `RuleError` unless an object's field named `low` is at most the one named `high`."""
     require(getattr(node, low) <= getattr(node, high), f"{low} <= {high}", node, low, high)
-
-
-def _again(
-    message: str, rule: str, values: Mapping[str, Any], fields: tuple[str, ...], hint: str
-) -> RuleError:
-    error = RuleError(rule, values, fields=fields, hint=hint)
-    error.args = (message,)
-    return error
 
 
 def shown(value: Any) -> str:

@@ -13,7 +13,6 @@ entries.
 
 import ast
 import importlib
-import inspect
 import platform
 import sys
 from collections.abc import Collection, Iterable, Iterator
@@ -23,7 +22,7 @@ from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from mixup_core.config.catalogue import (
@@ -182,7 +181,8 @@ def _run_file(source: Source) -> Plugin:
     module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, source.place
     sys.modules[name] = module
     try:
-        exec(_compiled(source), vars(module))  # noqa: S102  the user names the file to be run
+        code = compile(source.content, source.place, "exec", dont_inherit=True)
+        exec(code, vars(module))  # noqa: S102  the user names the file to be run
     except _ENDINGS as error:
         del sys.modules[name]
         hint = _import_hint(error, Path(source.place).parent)
@@ -227,11 +227,6 @@ def _imported_from_beside(source: Source) -> str | None:
     return next(iter(sorted(beside - packages_distributions().keys())), None) if beside else None
 
 
-def _compiled(source: Source) -> CodeType:
-    code: CodeType = compile(source.content or b"", source.place, "exec", dont_inherit=True)
-    return code
-
-
 def _import_hint(error: BaseException, folder: Path) -> str:
     """Return advice for a plugin file that imports a missing module; empty for other errors."""
     if not isinstance(error, ModuleNotFoundError):
@@ -253,14 +248,9 @@ def _entries(values: Iterable[Any], module: str) -> Iterator[tuple[Register[Any]
         elif isinstance(value, Problem):
             yield PROBLEMS, value
         elif isinstance(value, type) and value.__module__ == module:
-            register = _register_of(value)
+            register = next(filter(None, map(catalogue_of, value.__mro__[1:])), None)
             if register is not None and not value.__name__.startswith("_"):
                 yield register, value
-
-
-def _register_of(kind: type[Any]) -> Register[Any] | None:
-    """Return the registry of the extensible base class that a class extends; None without one."""
-    return next(filter(None, map(catalogue_of, inspect.getmro(kind)[1:])), None)
 
 
 def _imported(source: Source) -> Plugin:

@@ -125,7 +125,10 @@ def package_digest(package: str, name: str) -> str:
         )
     top = Path(found.origin)
     is_folder = found.submodule_search_locations is not None
-    files = sorted(_files(top.parent)) if is_folder else [top]
+    files = [top]
+    if is_folder:
+        below = (file for file in top.parent.rglob("*") if file.suffix != ".pyc")
+        files = sorted(file for file in below if file.is_file() and _CACHES not in file.parts)
     digest = hashlib.sha256()
     try:
         for file in files:
@@ -139,14 +142,6 @@ def package_digest(package: str, name: str) -> str:
             f"plugin {name}: cannot read {error.filename}: {error.strerror}"
         ) from error
     return digest.hexdigest()
-
-
-def _files(folder: Path) -> list[Path]:
-    return [
-        file
-        for file in folder.rglob("*")
-        if file.is_file() and _CACHES not in file.parts and file.suffix != ".pyc"
-    ]
 
 
 _MODULE = "<module>"
