@@ -1,10 +1,15 @@
 """Faulty disk: system calls that fail, or during which the process dies."""
 
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 import pytest
+
+from mixup_core.store.errors import StoreFullError
+
+Subject = TypeVar("Subject")
 
 
 class Killed(BaseException):
@@ -49,3 +54,23 @@ def calls_of(
         faulty = FaultyDisk(patch, fail_at=10**9, error=error)
         act()
     return faulty.calls
+
+
+def at_each_step(
+    monkeypatch: pytest.MonkeyPatch,
+    error: int | None,
+    prepare: Callable[[str], Subject],
+    act: Callable[[Subject], object],
+) -> Iterator[tuple[Subject, BaseException]]:
+    """Act on new subjects while the disk fails at each step in turn; yield each, and its error.
+
+    `prepare` makes a subject of a name.
+    """
+    points = len(calls_of(monkeypatch, error, partial(act, prepare("unharmed"))))
+    for point in range(1, points + 1):
+        subject = prepare(str(point))
+        with monkeypatch.context() as patch:
+            FaultyDisk(patch, point, error)
+            with pytest.raises((OSError, StoreFullError, Killed)) as caught:
+                act(subject)
+        yield subject, caught.value

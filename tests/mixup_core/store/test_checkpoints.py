@@ -4,9 +4,12 @@ import dataclasses
 import errno
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from mixup_core.store.errors import StoreFullError
 from mixup_core.store.manifests import ADDED, EpochFacts, Stage
 from tests import object_stores
 from tests.damages import DAMAGES
-from tests.mixup_core.store.faulty_disk import FaultyDisk, Killed, calls_of
+from tests.mixup_core.store.faulty_disk import at_each_step
 from tests.mixup_core.store.stored_files import (
     ENVIRONMENT,
     FACTS,
@@ -35,6 +38,10 @@ from tests.mixup_core.store.stored_files import (
     write,
 )
 from tests.races import race, write_stage
+
+
+def store_in(folder: Path, name: str) -> Store:
+    return Store(str(folder / name))
 
 
 def test_a_stage_reads_back_as_it_was_written(store: Store, url: str) -> None:
@@ -228,24 +235,19 @@ def test_files_of_other_programs_stay_when_the_folders_are_shared(store: Store) 
     assert store.quarantined() == ()
 
 
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_at_any_point_is_reported_and_keeps_every_stage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    calibration = Store(str(tmp_path / "calibration"))
-    points = len(calls_of(monkeypatch, errno.ENOSPC, lambda: write(calibration)))
-    for code in (errno.ENOSPC, errno.EDQUOT):
-        for point in range(1, points + 1):
-            store = Store(str(tmp_path / f"{code}-{point}"))
-            assert store.folder is not None
-            with monkeypatch.context() as patch:
-                FaultyDisk(patch, point, code)
-                with pytest.raises(StoreFullError, match=r"^disk full: .*\d bytes$") as caught:
-                    write(store)
-            assert str(store.folder) in str(caught.value)
-            assert store.read(KEY) is None or is_whole(store)
-            assert list(store.folder.rglob("*.tmp")) == []
-            write(store)
-            assert is_whole(store)
+    for store, error in at_each_step(monkeypatch, code, partial(store_in, tmp_path), write):
+        assert store.folder is not None
+        assert isinstance(error, StoreFullError)
+        assert re.search(r"^disk full: .*\d bytes$", str(error))
+        assert str(store.folder) in str(error)
+        assert store.read(KEY) is None or is_whole(store)
+        assert list(store.folder.rglob("*.tmp")) == []
+        write(store)
+        assert is_whole(store)
 
 
 def test_a_partial_file_of_a_living_writer_is_not_deleted(
@@ -270,26 +272,18 @@ def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     def prepared(name: str) -> Store:
-        store = Store(str(tmp_path / name))
+        store = store_in(tmp_path, name)
         if before == "records":
             write(store, state=None)
         return store
 
-    calibration = prepared("calibration")
-    points = len(calls_of(monkeypatch, None, lambda: write(calibration)))
     outcomes = set()
-    for point in range(1, points + 1):
-        store = prepared(str(point))
-        with monkeypatch.context() as patch:
-            FaultyDisk(patch, point, None)
-            with pytest.raises(Killed):
-                write(store)
+    for store, _ in at_each_step(monkeypatch, None, prepared, write):
         stage = store.read(KEY)
-        outcomes.add(stage is not None and stage.state is not None)
-        if before == "records":
-            assert stage is not None
-        if stage is not None and stage.state is not None:
-            assert is_whole(store)
+        assert before == "nothing" or stage is not None
+        is_stored = stage is not None and stage.state is not None
+        outcomes.add(is_stored)
+        assert is_whole(store) or not is_stored
         write(store)
         assert is_whole(store)
         assert store.verify(stale_after=0) == ()
@@ -302,21 +296,16 @@ def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_stage(
 def test_a_removal_killed_at_any_step_leaves_no_manifest_with_a_missing_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removal: str
 ) -> None:
-    calibration = Store(str(tmp_path / "calibration"))
-    write(calibration)
-    points = len(calls_of(monkeypatch, None, lambda: getattr(calibration, removal)(KEY)))
-    for point in range(1, points + 1):
-        store = Store(str(tmp_path / str(point)))
-        write(store)
-        with monkeypatch.context() as patch:
-            FaultyDisk(patch, point, None)
-            with pytest.raises(Killed):
-                getattr(store, removal)(KEY)
+    def prepared(name: str) -> Store:
+        write(store_in(tmp_path, name))
+        return store_in(tmp_path, name)
+
+    remove = methodcaller(removal, KEY)
+    for store, _ in at_each_step(monkeypatch, None, prepared, remove):
         stage = store.read(KEY)
         assert removal == "delete" or stage is not None
-        if stage is not None and stage.state is not None:
-            assert is_whole(store)
-        getattr(store, removal)(KEY)
+        assert stage is None or stage.state is None or is_whole(store)
+        remove(store)
         assert store.keys().get(KEY, False) is False
 
 
@@ -373,7 +362,7 @@ def test_records_trained_here_replace_those_that_an_archive_brought(tmp_path: Pa
 
 
 def test_a_store_keeps_its_identity_and_differs_from_other_stores(tmp_path: Path) -> None:
-    one, other = Store(str(tmp_path / "one")), Store(str(tmp_path / "other"))
+    one, other = store_in(tmp_path, "one"), store_in(tmp_path, "other")
     assert known_identity(one) is None
     assert identity_of(one) == identity_of(one) == known_identity(Store(str(tmp_path / "one")))
     assert identity_of(other) != identity_of(one)

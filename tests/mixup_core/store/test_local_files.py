@@ -5,6 +5,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from mixup_core.store.local_files import (
     write_durably,
 )
 from tests.damages import NO_FILES, bound_by_modes
-from tests.mixup_core.store.faulty_disk import FaultyDisk, Killed, calls_of
+from tests.mixup_core.store.faulty_disk import FaultyDisk, Killed, at_each_step, calls_of
 
 OLD, NEW = b"what was there", bytes(range(256)) * 5
 NAMING = {True: "replace", False: "link"}
@@ -43,6 +44,11 @@ def modest() -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(params=[True, False])
+def overwrite(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -56,7 +62,6 @@ def num_open() -> int:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])
-@pytest.mark.parametrize("overwrite", [True, False])
 def test_a_written_file_is_complete_and_private_and_leaves_no_temporary_file(
     tmp_path: Path, overwrite: bool, umask: int
 ) -> None:
@@ -95,7 +100,6 @@ def test_overwriting_a_link_replaces_the_link_and_not_its_target(tmp_path: Path)
     assert (path.read_bytes(), target.read_bytes()) == (NEW, OLD)
 
 
-@pytest.mark.parametrize("overwrite", [True, False])
 def test_a_folder_in_place_of_the_file_is_not_replaced(tmp_path: Path, overwrite: bool) -> None:
     path = tmp_path / "file"
     (path / "inside").mkdir(parents=True)
@@ -108,15 +112,11 @@ def test_a_folder_in_place_of_the_file_is_not_replaced(tmp_path: Path, overwrite
     assert names(path) == ["inside"]
 
 
-@pytest.mark.parametrize("overwrite", [True, False])
 def test_content_name_and_folder_are_synced_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:
     path = tmp_path / "a" / "b" / "file"
-
-    def write() -> bool:
-        return write_durably(path, NEW, overwrite=overwrite)
-
+    write = partial(write_durably, path, NEW, overwrite=overwrite)
     steps = ["write", "fsync", NAMING[overwrite], "fsync"]
     assert calls_of(monkeypatch, errno.EIO, write) == ["mkdir", "fsync"] * 2 + steps
     path.unlink()
@@ -132,62 +132,50 @@ def test_short_writes_are_continued_until_all_bytes_are_written(
     assert (tmp_path / "file").read_bytes() == NEW
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-@pytest.mark.parametrize("overwrite", [True, False])
-def test_a_disk_that_fails_at_any_point_leaves_the_file_as_it_was_or_complete(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool, code: int
-) -> None:
-    path = tmp_path / "a" / "file"
+def failing_at_each_step(
+    path: Path, monkeypatch: pytest.MonkeyPatch, code: int | None, *, overwrite: bool
+) -> Iterator[tuple[BaseException, bytes | None]]:
+    """Write a file on a disk that fails at each step in turn; yield the error and what is there."""
 
-    def write() -> bool:
-        return write_durably(path, NEW, overwrite=overwrite)
-
-    path.parent.mkdir()
-    points = len(calls_of(monkeypatch, code, write))
-    found = []
-    for point in range(1, points + 1):
+    def prepare(name: str) -> None:
+        del name
         path.unlink(missing_ok=True)
         if overwrite:
             path.write_bytes(OLD)
-        with monkeypatch.context() as patch:
-            FaultyDisk(patch, point, code)
-            with pytest.raises((StoreFullError, OSError)) as caught:
-                write()
+
+    def write(_: None) -> bool:
+        return write_durably(path, NEW, overwrite=overwrite)
+
+    for _, error in at_each_step(monkeypatch, code, prepare, write):
+        yield error, path.read_bytes() if path.exists() else None
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a_disk_that_fails_at_any_point_leaves_the_file_as_it_was_or_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool, code: int
+) -> None:
+    path, found = tmp_path / "file", []
+    for error, content in failing_at_each_step(path, monkeypatch, code, overwrite=overwrite):
         if code == errno.EIO:
-            assert isinstance(caught.value, OSError)
-            assert caught.value.errno == errno.EIO
-            assert str(tmp_path) in str(caught.value)
+            assert isinstance(error, OSError)
+            assert error.errno == errno.EIO
+            assert str(tmp_path) in str(error)
         else:
-            assert isinstance(caught.value, StoreFullError)
-            assert str(caught.value) == f"disk full: {path} needs 1,280 bytes"
-        found.append(path.read_bytes() if path.exists() else None)
-        assert names(path.parent) == ["file"] * (found[-1] is not None)
-    assert found == [OLD if overwrite else None] * (points - 1) + [NEW]
+            assert isinstance(error, StoreFullError)
+            assert str(error) == f"disk full: {path} needs 1,280 bytes"
+        found.append(content)
+        assert names(tmp_path) == ["file"] * (content is not None)
+    assert found == [OLD if overwrite else None] * (len(found) - 1) + [NEW]
 
 
-@pytest.mark.parametrize("overwrite", [True, False])
 def test_a_writer_killed_at_any_point_leaves_the_file_as_it_was_or_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:
-    path = tmp_path / "file"
-
-    def write() -> bool:
-        return write_durably(path, NEW, overwrite=overwrite)
-
-    points = len(calls_of(monkeypatch, None, write))
-    before = OLD if overwrite else None
-    found = []
-    for point in range(1, points + 1):
-        path.unlink(missing_ok=True)
-        if before is not None:
-            path.write_bytes(before)
-        with monkeypatch.context() as patch:
-            FaultyDisk(patch, point, None)
-            with pytest.raises(Killed):
-                write()
-        found.append(path.read_bytes() if path.exists() else None)
-    assert set(found) == {before, NEW}
-    assert found == sorted(found, key=lambda content: content == NEW)
+    steps = failing_at_each_step(tmp_path / "file", monkeypatch, None, overwrite=overwrite)
+    errors, found = zip(*steps, strict=True)
+    assert {*map(type, errors)} == {Killed}
+    assert set(found) == {OLD if overwrite else None, NEW}
+    assert list(found) == sorted(found, key=lambda content: content == NEW)
     assert all(name == "file" or name.endswith(".tmp") for name in names(tmp_path))
 
 
@@ -208,28 +196,21 @@ def cleared_before(
     return cleared
 
 
-@pytest.mark.parametrize("overwrite", [True, False])
-def test_a_write_is_repeated_when_its_temporary_file_is_deleted(
+def test_a_write_is_repeated_some_times_when_its_temporary_file_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:
     path = tmp_path / "file"
+    with monkeypatch.context() as patch:
+        cleared = cleared_before(patch, NAMING[overwrite], path, 100)
+        with pytest.raises(FileNotFoundError):
+            write_durably(path, NEW, overwrite=overwrite)
+    assert len(cleared) == 6
+    assert names(tmp_path) == []
     cleared = cleared_before(monkeypatch, NAMING[overwrite], path, 5)
     assert write_durably(path, NEW, overwrite=overwrite)
     assert path.read_bytes() == NEW
     assert len(set(cleared)) == 5
     assert all(new.name.startswith("file.") for new in cleared)
-
-
-@pytest.mark.parametrize("overwrite", [True, False])
-def test_a_write_fails_when_its_temporary_file_is_always_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
-) -> None:
-    path = tmp_path / "file"
-    cleared = cleared_before(monkeypatch, NAMING[overwrite], path, 100)
-    with pytest.raises(FileNotFoundError):
-        write_durably(path, NEW, overwrite=overwrite)
-    assert len(cleared) == 6
-    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
@@ -247,7 +228,6 @@ def test_a_file_is_written_on_a_disk_without_hard_links(
     assert names(tmp_path) == ["file"]
 
 
-@pytest.mark.parametrize("overwrite", [True, False])
 def test_a_temporary_file_is_locked_by_its_writer_until_it_is_renamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:
