@@ -19,7 +19,7 @@ from mixup_core.config.catalogue import catalogue_of
 from mixup_core.config.parts import leaves, members, parts
 from mixup_core.config.written_forms import flatten
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.training import TrainingState, fit
@@ -28,6 +28,7 @@ from mixup_core.plugins.suite import smallest
 from mixup_core.problem import PROBLEMS, Teacher, problem_named, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
+from tests.contracts.test_registries import made_up
 from tests.single_changes import FIXED, NEVER_MET, changed, configurations
 
 
@@ -130,8 +131,8 @@ _IMAGES = {
     "data": {"name": "digits"}, "model": {"name": "mlp", "hidden": [8]}, "optimizer.lr": 0.01,
     "epochs": 3, "batch_size": 10,
 }  # fmt: skip
-_TAUGHT = {"teacher": "erm", "teacher_key": "0" * 32}
-_GUIDE = {**_TAUGHT, "warm_up": 0.4, "stop": 0.7}
+_TEACHER = {"teacher": "erm", "teacher_key": "0" * 32}
+_GUIDE = {**_TEACHER, "warm_up": 0.4, "stop": 0.7}
 SMALL: dict[str, list[dict[str, Any]]] = {
     "images": [
         _IMAGES,
@@ -141,7 +142,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         _IMAGES | {"mix.schedule": {"phases": [{"law": "midpoint", "until": 1}, {"beta": 0.5}]}},
         _IMAGES | {"mix.law": "midpoint", "mix.switch_fraction": 0.4, "objective": "regmixup"},
         _IMAGES | {"mix.law": "midpoint", "objective": {"filter": _GUIDE}},
-        _IMAGES | {"data.oracle": True, "objective": {"failure-set": _TAUGHT}},
+        _IMAGES | {"data.oracle": True, "objective": {"failure-set": _TEACHER}},
         _IMAGES | {"lr_schedule": {"step": {"at": [1, 2]}}},
         _IMAGES | {"lr_schedule": {"warm-up": 1}},
     ],
@@ -182,21 +183,12 @@ def _small() -> dict[str, list[dict[str, Any]]]:
 
 
 @cache
-def _digits() -> Splits:
-    info = DATASETS["digits"].info
-    rng = torch.Generator().manual_seed(0)
-    shape = 20, info.channels, info.image_size, info.image_size
-    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
-    images = Images(pixels=pixels, labels=torch.arange(20) % info.num_classes)
-    return Splits(info=info, train=images, val=images, test=images)
-
-
-@cache
-def _teacher() -> Teacher:
-    config = built(TrainConfig, _IMAGES)
-    state = TrainingState.initial(config, _digits().info, torch.device("cpu"))
-    list(fit(config, _digits(), state))
-    return Teacher(config=config, state=state.to_bytes())
+def _taught() -> tuple[Splits, Teacher]:
+    """Return twenty made-up images, and a run that has trained on them."""
+    config, images = built(TrainConfig, _IMAGES), made_up(DATASETS["digits"].info, 20)
+    state = TrainingState.initial(config, images.info, torch.device("cpu"))
+    list(fit(config, images, state))
+    return images, Teacher(config=config, state=state.to_bytes())
 
 
 @cache
@@ -205,9 +197,10 @@ def _stages(config: Any, epochs: int = 3) -> list[tuple[EpochRecord, bytes]]:
     if not isinstance(config, TrainConfig):
         process = problem_of(config).start(config, None, "cpu")
         return [(record, process.to_bytes()) for record in islice(process, epochs)]
-    state = TrainingState.initial(config, _digits().info, torch.device("cpu"))
-    guide = _teacher() if isinstance(config.objective, Guided) else None
-    records = fit(config, _digits(), state, teacher=guide)
+    images, teacher = _taught()
+    state = TrainingState.initial(config, images.info, torch.device("cpu"))
+    guide = teacher if isinstance(config.objective, Guided) else None
+    records = fit(config, images, state, teacher=guide)
     return [(record, state.to_bytes()) for record in islice(records, epochs)]
 
 

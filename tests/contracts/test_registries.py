@@ -20,7 +20,7 @@ from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.losses import LossChoice
-from mixup_core.images.objectives.objective import Guided, Objective
+from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
@@ -29,9 +29,7 @@ from mixup_core.laws import Law
 from mixup_core.laws.schedules import Schedule
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import Partner
-from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
-from mixup_core.rules import RuleError
 from tests.covering import covering
 
 GUIDED = {"teacher": "erm", "teacher_key": "0" * 32, "warm_up": 0.0}
@@ -85,7 +83,7 @@ SMALL = TrainConfig(
 CPU = torch.device("cpu")
 
 
-def _splits(info: DatasetInfo, num: int) -> Splits:
+def made_up(info: DatasetInfo, num: int) -> Splits:
     rng = torch.Generator().manual_seed(0)
     shape = (num, info.channels, info.image_size, info.image_size)
     pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
@@ -129,18 +127,16 @@ def each_part() -> Iterator[dict[str, Any]]:
         yield {"probes": [probe], **views, "model": small_model(next(models))}
 
 
-def _keeps_its_promises(
-    config: TrainConfig, data: Splits, teacher: Teacher | None = None
-) -> list[EpochRecord]:
+def _keeps_its_promises(config: TrainConfig, data: Splits) -> list[EpochRecord]:
     """Train with a stop, a save and a resume after each epoch; records and bits must be equal."""
     whole = TrainingState.initial(config, data.info, CPU)
-    records = list(fit(config, data, whole, teacher=teacher))
+    records = list(fit(config, data, whole))
     for epoch in range(1, config.epochs):
         stopped = TrainingState.initial(config, data.info, CPU)
-        first = list(itertools.islice(fit(config, data, stopped, teacher=teacher), epoch))
+        first = list(itertools.islice(fit(config, data, stopped), epoch))
         resumed = TrainingState.initial(config, data.info, CPU)
         resumed.load_bytes(stopped.to_bytes(), first)
-        assert first + list(fit(config, data, resumed, teacher=teacher)) == records
+        assert first + list(fit(config, data, resumed)) == records
         assert resumed.to_bytes() == whole.to_bytes()
     last = records[-1].metrics
     assert last.keys() <= IMAGES.metrics.keys()
@@ -172,87 +168,40 @@ def test_every_dataset_trains_every_model(dataset: str, model: str) -> None:
     own = small_model(model)
     values = {"data.name": dataset, "model": own, "mix.law": {"beta": 0.5}, "batch_size": 8}
     config = with_values(SMALL, values)
-    for record in _keeps_its_promises(config, _splits(info, 8)):
+    for record in _keeps_its_promises(config, made_up(info, 8)):
         assert 0 < record.metrics["train/loss"] < 20
     if info.num_classes % 2 == 0 and "width" in own:
         both = {"data.views": "concat", "epochs": 1, "batch_size": 2 * info.num_classes}
-        _keeps_its_promises(with_values(config, both), _splits(info, 2 * info.num_classes))
+        _keeps_its_promises(with_values(config, both), made_up(info, 2 * info.num_classes))
 
 
-@pytest.fixture(scope="module")
-def digits() -> Splits:
-    return _splits(DATASETS["digits"].info, 20)
-
-
-@pytest.fixture(scope="module")
-def teacher(digits: Splits) -> Teacher:
-    state = TrainingState.initial(SMALL, digits.info, CPU)
-    list(fit(SMALL, digits, state))
-    return Teacher(config=SMALL, state=state.to_bytes())
+OF_NO_PLUGIN = covering(
+    [None, *SCHEDULES], RATES, [None, *AVERAGES], _named(LossChoice), _named(Partner)
+)
+"""Values of the choices that no plugin extends, which `test_contracts.py` does not train."""
 
 
 @pytest.mark.parametrize(
-    ("objective", "schedule", "loss"),
-    covering(OBJECTIVES, [None, *SCHEDULES], _named(LossChoice)),
+    ("schedule", "rate", "averaging", "loss", "partner"),
+    [case for case in OF_NO_PLUGIN if not case.marks],
     ids=str,
 )
-def test_every_objective_trains_under_every_schedule(
-    objective: Any, schedule: Any, loss: str, digits: Splits, teacher: Teacher
+def test_values_of_choices_that_no_plugin_extends_train_together(
+    schedule: Any, rate: Any, averaging: Any, loss: str, partner: str, digits: Splits
 ) -> None:
-    kind = parsed(Objective, objective)
-    laws = [law for law in LAWS if not (kind.has_to_mix if law == "erm" else kind.must_not_mix)]
-    fitting = {"objective": objective, "loss": loss, "data.oracle": kind.has_to_see_test}
-    if schedule is not None and kind.must_not_mix:
-        with pytest.raises(RuleError, match=r"needs `mix\.law: erm`"):
-            with_values(SMALL, {**fitting, "mix.schedule": schedule})
-        return
-    for values in [{"mix.law": law} for law in laws] if schedule is None else [{}]:
-        config = with_values(SMALL, {**fitting, "mix.schedule": schedule, **values})
-        guide = teacher if isinstance(kind, Guided) else None
-        _keeps_its_promises(config, digits, guide)
-
-
-UNDER_OPERATIONS = [
-    {"model.name": "mlp", "objective": {"filter": GUIDED}, "probes": ["mixup-loss"]},
-    {"model": {"name": "narrow-resnet", "width": 2}, "data.views": "concat",
-     "objective": "regmixup", "probes": ["gradient-norm"]},
-    {"model.name": "mlp", "mix.second": "cutmix", "mix.second_law": "midpoint",
-     "mix.probability": 0.7, "mix.label_law": {"beta": 2.0}, "mix.partner": "similar"},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("operation", "scope", "values"),
-    covering(_spellings(Operation), ["batch", "sample"], UNDER_OPERATIONS),
-    ids=str,
-)
-def test_every_operation_trains_under_objectives_and_changes_stage_keys_unless_linear(
-    operation: Any, scope: str, values: Any, digits: Splits
-) -> None:
-    epochs = {"epochs": 3, "batch_size": 7}
-    config = with_values(SMALL, {"mix.law": {"beta": 0.7}, "mix.lam_scope": scope, **epochs})
-    config = with_values(config, {key: value for key, value in values.items() if "." not in key})
-    config = with_values(config, {key: value for key, value in values.items() if "." in key})
-    guide = None
-    if isinstance(config.objective, Guided):
-        plain = with_values(config, {"objective": "plain", "probes": []})
-        state = TrainingState.initial(plain, digits.info, CPU)
-        guide = Teacher(config=plain, state=state.to_bytes())
-    linear = stage_keys(config)
-    config = with_values(config, {"mix.operation": operation})
-    records = _keeps_its_promises(config, digits, guide)
-    assert (stage_keys(config) == linear) == (operation == "linear")
-    has_floor = operation == "linear" and "mix.second" not in values
-    has_floor = has_floor and not isinstance(config.objective, Guided)
-    assert all(("train/excess_loss" in r.metrics) == has_floor for r in records)
-
-
-@pytest.mark.parametrize(
-    ("optimizer", "rate", "averaging"), covering(OPTIMIZERS, RATES, [None, *AVERAGES]), ids=str
-)
-def test_every_optimizer_trains_with_every_learning_rate_schedule_and_averaging(
-    optimizer: Any, rate: Any, averaging: Any, digits: Splits
-) -> None:
-    values = {"optimizer": optimizer, "lr_schedule": rate, "averaging": averaging}
+    values = {
+        "mix.schedule": schedule, "lr_schedule": rate, "averaging": averaging, "loss": loss,
+        "mix.partner": partner, "mix.lam_scope": "sample", "batch_size": 7, "epochs": 3,
+    } | ({"mix.law": {"beta": 0.7}} if schedule is None else {})  # fmt: skip
     records = _keeps_its_promises(with_values(SMALL, values), digits)
     assert ("test/error_averaged" in records[-1].metrics) == (averaging is not None)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_every_law_trains_with_every_way_to_mix(law: Any, digits: Splits) -> None:
+    """The second operation, its probability and the law of labels are choices of no plugin, too."""
+    values = {
+        "mix.law": law, "mix.second": "cutmix", "mix.second_law": "midpoint",
+        "mix.probability": 0.7, "mix.label_law": {"beta": 2.0}, "batch_size": 7,
+    }  # fmt: skip
+    _keeps_its_promises(with_values(SMALL, values), digits)

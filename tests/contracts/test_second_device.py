@@ -15,7 +15,6 @@ import torch
 from mixup_core.config.building import parsed, with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
-from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.evaluation import predict
 from mixup_core.images.objectives.objective import Guided, Minimised, Plain
@@ -42,17 +41,6 @@ MIXED = with_values(SMALL, {"mix.law": {"beta": 0.5}})
 @pytest.fixture(autouse=True)
 def _accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     accept(monkeypatch)
-
-
-@pytest.fixture(scope="module")
-def digits() -> Splits:
-    return registries._splits(DATASETS["digits"].info, 20)
-
-
-@pytest.fixture(scope="module")
-def teacher(digits: Splits) -> Teacher:
-    state = TrainingState.initial(SMALL, digits.info, CPU)
-    return Teacher(config=SMALL, state=state.to_bytes())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

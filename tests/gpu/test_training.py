@@ -35,7 +35,7 @@ COMPUTES_ON_THE_CPU = {"puzzlemix"}
 
 @pytest.fixture(scope="module")
 def digits() -> Splits:
-    return registries._splits(DATASETS["digits"].info, 20)
+    return registries.made_up(DATASETS["digits"].info, 20)
 
 
 @pytest.fixture(scope="module")

@@ -57,13 +57,6 @@ def test_damaged_bytes_are_refused(content: bytes) -> None:
         Predictions.from_bytes(content)
 
 
-def test_logits_with_a_wrong_number_of_images_are_refused() -> None:
-    (name, split), *_ = _predictions().splits.items()
-    short = Split(labels=split.labels[:-1], images=split.images, logits=split.logits)
-    with pytest.raises(PredictionsError, match="logits must all be of shape"):
-        Predictions.from_bytes(Predictions(splits={name: short}).to_bytes())
-
-
 def test_the_digest_of_images_depends_on_pixels_labels_and_shape() -> None:
     pixels, labels = np.zeros((4, 1, 2, 2), np.uint8), np.arange(4)
     digest = images_digest(pixels, labels)
@@ -107,7 +100,9 @@ def test_arrays_of_another_type_shape_or_range_are_refused(name: str, place: int
         Predictions.from_bytes(stored({**SOUND, name: WRONG[name][place]}))  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize("change", ["another name", "fewer classes", "other weights", "no images"])
+@pytest.mark.parametrize(
+    "change", ["another name", "fewer classes", "other weights", "no images", "fewer labels"]
+)
 def test_splits_that_do_not_fit_each_other_are_refused(change: str) -> None:
     whole = _predictions()
     val = whole.splits["val"]
@@ -115,6 +110,7 @@ def test_splits_that_do_not_fit_each_other_are_refused(change: str) -> None:
         "another name": {"other": val},
         "fewer classes": {"val": replace(val, labels=val.labels * 0, logits=_first(val, 2))},
         "other weights": {"val": replace(val, logits={"": val.logits[""]})},
+        "fewer labels": {"val": replace(val, labels=val.labels[:-1])},
         "no images": {"val": replace(val, labels=val.labels[:0], logits=_first(val, 3, 0))},
     }[change]
     with pytest.raises(PredictionsError, match="damaged predictions"):

@@ -55,6 +55,15 @@ def folder_of(driver: "subprocess.Popen[str]") -> Path:
     return Path(driver.stdout.readline().strip())
 
 
+@pytest.fixture
+def left(driver: "subprocess.Popen[str]") -> Path:
+    """Folder that a killed process has left."""
+    folder = folder_of(driver)
+    driver.kill()
+    driver.wait()
+    return folder
+
+
 def test_a_temporary_folder_is_private_under_any_umask_and_removed_at_the_end(place: Path) -> None:
     before = os.umask(0)
     try:
@@ -102,12 +111,7 @@ def digests(place: Path) -> dict[str, bytes]:
     }
 
 
-def test_only_folders_created_by_mixsweep_are_removed(
-    place: Path, driver: "subprocess.Popen[str]"
-) -> None:
-    left = folder_of(driver)
-    driver.kill()
-    driver.wait()
+def test_only_folders_created_by_mixsweep_are_removed(place: Path, left: Path) -> None:
     lock = (left / "lock").read_bytes()
     for name in ("mixsweep-paper", "mixsweep-1-aaaa~", "mixsweep-2-aaaa~", "mixsweep-notes"):
         (place / name).mkdir(mode=0o700)
@@ -133,11 +137,8 @@ def test_only_folders_created_by_mixsweep_are_removed(
 
 
 def test_a_folder_of_another_user_or_accessible_to_others_is_not_removed(
-    place: Path, driver: "subprocess.Popen[str]"
+    place: Path, left: Path
 ) -> None:
-    left = folder_of(driver)
-    driver.kill()
-    driver.wait()
     left.chmod(0o750)
     module.collect(place)
     assert left.exists()
