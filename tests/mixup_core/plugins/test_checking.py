@@ -140,6 +140,29 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
     }  # fmt: skip
 
 
+HEAD_OF_LIMITS = """
+from typing import Annotated
+from mixsweep.plugins import NonNegative, Range, Share
+"""
+SCALED = f"""
+{HEAD_OF_LIMITS}
+@value
+class Scaled(Operation):
+    tag = "scaled"
+    scale: {{}}
+    def mix(self, own, beside, lam, drawn):
+        return own, {{}}
+"""
+ENDS = "it works at the ends of the ranges"
+AT_LAW = SCALED.replace("Operation", "Law").replace(
+    "mix(self, own, beside, lam, drawn)", "quantiles(self, levels)"
+).replace("own, {}", "0.5 + {} * (levels - 0.5)")  # fmt: skip
+
+
+def faulty(fault: str) -> str:
+    return FAULTY.replace("FAULT", fault)
+
+
 @pytest.mark.parametrize(
     ("code", "contract", "message"),
     [
@@ -212,6 +235,69 @@ def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
             DOTS.replace('default_rng(0 if split == "train" else 1)', "default_rng()"),
             "reading it again", "different train images",
         ),
+        (SCALED.format("float = 1.0", "lam * self.scale"), "every field", "scale of Scaled"),
+        (SCALED.format("tuple[float, ...] = ()", "lam"), "every field", "scale of Scaled"),
+        (
+            SCALED.format("Annotated[float, Range(0, 3)] = 1.0", "lam * self.scale"),
+            ENDS, "with scale=3.0: `mix` returned the label weight",
+        ),
+        (
+            SCALED.format("Annotated[float, Range(-1, 1, '()')] = 0.5", "lam * self.scale"),
+            ENDS, "with scale=-0.99: `mix` returned the label weight -",
+        ),
+        (
+            SCALED.format("tuple[Annotated[float, Range(0, 2)], ...] = ()", "lam+sum(self.scale)"),
+            ENDS, "with scale=[2.0]: `mix` returned the label weight",
+        ),
+        (
+            SCALED.format("Count = 1", "lam / (64 - self.scale)"),
+            ENDS, "with scale=64: `mix` returned the label weight inf",
+        ),
+        (
+            SCALED.format("Share = 1.0", "lam + 0.5 * (len(own) > 40)"),
+            "label weights", "label weight 1.",
+        ),
+        (
+            AT_LAW.format("Annotated[float, Range(0, 1.4)] = 1.0", "self.scale"),
+            ENDS, "must be in [0, 1], got (scale=1.4); they are -0.2 at level 0 and 1.2 at level 1",
+        ),
+        (
+            TINY.replace("return nn.Seq", """class Cut(nn.Module):
+            def forward(self, logits):
+                return logits if self.training else logits[:, :3]
+        return nn.Seq""").replace("self.width, num_classes),", "self.width, num_classes), Cut(),"),
+            "the network returns", "of shape (3, 3) in evaluation mode",
+        ),
+        (
+            TINY.replace("width: Count = 8", "width: Annotated[int, Range(0, 9)] = 8").replace(
+                "self.width", "8 if self.width else None"
+            ).replace("@value", f"{HEAD_OF_LIMITS}@value"),
+            ENDS, "fails in line",
+        ),
+        (faulty("value = logits[:, 0]"), "its values are finite", "as Tensor of shape (64"),
+        (faulty("value = True"), "its values are finite", "got train/sharp as bool"),
+        (faulty("return [0.5]"), "its values are finite", "must return a dict of numbers, got"),
+        (faulty("value = float('nan')"), "its values are finite", "'train/sharp': nan"),
+        (faulty("value = 1.01"), "within their bounds", "must be in [0, 1], got 1.01 after"),
+        (faulty("value = random.random()"), "numbers do not depend", "generator of random: "),
+        (faulty("torch.manual_seed(0)"), "numbers do not depend", "generator of torch: draw"),
+        (
+            faulty("[part.data.mul_(0.9) for part in subject.network.parameters()]"),
+            "its values are finite", "changed the network (1.weight); `measure` must work on cop",
+        ),
+        (faulty("subject.images.labels.zero_()"), "its values are finite", "the training labels"),
+        (
+            faulty("subject.images.pixels.values[-1:].zero_()"),
+            "does not change the run", "other weights or another optimizer state after epoch 1",
+        ),
+        (
+            faulty("'test' in subject.held_out and subject.held_out['test'].labels.zero_()"),
+            "its values are finite", "changed the test labels",
+        ),
+        (
+            faulty("[each.zero_() for each in subject.evaluated.values()]"),
+            "its values are finite", "changed the test logits",
+        ),
     ],
 )  # fmt: skip
 def test_a_broken_contract_is_reported(
@@ -261,76 +347,6 @@ def test_plugins_with_fields_of_every_kind_meet_the_contracts(
     assert not _broken(plugin(INNER.format(field=field, weight=weight)))
 
 
-HEAD_OF_LIMITS = """
-from typing import Annotated
-from mixsweep.plugins import NonNegative, Range, Share
-"""
-SCALED = f"""
-{HEAD_OF_LIMITS}
-@value
-class Scaled(Operation):
-    tag = "scaled"
-    scale: {{}}
-    def mix(self, own, beside, lam, drawn):
-        return own, {{}}
-"""
-ENDS = "it works at the ends of the ranges"
-AT_LAW = SCALED.replace("Operation", "Law").replace(
-    "mix(self, own, beside, lam, drawn)", "quantiles(self, levels)"
-).replace("own, {}", "0.5 + {} * (levels - 0.5)")  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("code", "contract", "message"),
-    [
-        (SCALED.format("float = 1.0", "lam * self.scale"), "every field", "scale of Scaled"),
-        (SCALED.format("tuple[float, ...] = ()", "lam"), "every field", "scale of Scaled"),
-        (
-            SCALED.format("Annotated[float, Range(0, 3)] = 1.0", "lam * self.scale"),
-            ENDS, "with scale=3.0: `mix` returned the label weight",
-        ),
-        (
-            SCALED.format("Annotated[float, Range(-1, 1, '()')] = 0.5", "lam * self.scale"),
-            ENDS, "with scale=-0.99: `mix` returned the label weight -",
-        ),
-        (
-            SCALED.format("tuple[Annotated[float, Range(0, 2)], ...] = ()", "lam+sum(self.scale)"),
-            ENDS, "with scale=[2.0]: `mix` returned the label weight",
-        ),
-        (
-            SCALED.format("Count = 1", "lam / (64 - self.scale)"),
-            ENDS, "with scale=64: `mix` returned the label weight inf",
-        ),
-        (
-            SCALED.format("Share = 1.0", "lam + 0.5 * (len(own) > 40)"),
-            "label weights", "label weight 1.",
-        ),
-        (
-            AT_LAW.format("Annotated[float, Range(0, 1.4)] = 1.0", "self.scale"),
-            ENDS, "must be in [0, 1], got (scale=1.4); they are -0.2 at level 0 and 1.2 at level 1",
-        ),
-        (
-            TINY.replace("return nn.Seq", """class Cut(nn.Module):
-            def forward(self, logits):
-                return logits if self.training else logits[:, :3]
-        return nn.Seq""").replace("self.width, num_classes),", "self.width, num_classes), Cut(),"),
-            "the network returns", "of shape (3, 3) in evaluation mode",
-        ),
-        (
-            TINY.replace("width: Count = 8", "width: Annotated[int, Range(0, 9)] = 8").replace(
-                "self.width", "8 if self.width else None"
-            ).replace("@value", f"{HEAD_OF_LIMITS}@value"),
-            ENDS, "fails in line",
-        ),
-    ],
-)  # fmt: skip
-def test_faults_at_the_ends_of_ranges_and_for_some_sizes_are_reported(
-    plugin: Write, code: str, contract: str, message: str
-) -> None:
-    found = _broken(plugin(code))
-    assert any(message in broken for name, broken in found.items() if contract in name), found
-
-
 def test_an_error_above_every_bound_of_a_range_is_no_fault(plugin: Write) -> None:
     refused = "lam if self.scale < 64 else 1 / 0"
     assert not _broken(plugin(SCALED.format("Count = 1", refused)))
@@ -351,44 +367,10 @@ def test_an_evaluation_probe_without_is_of_evaluation_is_reported(plugin: Write)
     assert "is recorded only in epochs in which held-out images are evaluated" in broken
 
 
-@pytest.mark.parametrize(
-    ("fault", "contract", "message"),
-    [
-        ("value = logits[:, 0]", "its values are finite", "got train/sharp as Tensor of shape (64"),
-        ("value = True", "its values are finite", "got train/sharp as bool"),
-        ("return [0.5]", "its values are finite", "must return a dict of numbers, got list"),
-        ("value = float('nan')", "its values are finite", "'train/sharp': nan"),
-        ("value = 1.01", "within their bounds", "train/sharp must be in [0, 1], got 1.01 after"),
-        ("value = random.random()", "numbers do not depend", "the global generator of random: "),
-        ("torch.manual_seed(0)", "numbers do not depend", "generator of torch: draw"),
-        (
-            "[part.data.mul_(0.9) for part in subject.network.parameters()]",
-            "its values are finite", "changed the network (1.weight); `measure` must work on cop",
-        ),
-        ("subject.images.labels.zero_()", "its values are finite", "changed the training labels"),
-        (
-            "subject.images.pixels.values[-1:].zero_()",
-            "does not change the run", "other weights or another optimizer state after epoch 1",
-        ),
-        (
-            "subject.held_out['test'].labels.zero_() if 'test' in subject.held_out else None",
-            "its values are finite", "changed the test labels",
-        ),
-        (
-            "[each.zero_() for each in subject.evaluated.values()]",
-            "its values are finite", "changed the test logits",
-        ),
-    ],
-)  # fmt: skip
-def test_a_faulty_probe_is_reported(plugin: Write, fault: str, contract: str, message: str) -> None:
-    broken = _broken(plugin(FAULTY.replace("FAULT", fault)))
-    assert any(message in text for name, text in broken.items() if contract in name), broken
-
-
 def test_a_probe_may_exceed_its_bounds_by_rounding_and_return_numbers_of_numpy(
     plugin: Write,
 ) -> None:
-    assert not _broken(plugin(FAULTY.replace("FAULT", "value = np.float32(1) + np.spacing(1.0)")))
+    assert not _broken(plugin(faulty("value = np.float32(1) + np.spacing(1.0)")))
 
 
 def test_a_failing_plugin_is_reported_once(plugin: Write) -> None:

@@ -1,20 +1,25 @@
+"""PredictionStore: predictions are read with their own record, or not at all."""
+
 from pathlib import Path
 
 import pytest
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts
+from tests.mixup_core.store.stored_files import FACTS, KEY, write
 
-KEY = "0123456789abcdef0123456789abcdef"
 LAST = EpochRecord(epoch=0, metrics={"test/error": 1 / 3})
 OTHER = EpochRecord(epoch=0, metrics={"test/error": 0.5})
 CONTENT = bytes(range(256)) * 40 + b"\n"
 
 
-@pytest.fixture(params=["folder", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return Store(str(tmp_path) if request.param == "folder" else f"memory:/{tmp_path}")
+@pytest.fixture
+def file(disk: Store) -> Path:
+    """Stored predictions on a disk."""
+    disk.predictions.write(KEY, LAST, CONTENT)
+    assert disk.folder is not None
+    (path,) = (disk.folder / "predictions").rglob("*.bin")
+    return path
 
 
 def test_predictions_are_read_only_with_their_own_record(store: Store) -> None:
@@ -46,44 +51,34 @@ def test_sizes_and_remove_return_the_bytes_of_stored_predictions(store: Store) -
 
 @pytest.mark.parametrize("place", [3, 60, 90, 150, 500, -1])
 def test_predictions_with_a_flipped_bit_are_quarantined_and_missing(
-    tmp_path: Path, place: int
+    disk: Store, file: Path, place: int
 ) -> None:
-    store = Store(str(tmp_path))
-    store.predictions.write(KEY, LAST, CONTENT)
-    (file,) = (tmp_path / "predictions").rglob("*.bin")
     damaged = bytearray(file.read_bytes())
     damaged[place] ^= 1
     file.write_bytes(damaged)
-    assert store.predictions.read(KEY, LAST) is None
+    assert disk.predictions.read(KEY, LAST) is None
     is_of_record = place == 150  # the digest of the record: sound, and of no record there is
-    assert len(store.quarantined()) == (0 if is_of_record else 1)
-    store.predictions.write(KEY, LAST, CONTENT)
-    assert store.predictions.read(KEY, LAST) == CONTENT
+    assert len(disk.quarantined()) == (0 if is_of_record else 1)
+    disk.predictions.write(KEY, LAST, CONTENT)
+    assert disk.predictions.read(KEY, LAST) == CONTENT
 
 
-def test_verify_checks_predictions_and_removes_files_of_dead_writers(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    store.write(
-        KEY,
-        records=[LAST],
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=1)],
-        environment={},
-        state=None,
-    )
-    store.predictions.write(KEY, LAST, CONTENT)
-    (file,) = (tmp_path / "predictions").rglob("*.bin")
+def test_verify_checks_predictions_and_removes_files_of_dead_writers(
+    disk: Store, file: Path
+) -> None:
+    write(disk, state=None, records=[LAST], facts=FACTS[:1])
     torn = file.with_name(f"{file.name}.x1y2z3_4.tmp")
     torn.write_bytes(b"half")
-    assert store.verify(stale_after=0.0) == ()
+    assert disk.verify(stale_after=0.0) == ()
     assert not torn.exists()
     file.write_bytes(file.read_bytes()[:-1])
-    assert store.verify() == (f"predictions/01/{KEY}.bin: damaged",)
-    assert store.read(KEY) is not None
+    assert disk.verify() == (f"predictions/01/{KEY}.bin: damaged",)
+    assert disk.read(KEY) is not None
 
 
-def test_anything_but_a_regular_file_goes_to_quarantine(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    (tmp_path / "predictions" / "01" / f"{KEY}.bin").mkdir(parents=True)
-    assert store.predictions.read(KEY, LAST) is None
-    store.predictions.write(KEY, LAST, CONTENT)
-    assert store.predictions.read(KEY, LAST) == CONTENT
+def test_anything_but_a_regular_file_goes_to_quarantine(disk: Store, file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+    assert disk.predictions.read(KEY, LAST) is None
+    disk.predictions.write(KEY, LAST, CONTENT)
+    assert disk.predictions.read(KEY, LAST) == CONTENT

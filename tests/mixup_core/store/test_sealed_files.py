@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,19 +128,6 @@ def test_a_file_of_another_user_is_refused_by_name_and_stays(modest: Store) -> N
         modest.read(KEY)
     assert caught.value.filename == str(manifest_of(modest))
     assert manifest_of(modest).exists()
-
-
-def test_a_file_with_a_flipped_bit_is_not_accepted(disk: Store) -> None:
-    write(disk)
-    rng = random.Random(1)
-    for path in (manifest_of(disk), state_of(disk)):
-        whole = path.read_bytes()
-        for _ in range(300):
-            path.write_bytes(flip(whole, rng.randrange(8 * len(whole))))
-            assert not is_whole(disk)
-            assert not path.exists()
-        path.write_bytes(whole)
-    assert is_whole(disk)
 
 
 def test_files_swapped_between_two_stages_are_refused(disk: Store) -> None:
