@@ -1,10 +1,11 @@
-"""Stores with runs that were trained in this process, without Ray."""
+"""Stores with runs that were trained in this process, without Ray, or not at all."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import mixsweep
 from mixup_core.keys import stage_keys
+from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
 from sweeps.study.study import Run
@@ -13,11 +14,21 @@ from sweeps.study.study import Run
 def train_into(store: Path, runs: Iterable[Run]) -> None:
     """Train runs and store them as finished, without states and predictions."""
     for run in runs:
-        records = list(mixsweep.train(run))
-        Store(str(store)).write(
-            stage_keys(run.config)[-1],
-            records=records,
-            facts=[EpochFacts(seconds=1.0, stored_at_ms=1) for _ in records],
-            environment={},
-            state=None,
-        )
+        put(Store(str(store)), run, list(mixsweep.train(run)))
+
+
+def put_epochs(store: Store, run: Run, epochs: int, state: bytes | None = None) -> None:
+    """Store the first epochs of a run without training it; their metric `x` is the epoch."""
+    records = [EpochRecord(epoch=epoch, metrics={"x": float(epoch)}) for epoch in range(epochs)]
+    put(store, run, records, state)
+
+
+def put(store: Store, run: Run, records: Sequence[EpochRecord], state: bytes | None = None) -> None:
+    """Store the first epochs of a run with these records."""
+    store.write(
+        stage_keys(run.config)[len(records) - 1],
+        records=records,
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=1)] * len(records),
+        environment={},
+        state=state,
+    )

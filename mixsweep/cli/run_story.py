@@ -18,7 +18,6 @@ from sweeps.state.results import (
     RunResult,
     begun_seeds,
     ended_on_budget,
-    spell_attempts,
     trained_by,
 )
 from sweeps.state.stages import PlannedRun, plan_study
@@ -129,10 +128,11 @@ def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator
             yield f"{name}: diverged, {epochs}: {failure.message if failure else ''}"
             yield f"  again     {request.spell('run')} --again"
         case "failed":
-            attempts = (
-                "" if failure is None else f" after {spell_attempts(failure)}: {failure.message}"
-            )
-            yield f"{name}: failed{attempts}; {epochs}"
+            why = ""
+            if failure is not None:
+                plural = "" if failure.attempts == 1 else "s"
+                why = f" after {failure.attempts} attempt{plural}: {failure.message}"
+            yield f"{name}: failed{why}; {epochs}"
         case _ if ended is not None:
             yield f"{name}: not begun, because the study {ended}"
         case _:

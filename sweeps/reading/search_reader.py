@@ -24,10 +24,6 @@ Configure = Callable[[Settings], Config | None]
 """Function that applies settings to the base configuration of the study. It reports faults, and
 returns None if there are any."""
 
-Corners = Sequence[tuple[Mapping[str, Any], Config | None]]
-"""Points of the search space at which rules are checked (`Space.corners`). For each: its values by
-path, and its configuration, which is None if it has faults."""
-
 When = Mapping[str, tuple[Any, ...]]
 """Condition under which a parameter is searched: allowed values of other parameters, by path."""
 
@@ -144,7 +140,8 @@ class SearchReader:
                 path: Setting(value=value, at=self._at[path], needs=self._needs.get(path))
                 for path, value in values.items()
             }
-            corners.append((values, self._configure(self._fixed | point)))
+            if (config := self._configure(self._fixed | point)) is not None:
+                corners.append((values, config))
         first: dict[tuple[Place, str, str], Mistake] = {}
         for fault in self._read.faults[before:]:
             rule = fault.text.partition(", got (")[0]
@@ -155,11 +152,11 @@ class SearchReader:
             self._check_kept(base, corners)
         return base
 
-    def _check_kept(self, base: Config, corners: Corners) -> None:
+    def _check_kept(
+        self, base: Config, corners: Sequence[tuple[Mapping[str, Any], Config]]
+    ) -> None:
         """Check that points keep what the study file sets for all of them."""
         for values, config in corners:
-            if config is None:
-                continue
             try:
                 found = flatten(with_values(base, values))
             except RuleError as error:

@@ -14,7 +14,7 @@ from mixup_core.config.catalogue import NAME
 from mixup_core.keys import stage_keys
 from mixup_core.plugins.loading import load_installed, use
 from mixup_core.plugins.stand_ins import put_in, stand_ins_of
-from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, KnownData, problem_named
+from mixup_core.problem import KnownData
 from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.strict_yaml import (
@@ -27,8 +27,7 @@ from sweeps.reading.strict_yaml import (
     read_yaml,
     write_yaml,
 )
-from sweeps.reading.study_reader import StudyReader
-from sweeps.reading.tree_paths import TreePaths, config_paths
+from sweeps.reading.study_reader import StudyReader, paths_of
 from sweeps.reading.tree_reader import did_you_mean, named
 from sweeps.state.ledger import Launch, known_data, launches, stored_launch
 from sweeps.study.study import Study
@@ -87,10 +86,11 @@ def load_study(
         reads_only: If True, no run will be trained, and plugins that are not loaded are replaced by
             what their launch has stored (`mixup_core.plugins.stand_ins`).
     """
-    store = None if store_url is None else Store(store_url)
-    known = None if store is None else partial(known_data, store)
-    if store is not None and known is not None and not _is_file(reference):
-        launch = stored_launch(store, reference)
+    store, known = None, None
+    if store_url is not None:
+        store = Store(store_url)
+        known = partial(known_data, store)
+        launch = None if _is_file(reference) else stored_launch(store, reference)
         if launch is not None:
             return study_of_launch(launch, reference, known, overrides, reads_only=reads_only)
     content, name, folder = _content_of(reference, store)
@@ -100,7 +100,10 @@ def load_study(
     try:
         return read(overrides)
     except StudyError:
-        launch = _launch_of(content, store) if reads_only and store is not None else None
+        named = _top(content).get("study")
+        launch = None
+        if reads_only and store is not None and isinstance(named, str):
+            launch = stored_launch(store, named)
         put_in(() if launch is None else launch.parts)
         if launch is None or not stand_ins_of(launch.source):
             raise
@@ -125,11 +128,6 @@ def study_of_launch(
         return read(overrides)
     except StudyError as error:
         raise _with_plugins_named(error, launch, name) from None
-
-
-def _launch_of(content: bytes, store: Store) -> Launch | None:
-    found = _top(content).get("study")
-    return stored_launch(store, found) if isinstance(found, str) else None
 
 
 def plugin_options(launch: Launch) -> tuple[str, ...]:
@@ -217,12 +215,8 @@ def _load_plugins(files: object, name: str, folder: Path) -> None:
             continue  # the reader reports it
         place = folder / file
         if not place.resolve().is_relative_to(folder.resolve()):
-            raise StudyError(
-                [
-                    f"{name}: plugins: {file} is outside of the folder of the study; move it "
-                    "there, or leave it out and add --plugin FILE to each command"
-                ]
-            )
+            told = f"{name}: plugins: {file} is outside of the folder of the study; move it there,"
+            raise StudyError([f"{told} or leave it out and add --plugin FILE to each command"])
         use(place)
 
 
@@ -281,9 +275,8 @@ def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
 def words_of(study: Mapping[str, Any], overrides: Sequence[str]) -> frozenset[str]:
     """Return the words of a study file and of `--set` options that may name a part of a plugin."""
     arms = study.get("arms")
-    parts = [study.get(key) for key in _CONFIGURED]
-    parts += list(arms.values()) if isinstance(arms, dict) else []
-    found = {word for part in parts for word in _words(part)}
+    of_arms = list(arms.values()) if isinstance(arms, dict) else []
+    found = set(_words([*map(study.get, _CONFIGURED), *of_arms]))
     for text in overrides:
         found |= set(re.findall(NAME, text.partition("=")[2]))
     return frozenset(found)
@@ -338,7 +331,7 @@ def _drop_other_spellings(study: dict[str, Any], keys: list[str], *, is_whole: b
     for key in keys[:head]:
         node = node.get(key) if isinstance(node, dict) else None
     if keys[head:] and isinstance(node, dict):
-        paths = _paths(study)
+        paths = paths_of(study)
         path = paths.short(".".join(keys[head:]))
         below = f"{path}." if is_whole and path in paths.choices else "."
 
@@ -355,18 +348,12 @@ def _drop_other_spellings(study: dict[str, Any], keys: list[str], *, is_whole: b
         drop(node, "", keys[head:])
 
 
-def _paths(study: dict[str, Any]) -> TreePaths:
-    named = study.get("problem")
-    known = named if isinstance(named, str) and named in PROBLEMS else DEFAULT_PROBLEM
-    return config_paths(problem_named(known))
-
-
 def _keys(study: dict[str, Any], path: str) -> list[str]:
     """Split the dotted path of a `--set` option into nested keys; empty for an unknown arm."""
     section, _, rest = path.partition(".")
     match section:
         case "base" if rest:
-            return ["base", *_paths(study).keys(rest)]
+            return ["base", *paths_of(study).keys(rest)]
         case "grid" | "zip" if rest:
             return [section, rest]
         case "search" if rest.startswith("space."):

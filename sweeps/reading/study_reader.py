@@ -41,6 +41,13 @@ computes one stage key for each epoch."""
 KEYS: Final = TreePaths(StudyKeys)
 
 
+def paths_of(study: Mapping[str, Any]) -> TreePaths:
+    """Return the paths of the problem that the content of a study file names, or of the default."""
+    named = study.get("problem")
+    known = named if isinstance(named, str) and named in PROBLEMS else DEFAULT_PROBLEM
+    return config_paths(problem_named(known))
+
+
 class StudyReader:
     """Turns the content of a study file into a `Study`; faulty parts are reported and skipped."""
 
@@ -61,9 +68,7 @@ class StudyReader:
 
     def _of_base(self) -> dict[str, str]:
         """Return, for a field written outside `base`, its right path: `base.epochs` by `epochs`."""
-        named = self._written.get("problem")
-        is_known = isinstance(named, str) and named in PROBLEMS
-        paths = config_paths(problem_named(named if is_known else DEFAULT_PROBLEM))
+        paths = paths_of(self._written)
         found = [*paths.groups, *paths.leaves]
         tails = {path.rpartition(".")[2]: f"base.{path}" for path in reversed(found)}
         names = {name: f"base.{path}" for name, path in paths.other_names.items()}

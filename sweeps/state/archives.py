@@ -36,10 +36,10 @@ from mixup_core.store.local_files import open_regular, read_regular
 from mixup_core.store.manifests import ADDED, FormatError, Stage
 from mixup_core.store.sealed_files import record_in
 from mixup_core.temporary import temporary_folder
-from sweeps.state.ledger import Launch, is_printable
+from sweeps.state.ledger import Launch, digests_in, is_printable
 from sweeps.state.results import Addition, RunResult, parsed_predictions
 from sweeps.state.stages import OWNER
-from sweeps.state.statements import Statement, bring_statements, stated_in, write_statements
+from sweeps.state.statements import Statement, stated_in, write_statements
 from sweeps.study.study import Study
 
 SUMS = "SHA256SUMS"
@@ -132,7 +132,7 @@ def write_archive(
     """Write a study to one new zip file; return the number of runs in it."""
     with temporary_folder(file.parent) as content:
         copy = Store(str(content / "store"))
-        digests = {v for c in launch.arms.values() for p, v in c.items() if p.endswith(".digest")}
+        digests = digests_in(launch.arms.values())
         notes = {"launch.json": dataclasses.asdict(launch)} | {
             f"data/{digest}.json": dict(note)
             for digest, note in known.facts.items()
@@ -178,10 +178,7 @@ def content_of(archive: Archive, study: Study) -> Brought:
             raise StudyArchiveError(
                 f"{archive.file}: store/{name}: is damaged, or does not belong to its stage"
             )
-    digests = {
-        value for config in study.arms.values() for path, value in flatten(config).items()
-        if path.endswith(".digest")
-    }  # fmt: skip
+    digests = digests_in(map(flatten, study.arms.values()))
     return Brought(
         launch=dataclasses.replace(
             Launch.of(study, said.command, said.at_ms), archive=archive.sha256
@@ -212,7 +209,8 @@ def add_content(brought: Brought, store: Store, by: str) -> Added:
         predictions = brought.source.predictions.read(stage.key, stage.records[-1])
         if predictions is not None:
             store.predictions.write(stage.key, stage.records[-1], predictions)
-    bring_statements(brought.launch.study, store, brought.statements)
+    if not stated_in(brought.launch.study, store):
+        write_statements(brought.launch.study, store, brought.statements)
     return Added(new=new, known=known, other=tuple(other))
 
 

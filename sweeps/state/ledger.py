@@ -133,13 +133,17 @@ def known_data(store: Store, study: str) -> KnownData:
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()
     ]
-    values = (value for config in configs for path, value in config.items() if _is_digest(path))
-    names = {_data_name(digest): digest for digest in values if _is_name(digest)}
-    found = {
-        names[name]: parse_note(content) for name, content in store.files.read_present(list(names))
-    }
-    facts = {digest: note for digest, note in found.items() if note is not None}
+    names = {_data_name(digest): digest for digest in digests_in(configs)}
+    found = store.files.read_present(list(names))
+    notes = {names[name]: parse_note(content) for name, content in found}
+    facts = {digest: note for digest, note in notes.items() if note is not None}
     return KnownData(configs=configs, facts=facts)
+
+
+def digests_in(configs: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the digests of image folders in configurations by dotted path."""
+    named = (value for of in configs for path, value in of.items() if path.endswith(".digest"))
+    return set(filter(_is_name, named))
 
 
 def stored_launch(store: Store, reference: str) -> Launch | None:
@@ -158,10 +162,6 @@ def _data_name(digest: str) -> str:
     return f"{_DATA}/{digest}.json"
 
 
-def _is_digest(path: str) -> bool:
-    return path.endswith(".digest")
-
-
 def _is_name(digest: object) -> bool:
     return isinstance(digest, str) and re.fullmatch(r"[0-9a-f]{64}", digest) is not None
 
@@ -171,12 +171,8 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
     top = _TOP if study is None else f"{_TOP}/{study}"
     names = sorted(name for name in store.files.names(top) if _NAME.fullmatch(name))
     found = [_launch(name, content) for name, content in store.files.read_present(names)]
-    return tuple(
-        sorted(
-            (launch for launch in found if launch is not None),
-            key=lambda launch: (not launch.archive, launch.at_ms),
-        )
-    )
+    known = (launch for launch in found if launch is not None)
+    return tuple(sorted(known, key=lambda launch: (not launch.archive, launch.at_ms)))
 
 
 def settings_of(study: Study) -> dict[str, dict[str, Any]]:
@@ -197,12 +193,9 @@ def plugin_settings(digests: Mapping[str, str]) -> dict[str, str]:
 
 def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
     """Return True if a launch and a study have the same code of each plugin that both use."""
-    before, now = (
-        {each for arm in arms.values() for each in arm.items() if each[0].startswith(_PLUGIN)}
-        for arms in (stored, settings_of(study))
-    )
-    names = {path for path, _ in now}
-    return {(path, of) for path, of in before if path in names} <= now
+    now = {path: of for arm in settings_of(study).values() for path, of in arm.items()}
+    before = (each for arm in stored.values() for each in arm.items())
+    return all(now.get(path, of) == of for path, of in before if path.startswith(_PLUGIN))
 
 
 def spell_differences(

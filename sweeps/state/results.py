@@ -235,7 +235,3 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
 
 def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
     return frozenset(key for key, failure in failures.items() if failure.kind == "diverged")
-
-
-def spell_attempts(failure: Failure) -> str:
-    return "1 attempt" if failure.attempts == 1 else f"{failure.attempts} attempts"

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
@@ -251,24 +251,15 @@ def _spell_change(plan: str) -> str:
 
 def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
     """Return the records of all claims that a study ever had, by `statement_key` of the claim."""
+    name, found = _name(study), dict[str, Statement]()
     with suppress(StoreError, OSError, ValueError):
-        for _, content in store.files.read_present([_name(study)]):
-            return dict(_statements_in(_name(study), parse_note(content) or {}))
-    return {}
-
-
-def _statements_in(name: str, note: Mapping[str, object]) -> Iterator[tuple[str, Statement]]:
-    for key, plain in note.items():
-        try:
-            yield key, record_of(Statement, plain)
-        except RecordError as error:
-            name_once(name, str(error.within(key)))
-
-
-def bring_statements(study: str, store: Store, found: Mapping[str, Statement]) -> None:
-    """Store records from an archive, unless the store has records of the study."""
-    if not stated_in(study, store):
-        write_statements(study, store, found)
+        for _, content in store.files.read_present([name]):
+            for key, plain in (parse_note(content) or {}).items():
+                try:
+                    found[key] = record_of(Statement, plain)
+                except RecordError as error:
+                    name_once(name, str(error.within(key)))
+    return found
 
 
 def _name(study: str) -> str:

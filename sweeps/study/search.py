@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import eq
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, Literal
 
 from mixup_core.config.building import with_values
 from mixup_core.config.checked import Checked
@@ -19,7 +19,7 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Seed, problem_of, with_named_teacher
 from mixup_core.rules import require
 from sweeps.study.budget import Budget
-from sweeps.study.space import Categorical, Distribution, Integer, Real, Space
+from sweeps.study.space import Space
 
 SamplerName = Literal["tpe", "random", "gp", "cmaes", "grid"]
 SelectionRule = Literal["val-mean", "val-1se"]
@@ -219,9 +219,9 @@ class Search:
         pruning and the plugins. More points, a budget, `stop`, `warm_start` or a confirmation only
         extend a search, so they do not change the hash.
         """
-        decisive = ", ".join(
+        decisive = ", ".join(  # frozen, and so is the `repr` of a space: it names the search
             [
-                repr(run_key(with_named_teacher(self.base))), _frozen_space(self.space),
+                repr(run_key(with_named_teacher(self.base))), repr(self.space),
                 repr(self.strategy.objectives),
                 repr(self.strategy.sampler), repr(self.strategy.seed),
                 repr(self.strategy.prune_after), repr(tuple(seeds)),
@@ -233,28 +233,6 @@ class Search:
         if plugins := sorted({item for c in corners for item in plugins_of(c).items()}):
             decisive += f", {plugins!r}"
         return hashlib.sha256(f"({decisive})".encode()).hexdigest()[:8]
-
-
-def _frozen_space(space: Space) -> str:
-    """Return a text for a space whose format never changes; it is part of a search's name."""
-
-    def spell(distribution: Distribution) -> str:
-        match distribution:
-            case Real(low=low, high=high, is_log=is_log, num_values=count):
-                return f"Real(low={low!r}, high={high!r}, is_log={is_log!r}, num_values={count!r})"
-            case Integer(low=low, high=high, step=step):
-                return f"Integer(low={low!r}, high={high!r}, step={step!r})"
-            case Categorical(choices=choices):
-                return f"Categorical(choices={choices!r})"
-            case _:
-                assert_never(distribution)
-
-    parameters = [
-        f"Parameter(path={p.path!r}, distribution={spell(p.distribution)}, when={dict(p.when)!r})"
-        for p in space.parameters
-    ]
-    comma = "," if len(parameters) == 1 else ""
-    return f"Space(parameters=({', '.join(parameters)}{comma}))"
 
 
 def confirming(config: Config) -> Config:

@@ -1,4 +1,7 @@
-"""Space: the parameters of a search, by dotted path, with their distributions."""
+"""Space: the parameters of a search, by dotted path, with their distributions.
+
+The `repr` of a space is frozen, because it is part of the name of a search.
+"""
 
 import itertools
 import math

@@ -163,14 +163,20 @@ def headline_row(
     seeds: Sequence[Sequence[LoggedEpoch]], metric: str, readout: Readout, summarise: Summarise
 ) -> Row | None:
     """Return an arm's mean for a read-out that is not the last epoch, which the curve has."""
-    read = [readout.of([record for record, _ in epochs], metric) for epochs in seeds]
-    values = [value for value in read if value is not None and math.isfinite(value)]
-    if readout == Last() or len(values) < len(seeds):
+    values = _read_out(seeds, metric, readout)
+    if readout == Last() or not values:
         return None
     step = max(epochs[-1][0].epoch for epochs in seeds) + 1
     at_ms = max(epochs[-1][1].stored_at_ms for epochs in seeds) + len(seeds)
     mean = summarise([{metric: value} for value in values])[f"{metric}_mean"]
     return Row(headline_name(metric, readout), step, at_ms, mean)
+
+
+def _read_out(seeds: Sequence[Sequence[LoggedEpoch]], metric: str, readout: Readout) -> list[float]:
+    """Return the read-out of each run; empty if one has no finite value."""
+    read = [readout.of([record for record, _ in epochs], metric) for epochs in seeds]
+    values = [value for value in read if value is not None and math.isfinite(value)]
+    return values if len(values) == len(seeds) else []
 
 
 def texts(  # noqa: PLR0913  six independent inputs
@@ -182,14 +188,12 @@ def texts(  # noqa: PLR0913  six independent inputs
     lead: str | None = None,
 ) -> Mapping[str, str]:
     """Return the results of an arm as text by metric, such as `19.68 ± 0.42 %` for `test/error`."""
-    records = [[record for record, _ in epochs] for epochs in seeds]
-    measured = {name for of_run in records for name in of_run[-1].metrics}
+    measured = {name for epochs in seeds for name in epochs[-1][0].metrics}
     said = {}
     for name in main_metrics(problem, measured, lead):
         metric = problem.metric(name)
-        read = [readout.of(of_run, name) for of_run in records]
-        values = [value for value in read if value is not None and math.isfinite(value)]
-        if not values or len(values) < len(seeds):
+        values = _read_out(seeds, name, readout)
+        if not values:
             continue
         summary = summarise([{name: value} for value in values])
         ends = (summary.get(f"{name}_ci_{end}") for end in ("low", "high"))

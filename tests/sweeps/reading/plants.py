@@ -1,7 +1,7 @@
 """A small configuration type with every form of field: groups, choices, lists, requirements."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from mixup_core.config.limits import Among
 from mixup_core.rules import require
@@ -34,10 +34,6 @@ class Flood:
     tag: ClassVar = "flood"
 
     depth: float
-    days: int = 1
-
-    def __post_init__(self) -> None:
-        require(self.days >= 1, "days >= 1", self, "days")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,16 +43,6 @@ class Clay:
     name: ClassVar = "clay"
 
     depth: int = 3
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sand:
-    """Soil that does not."""
-
-    name: ClassVar = "sand"
-
-    depth: int = 3
-    grain: float = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,9 +57,8 @@ class Visit:
 class Bed:
     """Place of a plant."""
 
-    soil: Clay | Sand = field(default_factory=Clay)
+    soil: Clay = field(default_factory=Clay)
     width: float = 1.0
-    shade: Literal["none", "half"] = "none"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,13 +67,7 @@ class Plant:
 
     species: Annotated[str, Among(("rose", "fern"))]
     days: int
-    """Days it is watched, at least 1."""
     bed: Bed = field(default_factory=Bed)
     water: Dry | Drip | Flood = field(default_factory=Dry)
     visits: tuple[Visit, ...] = ()
     label: str | None = None
-
-    def __post_init__(self) -> None:
-        require(self.days >= 1, "days >= 1", self, "days")
-        late = [visit.day for visit in self.visits if visit.day > self.days]
-        require(not late, "each visit is within days", self, "visits", "days")

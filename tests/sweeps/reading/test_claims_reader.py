@@ -8,13 +8,7 @@ import pytest
 
 from mixup_core.config.written_forms import flatten
 from sweeps.study.claims import Claim, StatedComparison
-from sweeps.study.readouts import (
-    Averaged,
-    BestValidation,
-    EarlyStopping,
-    Last,
-    MeanOfLast,
-)
+from sweeps.study.readouts import Averaged, BestValidation, EarlyStopping, Last, MeanOfLast
 from tests.sweeps.reading.study_files import ARMS, read, refusals
 
 SOURCE = "source: arXiv:2210.13512, table 1"
@@ -151,15 +145,8 @@ def test_a_study_can_set_its_headline_metric(tmp_path: Path) -> None:
     ("metric", "message"),
     [
         ("test/acuracy", "names no metric of the problem, got 'test/acuracy'"),
-        (
-            "val/error",
-            "arm erm does not record val/error: the run has no validation images; set "
-            "data.val_size",
-        ),
-        (
-            "test/auroc",
-            "arm erm does not record test/auroc: add the probe scores to probes",
-        ),
+        ("val/error", "arm erm does not record val/error: the run has no validation images; set "),
+        ("test/auroc", "arm erm does not record test/auroc: add the probe scores to probes"),
         ("predicted/auroc", "predicted/auroc is computed from predictions, and is not recorded"),
     ],
 )
@@ -269,17 +256,11 @@ def test_a_claim_about_a_metric_that_an_arm_never_records_is_refused(
     assert any(reason in line for line in refusals(tmp_path, text))
 
 
-UNIFORM_WINS = (
-    "claims:\n- says: Mixup wins\n  source: a paper\n"
-    "  that: {less: [uniform, erm], metric: test/error}\n"
-)
-
-
 def test_each_sensitivity_value_is_trained_only_for_arms_of_claims(tmp_path: Path) -> None:
     arms = ARMS.replace("erm:", "midpoint: {mix.law: midpoint}\n  erm:")
     study = read(
         tmp_path,
-        f"{arms}{UNIFORM_WINS}sensitivity: {{lr_schedule: [constant, cosine], "
+        f"{arms}claims:\n{CLAIM}sensitivity: {{lr_schedule: [constant, cosine], "
         "readout: [{mean_of_last: 3}]}\n",
     )
     assert study.beside == ("uniform lr_schedule=cosine", "erm lr_schedule=cosine")

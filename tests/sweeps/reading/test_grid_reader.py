@@ -46,25 +46,16 @@ def test_an_excluded_combination_can_mix_arm_and_grid_settings(tmp_path: Path) -
     [
         ("grid: []\n", "4: grid: expected a list of at least one grid, got []"),
         ("grid: [{epoch: [1]}]\n", "4: grid[0].epoch: unknown path (did you mean epochs?)"),
-        (
-            "zip: {epochs: [1, 2], data.pool: [1]}\n",
-            "4: zip: lists must have equal lengths, got {'epochs': 2, 'data.pool': 1}",
-        ),
-        (
-            "grid: {epochs: [1, 2]}\nzip: {epochs: [3]}\n",
-            "5: zip.epochs: grid sets this path too",
-        ),
-        (
-            "grid: {epochs: [1, 2]}\nexclude:\n- {epochs: 1}\n- {epochs: 5}\n",
-            "7: exclude[1]: no arm has these values",
-        ),
-        (
-            "grid: {epochs: [1]}\nexclude: [{epochs: 1}]\n",
-            "5: exclude: leaves out every arm, so nothing is left to train",
-        ),
+        ("zip: {epochs: [1, 2], data.pool: [1]}\n",
+         "4: zip: lists must have equal lengths, got {'epochs': 2, 'data.pool': 1}"),
+        ("grid: {epochs: [1, 2]}\nzip: {epochs: [3]}\n", "5: zip.epochs: grid sets this path too"),
+        ("grid: {epochs: [1, 2]}\nexclude:\n- {epochs: 1}\n- {epochs: 5}\n",
+         "7: exclude[1]: no arm has these values"),
+        ("grid: {epochs: [1]}\nexclude: [{epochs: 1}]\n",
+         "5: exclude: leaves out every arm, so nothing is left to train"),
         ("exclude: [{epochs: 1}]\n", "4: exclude[0]: no arm has these values"),
     ],
-)
+)  # fmt: skip
 def test_invalid_grids_are_refused(tmp_path: Path, text: str, problem: str) -> None:
     assert refusals(tmp_path, SMALL + text) == [problem]
 
@@ -82,9 +73,7 @@ def test_invalid_grids_are_refused(tmp_path: Path, text: str, problem: str) -> N
 def test_a_study_that_is_too_large_is_refused_within_20_seconds(tmp_path: Path, text: str) -> None:
     start = time.process_time()
     lines = refusals(tmp_path, text)
-    assert (
-        time.process_time() - start < 20
-    )  # 2 s on a machine with nothing else to do; minutes where a check walks every pair
+    assert time.process_time() - start < 20  # 2 s if idle; minutes if a check walks every pair
     assert any("are allowed" in line for line in lines)
 
 

@@ -6,59 +6,64 @@ from sweeps.study.budget import Budget
 from sweeps.study.space import Categorical, Integer, Parameter, Real
 from tests.sweeps.small_searches import STUDY, assert_refused, read
 
+ALPHA = "mix.law: {beta: {log_uniform: [0.1, 32.0]}}"
+SWITCH = "mix.switch_epoch: {int: [0, 20], step: 2}"
+
 # Name of the case: what is replaced in the study, by what, and the one line it must give.
 BAD = {
-    "test objective": (
-        "val/error",
-        "test/error",
-        "16: search.objective: a search must use validation metrics *, got 'test/error'",
-    ),
-    "objective twice": (
-        "val/error",
-        "[val/error, val/error]",
-        "16: *items of objective must be distinct*",
-    ),
+    "test objective": ("val/error", "test/error",
+        "16: search.objective: a search must use validation metrics *, got 'test/error'"),
+    "objective twice": ("val/error", "[val/error, val/error]",
+        "16: *items of objective must be distinct*"),
     "points of nothing": ("points: 6", "points: null", "11: search: missing key 'points'"),
-    "pruning after all seeds": (
-        "points: 6",
-        "points: 6\n  prune: {after: 3}",
-        "16: search.prune: `after < number of seeds` must hold, got (after=3, seeds=3).",
-    ),
-    "confirmed by a seed of the search": (
-        "points: 6",
-        "points: 6\n  confirm: {seeds: [2]}",
-        "16: search.confirm: must not be seeds of the study, got [2]",
-    ),
-    "no validation images": (
-        ", val_size: 200",
-        "",
-        "3: base.data.val_size: a search needs held-out images: set data.val_size or *",
-    ),
-    "test images": (
-        "val_size: 200",
-        "val_size: 200, test: true",
-        "3: base.data.test: data.test must be False in a search, got (data.test=True); *",
-    ),
-    "grid beside it": (
-        "seeds: 3",
-        "seeds: 3\ngrid: {batch_size: [64, 128]}",
-        "11: grid: a study cannot have both a grid and a search*",
-    ),
-    "no arms": (
-        "arms:\n  erm: {mix.law: erm}\n  uniform: {mix.law: {beta: 1.0}}\n",
-        "",
-        "8: search: a search needs `arms`*",
-    ),
-    "more seeds than a range can count": (
-        "seeds: 3",
-        "seeds: 0..9223372036854775806",
-        "10: seeds: the study has 18,446,744,073,709,551,614 runs in all; at most 100,000 *",
-    ),
-}
+    "pruning after all seeds": ("points: 6", "points: 6\n  prune: {after: 3}",
+        "16: search.prune: `after < number of seeds` must hold, got (after=3, seeds=3)."),
+    "confirmed by a seed of the search": ("points: 6", "points: 6\n  confirm: {seeds: [2]}",
+        "16: search.confirm: must not be seeds of the study, got [2]"),
+    "no validation images": (", val_size: 200", "",
+        "3: base.data.val_size: a search needs held-out images: set data.val_size or *"),
+    "test images": ("val_size: 200", "val_size: 200, test: true",
+        "3: base.data.test: data.test must be False in a search, got (data.test=True); *"),
+    "grid beside it": ("seeds: 3", "seeds: 3\ngrid: {batch_size: [64, 128]}",
+        "11: grid: a study cannot have both a grid and a search*"),
+    "no arms": ("arms:\n  erm: {mix.law: erm}\n  uniform: {mix.law: {beta: 1.0}}\n", "",
+        "8: search: a search needs `arms`*"),
+    "more seeds than a range can count": ("seeds: 3", "seeds: 0..9223372036854775806",
+        "10: seeds: the study has 18,446,744,073,709,551,614 runs in all; at most 100,000 *"),
+    "step not dividing": ("step: 2", "step: 3",
+        "14: *: step must divide high - low, so that high is a value, got (*, step=3)."),
+    "field that says what is compared": (ALPHA,
+        "objective: {filter: {teacher: erm, oracle: {categorical: [true, false]}}}",
+        "13: search.space.objective.filter.oracle: cannot be searched: points with different *"),
+    "field that is filled in": (ALPHA, "objective: {filter: {teacher: erm, teacher_key: a}}",
+        "13: *.filter.teacher_key: cannot be set in a study file; name the teacher's arm"),
+    "conditional without parent": (SWITCH,
+        "mix.switch_epoch: {int: [0, 20], when: {model.name: mlp}}",
+        "14: *switch_epoch: when: 'model.name' is not in the search space"),
+    "alpha without a beta law": (ALPHA, "mix.law_after.alpha: {uniform: [1, 2]}",
+        "13: *.mix.law_after.alpha: alpha needs mix.law_after to be beta or truncated, *"),
+    "erm as a choice": (ALPHA, "mix.law: {categorical: [erm, midpoint]}",
+        "13: *: erm has no field to search; remove it here and make it an arm"),
+    "switch after the end": ("[0, 20]", "[0, 30]",
+        "14: *: `mix.switch_epoch <= epochs` must hold, *switch_epoch=30*"),
+    "empty space": (f"\n    {ALPHA}\n    {SWITCH}\n", " {}\n",
+        "12: search.space: needs at least one path"),
+    "condition on itself": (SWITCH,
+        "mix.lam_scope: {categorical: [batch, sample], when: {mix.partner: dataset}}\n"
+        "    mix.partner: {categorical: [dataset, permutation], when: {mix.lam_scope: batch}}",
+        "14: search.space.mix.lam_scope: depends on itself through `when`"),
+    "values that exclude each other": (SWITCH, f"{SWITCH}\n    epochs: {{categorical: [20, 10]}}",
+        "14: *: `mix.switch_epoch <= epochs` must hold, got (mix.switch_epoch=20, epochs=10)."),
+    "rule broken between the bounds": (SWITCH, "eval_every: {int: [1, 20]}",
+        "14: *: eval_every must divide epochs, so that the last epoch is evaluated, "
+        "got (eval_every=3, epochs=20)."),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_invalid_searches_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
+def test_invalid_searches_and_spaces_are_refused_with_line_path_and_rule(
+    tmp_path: Path, case: str
+) -> None:
     assert_refused(tmp_path, *BAD[case])
 
 
@@ -71,76 +76,6 @@ def test_null_disables_a_part_of_a_search(tmp_path: Path) -> None:
     assert search.budget == Budget(hours=2)
     off = [f"search.{part}=null" for part in ("prune", "budget", "confirm")]
     assert read(tmp_path, on, *off).search == read(tmp_path).search
-
-
-ALPHA = "mix.law: {beta: {log_uniform: [0.1, 32.0]}}"
-SWITCH = "mix.switch_epoch: {int: [0, 20], step: 2}"
-
-# Name of the case: what is replaced in the study, by what, and the one line it must give.
-BAD_SPACES = {
-    "step not dividing": (
-        "step: 2",
-        "step: 3",
-        "14: *: step must divide high - low, so that high is a value, got (*, step=3).",
-    ),
-    "field that says what is compared": (
-        ALPHA,
-        "objective: {filter: {teacher: erm, oracle: {categorical: [true, false]}}}",
-        "13: search.space.objective.filter.oracle: cannot be searched: points with different *",
-    ),
-    "field that is filled in": (
-        ALPHA,
-        "objective: {filter: {teacher: erm, teacher_key: a}}",
-        "13: *.filter.teacher_key: cannot be set in a study file; name the teacher's arm",
-    ),
-    "conditional without parent": (
-        SWITCH,
-        "mix.switch_epoch: {int: [0, 20], when: {model.name: mlp}}",
-        "14: *switch_epoch: when: 'model.name' is not in the search space",
-    ),
-    "alpha without a beta law": (
-        ALPHA,
-        "mix.law_after.alpha: {uniform: [1, 2]}",
-        "13: *.mix.law_after.alpha: alpha needs mix.law_after to be beta or truncated, *",
-    ),
-    "erm as a choice": (
-        ALPHA,
-        "mix.law: {categorical: [erm, midpoint]}",
-        "13: *: erm has no field to search; remove it here and make it an arm",
-    ),
-    "switch after the end": (
-        "[0, 20]",
-        "[0, 30]",
-        "14: *: `mix.switch_epoch <= epochs` must hold, *switch_epoch=30*",
-    ),
-    "empty space": (
-        f"\n    {ALPHA}\n    {SWITCH}\n",
-        " {}\n",
-        "12: search.space: needs at least one path",
-    ),
-    "condition on itself": (
-        SWITCH,
-        "mix.lam_scope: {categorical: [batch, sample], when: {mix.partner: dataset}}\n"
-        "    mix.partner: {categorical: [dataset, permutation], when: {mix.lam_scope: batch}}",
-        "14: search.space.mix.lam_scope: depends on itself through `when`",
-    ),
-    "values that exclude each other": (
-        SWITCH,
-        f"{SWITCH}\n    epochs: {{categorical: [20, 10]}}",
-        "14: *: `mix.switch_epoch <= epochs` must hold, got (mix.switch_epoch=20, epochs=10).",
-    ),
-    "rule broken between the bounds": (
-        SWITCH,
-        "eval_every: {int: [1, 20]}",
-        "14: *: eval_every must divide epochs, so that the last epoch is evaluated, "
-        "got (eval_every=3, epochs=20).",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD_SPACES)
-def test_invalid_spaces_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
-    assert_refused(tmp_path, *BAD_SPACES[case])
 
 
 @pytest.mark.parametrize(

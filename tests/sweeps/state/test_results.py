@@ -7,9 +7,8 @@ import pytest
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions, Split
-from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure
+from mixup_core.store.manifests import Failure
 from sweeps.state.results import (
     diverged,
     ended_on_budget,
@@ -21,6 +20,7 @@ from sweeps.state.stages import plan_study
 from sweeps.study.budget import Budget
 from sweeps.study.study import Run, Study
 from tests import toy
+from tests.filled import put_epochs
 
 RUN = Run(arm="erm", config=TrainConfig(epochs=3, batch_size=8))
 
@@ -30,21 +30,11 @@ def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path))
 
 
-def put(store: Store, run: Run, epochs: int) -> None:
-    store.write(
-        stage_keys(run.config)[epochs - 1],
-        records=[EpochRecord(epoch=epoch, metrics={"x": float(epoch)}) for epoch in range(epochs)],
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=epoch) for epoch in range(epochs)],
-        environment={},
-        state=None,
-    )
-
-
 def test_a_stage_with_a_damaged_manifest_is_replaced_by_the_previous_stage(
     store: Store, tmp_path: Path
 ) -> None:
-    put(store, RUN, 1)
-    put(store, RUN, 3)
+    put_epochs(store, RUN, 1)
+    put_epochs(store, RUN, 3)
     (damaged,) = tmp_path.glob(f"stages/*/{stage_keys(RUN.config)[-1]}*.json")
     damaged.write_bytes(damaged.read_bytes()[:-9])
     (result,) = read_results([RUN], store)
@@ -53,11 +43,11 @@ def test_a_stage_with_a_damaged_manifest_is_replaced_by_the_previous_stage(
 
 @pytest.mark.parametrize("kind", ["diverged", "failed"])
 def test_a_failure_is_the_outcome_unless_every_epoch_is_stored(store: Store, kind: str) -> None:
-    put(store, RUN, 1)
+    put_epochs(store, RUN, 1)
     failure = Failure(run_key=RUN.key, kind=kind, message="as told", epoch=1, attempts=1)  # type: ignore[arg-type]
     store.failures.write(failure)
     assert read_results([RUN], store)[0].outcome == kind
-    put(store, RUN, 3)
+    put_epochs(store, RUN, 3)
     (result,) = read_results([RUN], store)
     assert (result.outcome, result.failure) == ("complete", failure)
 
@@ -66,9 +56,9 @@ def test_only_a_complete_run_has_predictions_and_damaged_ones_are_ignored(store:
     key = stage_keys(RUN.config)[-1]
     logits = {"": np.eye(3, dtype=np.float32)}
     split = Split(labels=np.arange(3), images="00" * 16, logits=logits)
-    put(store, RUN, 2)
+    put_epochs(store, RUN, 2)
     assert read_predictions(read_results([RUN], store), store) == (None,)
-    put(store, RUN, 3)
+    put_epochs(store, RUN, 3)
     (result,) = read_results([RUN], store)
     assert read_predictions([result], store) == (None,)
     store.predictions.write(key, result.records[-1], b"no archive")
@@ -91,14 +81,14 @@ def test_a_study_ends_on_its_budget_only_without_interrupted_runs(store: Store) 
     def ended(study: Study = study) -> str | None:
         return ended_on_budget(study, read_results(runs, store))
 
-    put(store, runs[0], 3)
+    put_epochs(store, runs[0], 3)
     assert ended() is None
-    put(store, runs[1], 2)
+    put_epochs(store, runs[1], 2)
     assert ended() is None
-    put(store, runs[1], 3)
+    put_epochs(store, runs[1], 3)
     assert ended() == "used up its budget of 2 runs, after 2 of 3 runs"
     assert ended(replace(study, budget=Budget())) is None
-    put(store, runs[2], 3)
+    put_epochs(store, runs[2], 3)
     assert ended() is None
 
 
@@ -155,13 +145,7 @@ def test_a_failed_teacher_and_its_pupils_are_retried(school: Study, store: Store
 def test_a_finished_pupil_of_a_diverged_teacher_stays_finished(school: Study, store: Store) -> None:
     _fail(school, store, "diverged")
     run, _ = school.runs_of("child")
-    store.write(
-        stage_keys(run.config)[-1],
-        records=[EpochRecord(epoch=epoch, metrics={}) for epoch in range(4)],
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=1)] * 4,
-        environment={},
-        state=b"end",
-    )
+    put_epochs(store, run, 4, b"end")
     (result,) = read_results([run], store)
     assert result.outcome == "complete"
     plan = plan_study(school, store)

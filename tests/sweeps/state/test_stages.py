@@ -8,9 +8,8 @@ import pytest
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
-from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure
+from mixup_core.store.manifests import Failure
 from sweeps.running.assignment import Assignment
 from sweeps.running.storing import Storing
 from sweeps.state.results import read_results
@@ -25,6 +24,7 @@ from sweeps.state.stages import (
 )
 from sweeps.study.study import Run, Study
 from tests import toy
+from tests.filled import put_epochs
 
 
 def _switching(
@@ -50,20 +50,19 @@ def _switching(
 
 
 @pytest.mark.parametrize(
-    ("switch_epochs", "naive", "planned"),
+    ("switch_epochs", "alphas", "naive", "planned"),
     [
-        ([0, 50, 100], 300, 250),
-        (range(0, 101, 10), 1100, 650),
-        (range(0, 101, 5), 2100, 1150),
-        (range(101), 10100, 5150),
-        (range(50, 101, 5), 1100, 375),
-        (range(80, 101, 2), 1100, 210),
+        ([0, 50, 100], (1.0,), 300, 250),
+        (range(0, 101, 5), (1.0,), 2100, 1150),
+        (range(101), (1.0,), 10100, 5150),
+        (range(80, 101, 2), (1.0,), 1100, 210),
+        (range(0, 101, 10), (0.5, 1.0, 2.0), 3300, 1750),
     ],
 )
 def test_shared_epochs_are_counted_once(
-    switch_epochs: Sequence[int], naive: int, planned: int
+    switch_epochs: Sequence[int], alphas: Sequence[float], naive: int, planned: int
 ) -> None:
-    plan = plan_runs(_switching(switch_epochs), {})
+    plan = plan_runs(_switching(switch_epochs, alphas=alphas), {})
     assert (plan.epochs_naive, plan.epochs_planned) == (naive, planned)
 
 
@@ -86,11 +85,6 @@ def test_the_longest_work_is_planned_first() -> None:
     assert [planned.run.arm for planned in plan.pending] == ["1.0@0", "8.0@60", "8.0@100"]
     twice = [replace(run, config=replace(run.config, seed=s)) for s in (0, 1) for run in alone[:1]]
     assert [planned.run.seed for planned in plan_runs(twice, {}).pending] == [0, 1]
-
-
-def test_runs_with_different_alpha_share_their_erm_epochs() -> None:
-    plan = plan_runs(_switching(range(0, 101, 10), alphas=(0.5, 1.0, 2.0)), {})
-    assert (plan.epochs_naive, plan.epochs_planned) == (3300, 1750)
 
 
 def test_arms_that_differ_from_the_first_epoch_share_no_epoch() -> None:
@@ -239,7 +233,7 @@ def test_a_teacher_with_a_damaged_state_is_planned_in_the_same_launch(
 ) -> None:
     store = Store(str(tmp_path))
     for run in school.runs_of("master"):
-        _finish(run, store, state=b"taught")
+        put_epochs(store, run, 5, b"taught")
     damaged, _ = sorted(path for path in tmp_path.glob("states/**/*") if path.is_file())
     damaged.write_bytes(bytes(damaged.stat().st_size))
     arms = [planned.run.arm for planned in plan_study(school, store).pending]
@@ -269,25 +263,13 @@ def test_the_key_of_a_pupil_depends_on_the_configuration_of_its_teacher(school: 
     assert len({run.key for run in school.runs()}) == len(school.runs())
 
 
-def _finish(run: Run, store: Store, state: bytes | None = None) -> None:
-    """Store every epoch of a run, without training it."""
-    epochs = range(run.config.epochs)
-    store.write(
-        stage_keys(run.config)[-1],
-        records=[EpochRecord(epoch=epoch, metrics={}) for epoch in epochs],
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=1) for _ in epochs],
-        environment={},
-        state=state,
-    )
-
-
 def test_a_run_with_a_damaged_last_manifest_is_planned_in_the_same_launch(
     school: Study, tmp_path: Path
 ) -> None:
     store = Store(str(tmp_path))
     study = school.part(["still"])
     for run in study.runs():
-        _finish(run, store)
+        put_epochs(store, run, 3)
     assert len(plan_study(study, store).finished) == 2
     damaged, _ = sorted(tmp_path.glob("stages/*/*.json"))
     damaged.write_bytes(damaged.read_bytes()[:-9])

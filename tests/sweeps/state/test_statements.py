@@ -9,18 +9,14 @@ from mixup_core.store.checkpoints import Store
 from reports.numbers.judging import verdicts_of
 from reports.numbers.runs import arrange
 from sweeps.state.ledger import launches
-from sweeps.state.statements import (
-    look,
-    spell_statements,
-    state,
-    stated_in,
-    statements_of,
-)
+from sweeps.state.statements import look, spell_statements, state, stated_in, statements_of
 from sweeps.study.claims import Claim, StatedComparison, UntilDecided
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
 from tests.filled import train_into
 from tests.reports.synthetic import ended, finish, make_study
+
+MEAN = MeanOfLast(evaluations=2)
 
 
 def claim(arm: str, says: str = "a", **more: object) -> Claim:
@@ -33,18 +29,22 @@ def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path / "store"))
 
 
+def begun(store: Store, *claims: Claim) -> Study:
+    """Return a study that states claims and has three of its runs trained."""
+    study = replace(mixsweep.read_study("digits"), claims=claims)
+    state(study, store)
+    assert store.folder is not None
+    train_into(store.folder, study.runs()[:3])
+    return study
+
+
 def told(study: Study, store: Store) -> list[str]:
     found = statements_of(study, store)
     return [str(found[claim]) if claim in found else "" for claim in study.claims]
 
 
-def test_claims_are_recorded_as_stated_before_or_after_the_first_runs(
-    tmp_path: Path,
-) -> None:
-    study = replace(mixsweep.read_study("digits"), claims=(claim("uniform"),))
-    store = Store(str(tmp_path / "store"))
-    state(study, store)
-    train_into(tmp_path / "store", study.runs()[:3])
+def test_claims_are_recorded_as_stated_before_or_after_the_first_runs(store: Store) -> None:
+    study = begun(store, claim("uniform"))
     more = replace(study, claims=(claim("uniform", "other words"), claim("midpoint")))
     state(more, store)
     assert told(more, store) == ["before the runs", "after 2 of 4 runs"]
@@ -135,13 +135,10 @@ def test_planned_looks_changed_after_a_look_are_reported(store: Store) -> None:
     assert said == "before the runs; planned looks changed once after a look"
 
 
-def test_statements_of_claims_are_summarised_over_launches(tmp_path: Path) -> None:
-    study = replace(mixsweep.read_study("digits"), claims=(claim("uniform"),))
-    store = Store(str(tmp_path / "store"))
+def test_statements_of_claims_are_summarised_over_launches(store: Store) -> None:
     assert spell_statements(stated_in("digits", store).values()) == ""
-    state(study, store)
+    study = begun(store, claim("uniform"))
     assert spell_statements(stated_in("digits", store).values()) == "before the runs"
-    train_into(tmp_path / "store", study.runs()[:3])
     state(replace(study, claims=(claim("midpoint"),)), store)
     said = spell_statements(stated_in("digits", store).values())
     assert said == "1 of 2 after the runs began"
@@ -153,36 +150,26 @@ def test_statements_of_claims_are_summarised_over_launches(tmp_path: Path) -> No
         ({"margin": 0.02}, "margin 0.02, was 0.01"),
         ({"at_most": ("uniform", "erm"), "within": None}, "relation at_most, was within"),
         ({"metric": "test/nll"}, "metric test/nll, was test/error"),
-        (
-            {"readout": MeanOfLast(evaluations=2)},
-            "readout mean of the last 2 evaluations, was last epoch",
-        ),
+        ({"readout": MEAN}, "readout mean of the last 2 evaluations, was last epoch"),
         ({"within": ("erm", "uniform")}, "arms erm, uniform, was uniform, erm"),
     ],
 )
 def test_a_claim_edited_after_runs_is_reported_with_its_change(
-    tmp_path: Path, edited: dict[str, object], said: str
+    store: Store, edited: dict[str, object], said: str
 ) -> None:
     first = claim("uniform", less=None, within=("uniform", "erm"), margin=0.01)
-    study = replace(mixsweep.read_study("digits"), claims=(first,))
-    store = Store(str(tmp_path / "store"))
-    state(study, store)
-    train_into(tmp_path / "store", study.runs()[:3])
+    study = begun(store, first)
     look(study, store, [finish(run, epochs=run.config.epochs) for run in study.runs()])
     that = replace(first.that, **edited)  # type: ignore[arg-type]
     later = replace(study, claims=(replace(first, that=that),))
-    state(later, store)
-    assert told(later, store) == [f"changed after 2 of 4 runs: {said}; 1 look before"]
-    state(later, store)
-    assert told(later, store) == [f"changed after 2 of 4 runs: {said}; 1 look before"]
+    for _ in range(2):
+        state(later, store)
+        assert told(later, store) == [f"changed after 2 of 4 runs: {said}; 1 look before"]
     assert told(study, store) == ["before the runs"]
 
 
-def test_an_arm_or_seeds_edited_after_runs_are_reported(tmp_path: Path) -> None:
-    study = replace(mixsweep.read_study("digits"), claims=(claim("uniform"),))
-    store = Store(str(tmp_path / "store"))
-    state(study, store)
-    train_into(tmp_path / "store", study.runs()[:3])
+def test_an_arm_or_seeds_edited_after_runs_are_reported(store: Store) -> None:
+    study = begun(store, claim("uniform"))
     arm = with_values(study.arms["uniform"], {"mix.law": {"beta": 0.5}})
     later = replace(study, arms={**study.arms, "uniform": arm}, seeds=(0, 1, 2))
     state(later, store)

@@ -89,53 +89,25 @@ BOTH = ("val/error", "val/nll")
 # Name of the case: what a search is given, the rule it breaks, and the key that is blamed.
 BAD_SEARCHES: dict[str, tuple[dict[str, Any], str, str]] = {
     "no points": ({"points": 0}, f"1 <= points <= {MAX_POINTS}", "points"),
-    "points without end": (
-        {"points": MAX_POINTS + 1},
-        f"1 <= points <= {MAX_POINTS}",
-        "points",
-    ),
+    "points without end": ({"points": MAX_POINTS + 1}, f"1 <= points <= {MAX_POINTS}", "points"),
     "negative seed": ({"seed": -1}, "0 <= seed <= 2^31-1", "seed"),
     "seed of more bits": ({"seed": 2**31}, "0 <= seed <= 2^31-1", "seed"),
-    "two objectives pruned": (
-        {"objective": BOTH, "prune": Patience(after=2)},
-        "prune compares points by one number: it needs a single objective",
-        "prune",
-    ),
-    "two objectives stopped": (
-        {"objective": BOTH, "stop": Patience(after=2)},
-        "stop compares points by one number: it needs a single objective",
-        "stop",
-    ),
-    "two objectives of CMA-ES": (
-        {"objective": BOTH, "sampler": "cmaes"},
-        "sampler cmaes needs a single objective",
-        "sampler",
-    ),
-    "grid stopped": (
-        {"sampler": "grid", "stop": Patience(after=2)},
-        "stop must be absent with sampler grid, which tries every point",
-        "stop",
-    ),
-    "grid of so many points": (
-        {"sampler": "grid", "points": 3},
-        "points must be absent with sampler grid, which tries every point",
-        "points",
-    ),
-    "grid with a budget": (
-        {"sampler": "grid", "budget": Budget(gpu_hours=1)},
-        "budget must be absent with sampler grid, which tries every point",
-        "budget",
-    ),
-    "grid begun warm": (
-        {"sampler": "grid", "warm_start": True},
-        "warm_start must be absent with sampler grid, which tries every point",
-        "warm_start",
-    ),
-    "budget of runs": (
-        {"budget": Budget(runs=1)},
-        "budget.runs must be absent in a search; limit its points instead",
-        "budget",
-    ),
+    "two objectives pruned": ({"objective": BOTH, "prune": Patience(after=2)},
+        "prune compares points by one number: it needs a single objective", "prune"),
+    "two objectives stopped": ({"objective": BOTH, "stop": Patience(after=2)},
+        "stop compares points by one number: it needs a single objective", "stop"),
+    "two objectives of CMA-ES": ({"objective": BOTH, "sampler": "cmaes"},
+        "sampler cmaes needs a single objective", "sampler"),
+    "grid stopped": ({"sampler": "grid", "stop": Patience(after=2)},
+        "stop must be absent with sampler grid, which tries every point", "stop"),
+    "grid of so many points": ({"sampler": "grid", "points": 3},
+        "points must be absent with sampler grid, which tries every point", "points"),
+    "grid with a budget": ({"sampler": "grid", "budget": Budget(gpu_hours=1)},
+        "budget must be absent with sampler grid, which tries every point", "budget"),
+    "grid begun warm": ({"sampler": "grid", "warm_start": True},
+        "warm_start must be absent with sampler grid, which tries every point", "warm_start"),
+    "budget of runs": ({"budget": Budget(runs=1)},
+        "budget.runs must be absent in a search; limit its points instead", "budget"),
 }  # fmt: skip
 
 

@@ -1,8 +1,7 @@
 import http.server
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import mlflow.pytorch
@@ -14,9 +13,7 @@ from torch import Tensor, nn
 from sweeps.tracking.connection import is_refusal
 from sweeps.tracking.experiment import Experiment, export_network
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore"),  # what torch.export and MLflow warn of is their own
-]
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch.export and MLflow warn of their own
 
 
 class Halves(nn.Module):
@@ -73,39 +70,32 @@ ANSWERS = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def server() -> Iterator[Callable[[bytes], str]]:
-    with ExitStack() as servers:
+@pytest.fixture(params=ANSWERS)
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Address of a server that gives one answer to every request."""
 
-        def start(answer: bytes) -> str:
-            class Handler(http.server.BaseHTTPRequestHandler):
-                def do_GET(self) -> None:
-                    self.rfile.read(int(self.headers.get("content-length") or 0))
-                    self.send_response(200)
-                    self.send_header("content-length", str(len(answer)))
-                    self.end_headers()
-                    self.wfile.write(answer)
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            self.send_response(200)
+            self.send_header("content-length", str(len(request.param)))
+            self.end_headers()
+            self.wfile.write(request.param)
 
-                do_POST = do_GET  # noqa: N815  the name that http.server calls
+        do_POST = do_GET  # noqa: N815  the name that http.server calls
 
-                def log_message(self, *_: object) -> None:
-                    pass
+        def log_message(self, *_: object) -> None:
+            pass
 
-            started = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-            servers.callback(started.server_close)
-            servers.callback(started.shutdown)
-            threading.Thread(target=started.serve_forever, daemon=True).start()
-            return f"http://127.0.0.1:{started.server_port}"
-
-        yield start
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as started:
+        threading.Thread(target=started.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{started.server_port}"
+        started.shutdown()
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_an_invalid_answer_of_a_server_is_a_refusal(
-    server: Callable[[bytes], str], answer: bytes
-) -> None:
+def test_an_invalid_answer_of_a_server_is_a_refusal(server: str) -> None:
     with pytest.raises(Exception) as refused:  # noqa: PT011  MLflow's own or ours
-        Experiment.open(server(answer), "study", artifact_location=None).bring(
+        Experiment.open(server, "study", artifact_location=None).bring(
             "sweep", ("study", "c"), {}, first_tags={}, params={}
         )
     assert is_refusal(refused.value)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from mlflow import MlflowClient
 
 from sweeps.machine.home import Home
@@ -13,10 +12,6 @@ from sweeps.study.study import Study
 from sweeps.tracking.connection import experiments
 from sweeps.tracking.links import study_links
 from tests.sweeps.tracked import log_of, results_of, write
-
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
-)
 
 
 def view_of(tags: Mapping[str, str], key: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Runs of a study in MLflow, against the results in the store; read by MLflow's client alone."""
 
+import shutil
 import sqlite3
 import statistics
 from dataclasses import replace
@@ -19,43 +20,32 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.training import TrainingState
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import Failure, Stage
-from reports.numbers.runs import runs_csv
-from reports.tables.table import tabulate
+from mixup_core.store.manifests import Failure
 from sweeps.machine.home import Home
-from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from sweeps.tracking.connection import FinalRefusalError, is_refusal
 from sweeps.tracking.experiment import OWNER_TAG, PARENT_TAG
 from sweeps.tracking.rows import RunProgress
-from tests.sweeps.tracked import (
-    NOON_MS,
-    content_of,
-    epoch_of,
-    log_of,
-    results_of,
-    runs_of,
-    write,
-)
+from tests.sweeps.tracked import NOON_MS, content_of, epoch_of, log_of, results_of, runs_of, write
 from tests.tracked_runs import read_runs
-
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
-)
 
 
 def uri_of(home: Path) -> str:
     return Home(folder=home).tracking_uri
 
 
-def ids_of(study: Study, client: MlflowClient) -> set[str]:
-    levels = ("seed", "config", "sweep")
-    return {run.info.run_id for level in levels for run in at_level(study, client, level)}
-
-
 def at_level(study: Study, client: MlflowClient, level: str) -> list[Any]:
     experiment = client.get_experiment_by_name(study.name)
     return list(client.search_runs([experiment.experiment_id], f"tags.level = '{level}'"))
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    folder = tmp_path / "report"
+    (folder / "figures").mkdir(parents=True)
+    (folder / "table.md").write_text("| arm |")
+    (folder / "figures" / "error.png").write_bytes(b"png")
+    return folder
 
 
 def test_mlflow_has_the_stored_results_of_started_runs_and_writing_twice_changes_nothing(
@@ -154,19 +144,24 @@ def test_a_resumed_run_is_running_and_keeps_its_rows_once(
     first.write_arm("erm", [live])
     everything = {**runs_of(study, client, "seed"), **runs_of(study, client, "config")}
     assert {entry.info.status for entry in everything.values()} == {"RUNNING"}
-    before = ids_of(study, client)
+    before = {entry.info.run_id for entry in everything.values()}
     stored = results_of(study, 1, 0, 0, 0)
     if not is_killed:
         write(first, stored)
+
+    def status() -> str:
+        return str(runs_of(study, client, "seed")["erm erm seed=0"].info.status)
+
     again = log_of(study, home)
     again.write_run(RunProgress.stored(stored[0]))
-    assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "KILLED"
+    assert status() == "KILLED"
     again.write_run(RunProgress.stored(stored[0]).trained([epoch_of(run, 1)]))
-    assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "RUNNING"
+    assert status() == "RUNNING"
     write(again, results_of(study, 3, 0, 0, 0))
-    assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "FINISHED"
+    assert status() == "FINISHED"
     assert read_runs(uri_of(home), study.name)[0].records == results_of(study, 3)[0].records
-    assert before <= ids_of(study, client)
+    kept = (*at_level(study, client, "seed"), *at_level(study, client, "config"))
+    assert before <= {entry.info.run_id for entry in kept}
 
 
 def test_deleting_all_and_writing_again_repairs_foreign_changes(
@@ -186,13 +181,9 @@ def test_deleting_all_and_writing_again_repairs_foreign_changes(
 
 
 def test_a_report_is_attached_to_the_study_with_its_common_settings(
-    study: Study, home: Path, client: MlflowClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, home: Path, client: MlflowClient, report: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    report = tmp_path / "report"
-    (report / "figures").mkdir(parents=True)
-    (report / "table.md").write_text("| arm |")
-    (report / "figures" / "error.png").write_bytes(b"png")
+    monkeypatch.chdir(report.parent)
     long = replace(study, description="as long as a paper " * 2000)
     for note in ("| arm |", "| new |" * 10_000):
         log_of(long, home).write_report(report, note)
@@ -205,7 +196,9 @@ def test_a_report_is_attached_to_the_study_with_its_common_settings(
     assert not {"mix.law", "seed"} & sweep.data.params.keys()
     names = [file.path for file in client.list_artifacts(sweep.info.run_id)]
     assert names == ["description.md", "figures", "table.md"]
-    assert [path.name for path in tmp_path.iterdir()] == ["report"], "wrote where it was started"
+    assert [path.name for path in report.parent.iterdir()] == ["report"], (
+        "wrote where it was started"
+    )
     kept = home / "artifacts" / sweep.info.run_id / "artifacts"
     assert (kept / "description.md").read_text() == long.description
 
@@ -265,19 +258,15 @@ def test_two_stores_on_one_server_change_neither_each_others_nor_foreign_runs(
 
 
 def test_a_moved_home_is_noticed_and_written_again(
-    study: Study, tmp_path: Path, home: Path
+    study: Study, tmp_path: Path, home: Path, report: Path
 ) -> None:
-    import shutil
-
     results = results_of(study, 3, 3, 3, 3)
     write(log_of(study, home), results)
     shutil.copytree(home, tmp_path / "moved")
     before = {path: path.stat().st_mtime_ns for path in (home / "artifacts").rglob("*")}
-    (tmp_path / "report").mkdir()
-    (tmp_path / "report" / "table.md").write_text("| arm |")
     log = log_of(study, tmp_path / "moved")
     write(log, results)
-    log.write_report(tmp_path / "report", "")
+    log.write_report(report, "")
     client = MlflowClient(uri_of(tmp_path / "moved"))
     (sweep,) = at_level(study, client, "sweep")
     place = tmp_path / "moved" / "artifacts" / sweep.info.run_id / "artifacts" / "table.md"
@@ -295,15 +284,13 @@ def test_a_moved_home_is_noticed_and_written_again(
     ],
 )
 def test_a_tampered_database_sends_no_report_elsewhere(
-    study: Study, home: Path, tmp_path: Path, table: str, column: str, aim: str, has_runs: bool
+    study: Study, home: Path, report: Path, table: str, column: str, aim: str, has_runs: bool
 ) -> None:
-    out = tmp_path / "out"
-    (tmp_path / "report").mkdir()
-    (tmp_path / "report" / "table.md").write_text("| arm |")
+    out = report.parent / "out"
     client = MlflowClient(uri_of(home))
     if has_runs:
         write(log_of(study, home), results_of(study, 1, 0, 0, 0))
-        log_of(study, home).write_report(tmp_path / "report", "")
+        log_of(study, home).write_report(report, "")
     else:
         client.create_experiment(study.name, Home(folder=home).artifact_location)
     with sqlite3.connect(home / "mlflow.db") as database:
@@ -312,7 +299,7 @@ def test_a_tampered_database_sends_no_report_elsewhere(
     database.close()
     log = log_of(study, home)
     write(log, results_of(study, 1, 0, 0, 0))
-    log.write_report(tmp_path / "report", "")
+    log.write_report(report, "")
     assert not out.exists()
     (sweep,) = at_level(study, client, "sweep")
     assert (home / "artifacts" / sweep.info.run_id / "artifacts" / "table.md").is_file()
@@ -331,25 +318,3 @@ def test_an_experiment_of_another_program_is_refused(
         write(log_of(study, home), results_of(study, 1, 0, 0, 0))
     assert is_refusal(told.value)
     assert dict(client.get_experiment(found)) == before
-
-
-def test_tables_made_from_mlflow_and_from_the_store_have_the_same_bytes(
-    study: Study, home: Path
-) -> None:
-    study = replace(study, seeds=(0, 1, 2))
-    stored = results_of(study, 3, 3, 3, 2, 3, 3)
-    write(log_of(study, home), stored)
-    by_key = {t.run_key: t.records for t in read_runs(uri_of(home), study.name)}
-    tracked = [
-        RunResult(
-            run=run,
-            stage=Stage(key="ab", records=by_key[run.key], facts=(), environment={}, state=None),
-            failure=None,
-        )
-        for run in study.runs()
-    ]
-    ours, theirs = (tabulate(study, results) for results in (tracked, stored))
-    assert "2/3" in theirs.markdown()
-    assert ours.markdown() == theirs.markdown()
-    assert ours.csv() == theirs.csv()
-    assert runs_csv(study, tracked) == runs_csv(study, stored)

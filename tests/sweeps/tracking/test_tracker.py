@@ -16,19 +16,8 @@ from sweeps.machine.home import Home
 from sweeps.study.study import Study
 from sweeps.tracking.study_log import StudyLog
 from sweeps.tracking.tracker import Tracker
-from tests.sweeps.tracked import (
-    epoch_of,
-    log_of,
-    result_of,
-    results_of,
-    runs_of,
-    summarise,
-)
+from tests.sweeps.tracked import epoch_of, log_of, result_of, results_of, runs_of, summarise
 from tests.tracked_runs import read_runs
-
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
-)
 
 
 def tracker_of(study: Study, home: Path) -> Tracker:
