@@ -41,21 +41,16 @@ _CLOSED = {
     # If the GCS dies before it has a port, Ray blocks every thread of this process for this time.
     "RAY_gcs_server_port_wait_time_s": "10",
 }
-_KEPT = ("RAY_memory_", "RAY_worker_niceness", "RAY_EXPERIMENTAL_NOSET_", "RAY_ACCEL_ENV_VAR_")
-"""Prefixes of RAY_ variables that a cluster started by us still reads: memory, devices, CPU
-priority. All other RAY_ variables are removed, because they may open a port, load code or name
-another cluster."""
-_FORMS = {
-    "RAY_memory_usage_threshold": re.compile(r"[01]|0?\.\d{1,18}|1\.0+"),
-    "RAY_memory_": re.compile(r"-?\d{1,18}"),
-    "RAY_worker_niceness": re.compile(r"-?\d{1,18}"),
+_KEPT = {
+    "RAY_memory_usage_threshold": r"[01]|0?\.\d{1,18}|1\.0+",
+    "RAY_memory_": r"-?\d{1,18}",
+    "RAY_worker_niceness": r"-?\d{1,18}",
+    "RAY_EXPERIMENTAL_NOSET_": r"-?\d{1,18}|true|false",
+    "RAY_ACCEL_ENV_VAR_": r"-?\d{1,18}|true|false",
 }
-"""Pattern of the valid values, by prefix of the variable, the longest prefix first. With an invalid
-value, Ray's processes or this one would end without a message."""
-_SWITCH = re.compile(r"-?\d{1,18}|true|false")
-"""Pattern of the valid values of all other kept variables."""
-
-
+"""Prefixes of RAY_ variables that a cluster started by us still reads (memory, devices, CPU
+priority) with the pattern of valid values, the longest prefix first. All others are removed: they
+may open a port, load code, name another cluster, or end a process without a message."""
 _TUNE = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -98,8 +93,8 @@ def close_environment(environment: MutableMapping[str, str]) -> None:
     The cluster listens on this machine only and requires a random token.
     """
     for name in [name for name in environment if name.upper().startswith("RAY_")]:
-        form = next((f for begin, f in _FORMS.items() if name.startswith(begin)), _SWITCH)
-        if not (name.startswith(_KEPT) and form.fullmatch(environment[name])):
+        form = next((form for begin, form in _KEPT.items() if name.startswith(begin)), None)
+        if form is None or not re.fullmatch(form, environment[name]):
             del environment[name]
     environment.update(_CLOSED, RAY_AUTH_TOKEN=secrets.token_hex(32))
     set_tune_variables(environment)

@@ -2,7 +2,10 @@
 
 import gc
 import os
+import re
+import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,7 +15,6 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.machine.resources import spell_lack_of_mps
 from sweeps.machine.scratch import scratch
-from sweeps.running.autoscaler import growth_of
 from sweeps.running.head import VARIABLE, is_elsewhere
 from sweeps.running.placement import Growth, Placement, Slots, require_gpus
 from sweeps.running.ray_cluster import close_aside, cluster, nodes
@@ -70,3 +72,44 @@ def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
     if slots.gpus_per_run:
         return "no node has a GPU yet: runs wait until nodes with GPUs join; Ctrl-C ends the launch"
     return "no node has a GPU: runs train on CPUs"
+
+
+_PATIENCE = 10.0
+"""Seconds to wait for the first status of a Ray head that was just started."""
+_NO_STATUS = "No cluster status"
+"""Text that Ray prints before the first status is known, and always if the cluster has no
+autoscaler."""
+_TYPE = re.compile(r"^ \d+ (\S+)$", re.MULTILINE)
+"""Line of `ray status` with a number of nodes and their type."""
+_BY_HAND = re.compile(r"node_[0-9a-f]{16,}")
+"""Type that Ray gives to nodes which were started by hand."""
+
+
+def growth_of(address: str) -> Growth:
+    """Return how nodes are added to the Ray cluster at an address: `by hand` or `autoscaler`.
+
+    Without an answer it is `autoscaler`: a launch without GPUs then asks the user whether to wait.
+    """
+    give_up_at = time.monotonic() + _PATIENCE
+    while _NO_STATUS in (status := _status(address)):
+        if time.monotonic() > give_up_at:
+            return "by hand"
+        time.sleep(0.5)
+    return growth_in(status)
+
+
+def growth_in(status: str) -> Growth:
+    """Return how nodes join a cluster, `by hand` or `autoscaler`, from the text of `ray status`."""
+    types = _TYPE.findall(status)
+    if types and all(map(_BY_HAND.fullmatch, types)):
+        return "by hand"
+    return "autoscaler"
+
+
+def _status(address: str) -> str:
+    command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "status", "--address", address]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except subprocess.TimeoutExpired:
+        return ""
+    return done.stdout

@@ -15,6 +15,7 @@ from mixup_core.store.manifests import EpochFacts
 from sweeps.leasing.lease import Lease
 from sweeps.running import launch
 from sweeps.running.head import HeadLostError
+from sweeps.running.launch import growth_in
 from sweeps.running.placement import Placement
 from sweeps.searching.sources import RunSource
 from sweeps.state.stages import plan_study
@@ -71,3 +72,40 @@ def test_a_cluster_that_does_not_start_is_reported_and_leaves_no_folder(
         train(study, store, home)
     (folder,) = seen
     assert not folder.exists()
+
+
+TEXT = """======== Autoscaler status: 2026-11-25 04:44:24.406180 ========
+Node status
+---------------------------------------------------------------
+Active:
+{active}
+Idle:
+{idle}
+Pending:
+ b30660a4-14c8-482a-8d16-2794d506d743: gpu,
+Recent failures:
+ (no failures)
+
+Resources
+---------------------------------------------------------------
+Total Usage:
+ 0.0/1.0 CPU
+ 0B/11.45GiB memory
+"""
+NODE = "node_f172147d0046fc73064927e78b3a981b6355467827af77f6eb32b8f4"
+
+
+@pytest.mark.parametrize(
+    ("active", "idle", "growth"),
+    [
+        (f" 1 {NODE}", "", "by hand"),
+        (f" 1 {NODE}\n 1 {NODE}", f" 1 {NODE}", "by hand"),
+        (" (no active nodes)", " 1 head", "autoscaler"),
+        (" 2 gpu", f" 1 {NODE}", "autoscaler"),
+        (" 1 node_gpu", "", "autoscaler"),
+        ("", "", "autoscaler"),
+    ],
+)
+def test_growth_is_by_hand_if_nodes_have_no_node_type(active: str, idle: str, growth: str) -> None:
+    assert growth_in(TEXT.format(active=active, idle=idle)) == growth
+    assert growth_in("") == "autoscaler"
