@@ -49,32 +49,27 @@ def _store_every_epoch_in_a_thread(toy_problem: None, monkeypatch: pytest.Monkey
     monkeypatch.setattr(storing_module, "_UNKNOWN_COST", 1.0)
 
 
-def _train(
-    store: Store,
-    config: TrainConfig,
-    *,
-    until: int | None = None,
-    keep: frozenset[int] = frozenset(),
-    seconds: float = 1.0,
-) -> None:
-    """Train one run as its trial would, up to an epoch at which its process dies.
+class Trial:
+    """One attempt at a run, as its worker makes it, epoch by epoch."""
 
-    Args:
-        store: Where its stages are stored.
-        config: Its configuration.
-        until: The epoch at which the process dies; None for never.
-        keep: Epochs from which other runs start, besides those that the store's plan knows.
-        seconds: How long each epoch is said to have taken.
-    """
-    run = Run(arm="arm", config=config)
-    plan = plan_runs([run], store.keys())
-    keep |= plan.pending[0].keep if plan.pending else frozenset()
-    assignment = Assignment(config=config, keep=keep, store=store.url)
-    storing = Storing(assignment, "cpu")
-    state = storing.resume(lambda: start(config, None, "cpu"))
-    epochs = None if until is None else until - len(state.records)
-    for _ in itertools.islice(iter(state), epochs):
-        storing.add(state, seconds)
+    def __init__(self, store: Store, config: Any, **given: Any) -> None:
+        begin = toy.start if isinstance(config, toy.ToyConfig) else start
+        assignment = Assignment(config=config, store=store.url, **given)
+        self.storing = Storing(assignment, "cpu")
+        self.process = self.storing.resume(lambda: begin(config, None, "cpu"))
+        self._epochs = iter(self.process)
+
+    def train(self, epochs: int | None = None, seconds: float = 1.0) -> None:
+        """Train epochs, by default all, each of which takes some seconds."""
+        for _ in itertools.islice(self._epochs, epochs):
+            self.storing.add(self.process, seconds)
+
+
+def _train(store: Store, config: Any, until: int | None = None, seconds: float = 1.0) -> None:
+    """Train a run, with the states that the plan of the store needs, up to the end of an epoch."""
+    plan = plan_runs([Run(arm="arm", config=config)], store.keys())
+    trial = Trial(store, config, keep=plan.pending[0].keep if plan.pending else frozenset())
+    trial.train(None if until is None else until - len(trial.process.records), seconds)
 
 
 def _outcome(store: Store, config: TrainConfig) -> str:
@@ -82,15 +77,18 @@ def _outcome(store: Store, config: TrainConfig) -> str:
     return result.outcome
 
 
+def _stage(store: Store, key: str) -> Stage:
+    stage = store.read(key)
+    assert stage is not None
+    return stage
+
+
 @pytest.mark.parametrize(("spare", "stays"), [(0, False), (100, False), (10**6, True)])
 def test_a_small_final_state_is_kept_for_longer_runs(
     spare: int, stays: bool, tmp_path: Path
 ) -> None:
     store = Store(str(tmp_path))
-    assignment = Assignment(config=BASE, store=store.url, spare_bytes=spare)
-    storing = Storing(assignment, "cpu")
-    for _ in iter(state := storing.resume(lambda: start(BASE, None, "cpu"))):
-        storing.add(state, 1.0)
+    Trial(store, BASE, spare_bytes=spare).train()
     longer = Run(arm="arm", config=with_values(BASE, {"epochs": 2 * BASE.epochs}))
     (planned,) = plan_runs([longer], store.keys()).pending
     assert planned.first_epoch == (BASE.epochs if stays else 0)
@@ -100,15 +98,6 @@ def test_a_small_final_state_is_kept_for_longer_runs(
         _train(alone, longer.config)
         (ours,), (theirs,) = (read_results([longer], each) for each in (store, alone))
         assert ours.records == theirs.records
-
-
-def test_a_longer_run_keeps_the_result_of_a_shorter_one(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    longer = with_values(BASE, {"epochs": 8})
-    for config in (BASE, longer):
-        _train(store, config)
-    assert _outcome(store, BASE) == "complete"
-    assert _outcome(store, longer) == "complete"
 
 
 @pytest.mark.parametrize(("seconds", "stores"), [(0.2, False), (0.3, True)])
@@ -135,10 +124,7 @@ def test_a_killed_and_resumed_run_leaves_the_same_stages_as_an_unbroken_run(
     _train(store, BASE)
     assert store.keys() == undisturbed.keys()
     key = stage_keys(BASE)[-1]
-    ended, whole = store.read(key), undisturbed.read(key)
-    assert ended is not None
-    assert whole is not None
-    assert ended.records == whole.records
+    assert _stage(store, key).records == _stage(undisturbed, key).records
 
 
 def test_attempts_count_every_try_of_this_run_that_stored_a_stage(
@@ -156,6 +142,7 @@ def test_attempts_count_every_try_of_this_run_that_stored_a_stage(
     assert read_results([run], store)[0].attempts == 4
     _train(store, longer)
     assert read_results([Run(arm="longer", config=longer)], store)[0].attempts == 1
+    assert _outcome(store, BASE) == _outcome(store, longer) == "complete"
 
 
 def test_stages_stored_by_another_run_are_not_deleted(tmp_path: Path) -> None:
@@ -196,39 +183,24 @@ def test_a_finished_run_leaves_predictions_that_give_its_last_error(tmp_path: Pa
 def test_a_stage_stored_by_a_run_is_kept_if_other_runs_need_the_stage(tmp_path: Path) -> None:
     store, longer = Store(str(tmp_path)), dataclasses.replace(BASE, epochs=9)
     key = stage_keys(longer)[2]
-    assignment = Assignment(config=longer, store=store.url)
-    owner = Storing(assignment, "cpu")
-    state = owner.resume(lambda: start(longer, None, "cpu"))
-    under_way = iter(state)
-    for _ in itertools.islice(under_way, 3):
-        owner.add(state, 1.0)
+    owner = Trial(store, longer)
+    owner.train(3)
     assert "resumes" in _stage(store, key).environment
-    other = Storing(dataclasses.replace(assignment, keep=frozenset({3})), "cpu")
-    assert len(other.resume(lambda: start(longer, None, "cpu")).records) == 3
+    assert len(Trial(store, longer, keep=frozenset({3})).process.records) == 3
     assert "resumes" not in _stage(store, key).environment
-    for _ in under_way:
-        owner.add(state, 1.0)
+    owner.train()
     assert _stage(store, key).state is not None
     assert set(store.keys()) == {key, stage_keys(longer)[-1]}
 
 
 def test_a_stage_stored_for_other_runs_loses_its_resume_mark(tmp_path: Path) -> None:
     store, key = Store(str(tmp_path)), stage_keys(BASE)[1]
-    assignment = Assignment(config=BASE, keep=frozenset({2}), store=store.url)
-    storing = Storing(assignment, "cpu")
-    state = storing.resume(lambda: start(BASE, None, "cpu"))
+    trial = Trial(store, BASE, keep=frozenset({2}))
     _train(store, BASE, until=2)  # meanwhile another process of the same run passes by
     assert "resumes" in _stage(store, key).environment
-    for _ in itertools.islice(iter(state), 2):
-        storing.add(state, 1.0)
+    trial.train(2)
     assert "resumes" not in _stage(store, key).environment
     assert _stage(store, key).state is not None
-
-
-def _stage(store: Store, key: str) -> Stage:
-    stage = store.read(key)
-    assert stage is not None
-    return stage
 
 
 def test_resuming_a_run_in_another_environment_is_logged_and_recorded(
@@ -255,21 +227,22 @@ SHORT_EPOCH = 1e-9
 """Seconds of an epoch that is short compared with storing its state."""
 
 
-def _assignment(store: Store, keep: frozenset[int] = frozenset()) -> Assignment:
-    return Assignment(config=WALK, keep=keep, keep_final_state=True, store=store.url)
+def _walk(store: Store, keep: frozenset[int] = frozenset()) -> Trial:
+    return Trial(store, WALK, keep=keep, keep_final_state=True)
 
 
-def _train_toy(store: Store, *, keep: frozenset[int] = frozenset(), pause: float = 0.0) -> None:
-    storing = Storing(_assignment(store, keep), "cpu")
-    walk = storing.resume(lambda: toy.start(WALK, None, "cpu"))
-    with storing:
-        for _ in iter(walk):
-            storing.add(walk, SHORT_EPOCH)
+def _train_toy(store: Store, keep: frozenset[int] = frozenset(), pause: float = 0.0) -> None:
+    trial = _walk(store, keep)
+    with trial.storing:
+        for _ in range(WALK.epochs):
+            trial.train(1, SHORT_EPOCH)
             time.sleep(pause)
 
 
-def _attempt(store: Store) -> dict[str, Any]:
-    return attempt(_assignment(store), Driver(lambda _: None), {})
+def _failure(store: Store) -> dict[str, Any]:
+    assignment = Assignment(config=WALK, keep_final_state=True, store=store.url)
+    failure: dict[str, Any] = attempt(assignment, Driver(lambda _: None), {})["failure"]
+    return failure
 
 
 @pytest.fixture
@@ -287,29 +260,15 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     gate.set()
 
 
-def _fail_in_thread(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    write = Folder.write
-
-    def failing(folder: Folder, name: str, data: bytes) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            raise error
-        write(folder, name, data)
-
-    monkeypatch.setattr(Folder, "write", failing)
-
-
 def test_training_continues_during_a_write_and_only_one_state_is_written_at_a_time(
     tmp_path: Path, gate: threading.Event
 ) -> None:
     store = Store(str(tmp_path))
-    storing = Storing(_assignment(store), "cpu")
-    walk = storing.resume(lambda: toy.start(WALK, None, "cpu"))
+    trial = _walk(store)
+    storing = trial.storing
     with storing:
-        epochs = iter(walk)
-        for _ in range(4):
-            next(epochs)
-            storing.add(walk, SHORT_EPOCH)
-        assert len(walk.records) == 4, "the first state is not written yet"
+        trial.train(4, SHORT_EPOCH)
+        assert len(trial.process.records) == 4, "the first state is not written yet"
         assert storing.take_rows() == []
         assert not store.keys()
         gate.set()
@@ -321,11 +280,8 @@ def test_background_writes_store_the_same_records_and_states_as_blocking_writes(
     tmp_path: Path,
 ) -> None:
     beside, waiting = Store(str(tmp_path)), Store(str(tmp_path / "waiting"))
-    _train_toy(beside, keep=frozenset({2, 4}))
-    alone = Storing(_assignment(waiting, frozenset({2, 4})), "cpu")
-    walk = alone.resume(lambda: toy.start(WALK, None, "cpu"))
-    for _ in iter(walk):
-        alone.add(walk, SHORT_EPOCH)
+    _train_toy(beside, frozenset({2, 4}))
+    _walk(waiting, frozenset({2, 4})).train(seconds=SHORT_EPOCH)
     assert beside.keys() == waiting.keys()
     for ours, theirs in zip(beside.stages(), waiting.stages(), strict=True):
         assert (ours.key, ours.records, ours.state) == (theirs.key, theirs.records, theirs.state)
@@ -336,17 +292,13 @@ def test_a_stage_that_other_runs_need_is_stored_before_training_continues(
     tmp_path: Path, gate: threading.Event
 ) -> None:
     store, keys = Store(str(tmp_path)), stage_keys(WALK)
-    storing = Storing(_assignment(store, frozenset({2})), "cpu")
-    walk = storing.resume(lambda: toy.start(WALK, None, "cpu"))
-    with storing:
-        epochs = iter(walk)
-        next(epochs)
-        storing.add(walk, SHORT_EPOCH)
-        next(epochs)
+    trial = _walk(store, frozenset({2}))
+    with trial.storing:
+        trial.train(1, SHORT_EPOCH)
         threading.Timer(0.2, gate.set).start()
-        storing.add(walk, SHORT_EPOCH)
+        trial.train(1, SHORT_EPOCH)
         assert dict(store.keys()) == {keys[0]: True, keys[1]: True}
-        assert [row["epoch"] for row in storing.take_rows()] == [0, 1]
+        assert [row["epoch"] for row in trial.storing.take_rows()] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -355,15 +307,19 @@ def test_a_stage_that_other_runs_need_is_stored_before_training_continues(
 def test_a_write_error_in_the_thread_fails_the_run_with_the_usual_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    _fail_in_thread(monkeypatch, error)
-    beside = _attempt(Store(str(tmp_path)))["failure"]
-    monkeypatch.undo()
+    write, failures = Folder.write, []
+    for name, beside_only in (("beside", True), ("waiting", False)):
 
-    def failing(*_: object) -> NoReturn:
-        raise error
+        def failing(
+            folder: Folder, file: str, data: bytes, beside_only: bool = beside_only
+        ) -> None:
+            if not beside_only or threading.current_thread() is not threading.main_thread():
+                raise error
+            write(folder, file, data)
 
-    monkeypatch.setattr(Folder, "write", failing)
-    waiting = _attempt(Store(str(tmp_path / "waiting")))["failure"]
+        monkeypatch.setattr(Folder, "write", failing)
+        failures.append(_failure(Store(str(tmp_path / name))))
+    beside, waiting = failures
     assert (beside["kind"], beside["message"]) == (waiting["kind"], waiting["message"])
     told = spell_file_error(error) if isinstance(error, OSError) else str(error)
     assert told in beside["message"]
@@ -375,13 +331,11 @@ def test_an_interrupt_does_not_wait_for_a_hanging_write(
 ) -> None:
     monkeypatch.setattr(storing_module, "_INTERRUPT_PATIENCE", 0.1)
     store = Store(str(tmp_path))
-    storing = Storing(_assignment(store), "cpu")
-    walk = storing.resume(lambda: toy.start(WALK, None, "cpu"))
+    trial = _walk(store)
 
     def train() -> NoReturn:
-        with storing:
-            next(iter(walk))
-            storing.add(walk, SHORT_EPOCH)
+        with trial.storing:
+            trial.train(1, SHORT_EPOCH)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -400,8 +354,7 @@ _PHASES = ("mkstemp", "fsync", "replace", "hardlink_to", "unlink")
 def test_a_kill_at_any_step_of_a_write_loses_no_recorded_state(tmp_path: Path, phase: str) -> None:
     key = stage_keys(WALK)[-1]
     _train_toy(undisturbed := Store(str(tmp_path / "undisturbed")))
-    whole = undisturbed.read(key)
-    assert whole is not None
+    whole = _stage(undisturbed, key)
     for kills in itertools.count():
         store = Store(str(tmp_path / str(kills)))
         if not _killed_at(phase, kills // 2, kills % 2 == 1, store):
@@ -410,8 +363,7 @@ def test_a_kill_at_any_step_of_a_write_loses_no_recorded_state(tmp_path: Path, p
             assert store.states.read(stage) is not None, "a record claims this state"
             assert list(stage.records) == list(whole.records[: stage.epochs])
         _train_toy(store)
-        ended = store.read(key)
-        assert ended is not None
+        ended = _stage(store, key)
         assert (ended.records, ended.state) == (whole.records, whole.state)
         assert store.verify(stale_after=0.0) == ()
     assert kills >= 4, "the first and the last write were killed"
