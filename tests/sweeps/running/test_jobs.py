@@ -202,47 +202,33 @@ def test_a_job_is_started_with_its_folder_command_environment_and_metadata(
 
 
 @pytest.mark.parametrize(
-    ("state", "code"),
-    [
-        (ended("SUCCEEDED", driver_exit_code=0), 0),
-        (ended(driver_exit_code=3), 3),
-        (ended(driver_exit_code=130), 130),
-        (ended(driver_exit_code=-9), 137),
-        (ended("STOPPED", driver_exit_code=-15), 143),
-    ],
-)
-def test_the_exit_code_of_a_job_follows_the_shell_convention(
-    server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str],
-    state: dict[str, Any], code: int,
-) -> None:  # fmt: skip
-    server.states = [state]
-    assert cluster_of(server).follow("j") == code
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(
     ("state", "code", "said"),
     [
-        (ended("STOPPED"), 130, "the job was stopped; run the same command again to resume"),
+        (ended("SUCCEEDED", driver_exit_code=0), 0, ""),
+        (ended(driver_exit_code=3), 3, ""),
+        (ended(driver_exit_code=130), 130, ""),
+        (ended(driver_exit_code=-9), 137, ""),
+        (ended("STOPPED", driver_exit_code=-15), 143, ""),
+        (ended("STOPPED"), STOPPED, "the job was stopped; run the same command again to resume\n"),
         (
-            ended("FAILED", message="\nits node is gone\nand more"), 1,
-            "the job ended without an exit code: its node is gone",
+            ended("FAILED", message="\nits node is gone\nand more"), LOST,
+            "the job ended without an exit code: its node is gone\n",
         ),
         (
-            ended("SUCCEEDED", message="Job finished successfully."), 1,
-            "the job ended without an exit code: Job finished successfully.",
+            ended("SUCCEEDED", message="Job finished successfully."), LOST,
+            "the job ended without an exit code: Job finished successfully.\n",
         ),
-        (ended("FAILED", message=None), 1,
-         "the job ended without an exit code: its status is FAILED"),
+        (ended("FAILED", message=None), LOST,
+         "the job ended without an exit code: its status is FAILED\n"),
     ],
 )  # fmt: skip
-def test_a_job_that_ended_without_an_exit_code_is_reported_with_the_reason(
+def test_the_exit_code_of_a_job_is_that_of_a_shell_or_reported_with_the_reason(
     server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str],
     state: dict[str, Any], code: int, said: str,
 ) -> None:  # fmt: skip
     server.states = [state]
     assert cluster_of(server).follow("j") == code
-    assert capsys.readouterr().err == f"{said}\n"
+    assert capsys.readouterr().err == said
     assert (STOPPED, LOST) == (130, 1)
 
 

@@ -2,6 +2,7 @@
 
 import io
 import time
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from sweeps.running.progress import Board, Pace
 from sweeps.searching.sources import Outlook
 from sweeps.study.study import Study
 
+BASE = TrainConfig(epochs=10, batch_size=8)
+
 
 class _Clock:
     now = 0.0
@@ -21,10 +24,13 @@ class _Clock:
         return self.now
 
 
+def _study(seeds: tuple[int, ...] = (0, 1), **other: Any) -> Study:
+    arms = {"erm": BASE, "midpoint": with_values(BASE, other or {"mix.law": "midpoint"})}
+    return Study(name="pair", description="", arms=arms, seeds=seeds, baseline="erm", source="")
+
+
 def _board(clock: _Clock | None = None) -> Board:
-    base = TrainConfig(epochs=10, batch_size=8)
-    arms = {"erm": base, "midpoint": with_values(base, {"mix.law": "midpoint"})}
-    study = Study(name="pair", description="", arms=arms, seeds=(0, 1), baseline="erm", source="")
+    study = _study()
     board = Board(study=study, clock=clock or _Clock())
     for run in study.runs():
         board.expect(run, epochs=10, work_per_epoch=100)
@@ -126,10 +132,7 @@ def test_the_time_estimate_places_runs_on_slots_one_after_another() -> None:
 def test_the_time_estimate_counts_runs_that_the_budget_may_add(
     outlook: Outlook, seconds: float
 ) -> None:
-    base = TrainConfig(epochs=10, batch_size=8)
-    arms = {"erm": base, "midpoint": with_values(base, {"mix.law": "midpoint"})}
-    study = Study(name="s", description="", arms=arms, seeds=(0, 1, 2, 3), baseline="erm",
-                  source="")  # fmt: skip
+    study = _study(seeds=(0, 1, 2, 3))
     board = Board(study=study, slots=2, clock=lambda: 0.0, outlook=outlook)
     for run in study.runs()[:2]:
         board.expect(run, epochs=10, work_per_epoch=1)
@@ -139,9 +142,7 @@ def test_the_time_estimate_counts_runs_that_the_budget_may_add(
 
 
 def test_the_time_estimate_weights_runs_by_their_work() -> None:
-    base = TrainConfig(epochs=10, batch_size=8)
-    arms = {"short": base, "long": with_values(base, {"epochs": 90})}
-    study = Study(name="s", description="", arms=arms, seeds=(0,), baseline="short", source="")
+    study = _study(seeds=(0,), epochs=90)
     board = Board(study=study, slots=2)
     short, long = study.runs()
     for run in (short, long):

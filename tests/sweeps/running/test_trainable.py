@@ -41,6 +41,10 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> list[Report]:
     return told
 
 
+def _assignment(folder: Path, **given: Any) -> Assignment:
+    return Assignment(config=BASE, store=str(folder), data_root=str(folder), **given)
+
+
 def _epochs(told: Sequence[Report]) -> list[tuple[int, list[int]]]:
     return [(said["epochs"], [row["epoch"] for row in said["rows"]]) for said in told]
 
@@ -60,16 +64,9 @@ def test_a_run_reports_epochs_that_other_runs_need_before_the_next_interval(
     heard: list[tuple[int, list[int]]],
 ) -> None:
     monkeypatch.setattr("sweeps.running.storing.STORE_AT_LEAST_EVERY", 0.0)
-    monkeypatch.setattr(
-        "sweeps.running.storing._STORE_COST_SHARE", 0.0
-    )  # all writes are waited for
-    assignment = Assignment(
-        config=BASE,
-        keep=frozenset({2}),
-        store=str(tmp_path),
-        data_root=str(tmp_path),
-        report_every=report_every,
-    )
+    # All writes are waited for.
+    monkeypatch.setattr("sweeps.running.storing._STORE_COST_SHARE", 0.0)
+    assignment = _assignment(tmp_path, keep=frozenset({2}), report_every=report_every)
     last = train(assignment, Driver(reports.append), {})
     assert _epochs([*reports, last]) == heard
     assert [said["done"] for said in reports] == [False] * (len(heard) - 1)
@@ -83,9 +80,7 @@ def test_a_long_epoch_reports_its_progress_during_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reports: list[Report]
 ) -> None:
     monkeypatch.setattr(attempts, "LONG_EPOCH", 0.0)
-    assignment = Assignment(
-        config=BASE, store=str(tmp_path), data_root=str(tmp_path), report_every=math.inf
-    )
+    assignment = _assignment(tmp_path, report_every=math.inf)
     last = train(assignment, Driver(reports.append), {})
     shares = [(said["epochs"], said["within"]) for said in reports]
     steps = len(shares) // BASE.epochs

@@ -1,5 +1,5 @@
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +43,23 @@ def points_of(driver: Driver) -> list[Point]:
     return list(driver.proposals.points())
 
 
-def test_every_point_is_trained_once_per_seed_and_scored_by_its_mean(
-    tmp_path: Path,
-) -> None:
-    driver = Driver(read(tmp_path), tmp_path).run()
+def assert_scored(driver: Driver, points: Sequence[Point], *objectives: str) -> None:
+    """Assert that the objectives of points are the means of their results over the seeds."""
+    for point in points:
+        results = read_results(driver.source.study.runs_of(point.arm), driver.store)
+        lasts = [result.records[-1].metrics for result in results]
+        means = [sum(last[name] for last in lasts) / len(lasts) for name in objectives]
+        assert point.objectives == pytest.approx(tuple(means), rel=1e-12)
+
+
+def test_every_point_is_trained_once_per_seed_and_scored_by_its_means(tmp_path: Path) -> None:
+    text = STUDY.replace("objective: val/error", "objective: [val/error, val/nll]")
+    driver = Driver(read(tmp_path, text), tmp_path).run()
     assert not driver.source.lacked_memory
     points = points_of(driver)
     assert [point.state for point in points] == ["complete"] * 6
     assert len(driver.trained) == len(set(driver.trained)) == (2 + 6) * 3
-    for point in points:
-        results = read_results(driver.source.study.runs_of(point.arm), driver.store)
-        errors = [result.records[-1].metrics["val/error"] for result in results]
-        assert point.objectives == (pytest.approx(sum(errors) / 3, rel=1e-12),)
+    assert_scored(driver, points, "val/error", "val/nll")
 
 
 PRUNED = STUDY + "  prune: {after: 2}\n"
@@ -96,15 +101,6 @@ def test_a_search_killed_at_any_time_resumes_with_identical_results(
     assert driver.source.study == undisturbed.source.study
 
 
-def test_a_finished_search_trains_no_run_and_proposes_no_point(tmp_path: Path) -> None:
-    study = read(tmp_path, CONFIRM)
-    first = Driver(study, tmp_path).run()
-    again = Driver(study, tmp_path).run()
-    assert again.trained == []
-    assert points_of(again) == points_of(first)
-    assert again.source.study == first.source.study
-
-
 def test_raising_the_number_of_points_extends_the_same_search(tmp_path: Path) -> None:
     whole = Driver(read(tmp_path, STUDY, "search.points=9"), tmp_path / "whole").run()
     Driver(read(tmp_path), tmp_path / "more").run()
@@ -139,6 +135,9 @@ def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
     assert driver.trained[-6:] == [
         (f"confirm {arm}", seed) for arm in confirmed.arms for seed in (100, 101)
     ]
+    again = Driver(read(tmp_path, CONFIRM), tmp_path).run()
+    assert again.trained == []
+    assert (points_of(again), again.source.study) == (points_of(driver), driver.source.study)
 
 
 def test_only_the_winning_run_of_a_search_keeps_its_weights(tmp_path: Path) -> None:
@@ -259,32 +258,25 @@ def test_a_single_store_error_ends_the_launch_without_losing_results(
     assert sorted(trained) == sorted(whole.trained), "each run once"
 
 
-def test_a_pruned_point_gets_no_more_seeds_and_is_marked_as_pruned(tmp_path: Path) -> None:
-    text = STUDY.replace("seeds: 3", "seeds: 12") + "  prune: {after: 9}\n"
-    driver = Driver(read(tmp_path, text, "search.points=12"), tmp_path).run()
+@pytest.mark.parametrize(
+    ("text", "overrides", "num_seeds", "num_looks"),
+    [
+        (STUDY + "  prune: {after: 9}\n", ("search.points=12", "seeds=12"), 12, 1),
+        (RACE, ("search.points=8", "seeds=8"), 8, 2),
+    ],
+)
+def test_a_pruned_point_gets_no_seeds_after_its_look_and_is_worse_than_the_best(
+    tmp_path: Path, text: str, overrides: Sequence[str], num_seeds: int, num_looks: int
+) -> None:
+    driver = Driver(read(tmp_path, text, *overrides), tmp_path).run()
     points = points_of(driver)
     pruned = [point for point in points if point.state == "pruned"]
     assert 0 < len(pruned) < len(points)
+    assert len({point.num_seeds for point in pruned}) >= num_looks
     for point in points:
         seeds = [seed for arm, seed in driver.trained if arm == point.arm]
-        assert seeds == list(range(9 if point in pruned else 12))
+        assert seeds == list(range((point in pruned and point.num_seeds) or num_seeds))
         assert driver.source.study.seeds_of(point.arm) == tuple(seeds)
-    errors = {p.arm: expected_error(driver.source.study.arms[p.arm]) for p in points}
-    best = min(errors[point.arm] for point in points if point.state == "complete")
-    assert all(errors[point.arm] > best for point in pruned)
-
-
-def test_points_of_a_race_can_be_dropped_at_every_look(tmp_path: Path) -> None:
-    driver = Driver(read(tmp_path, RACE, "search.points=8", "seeds=8"), tmp_path).run()
-    points = points_of(driver)
-    seeds = {
-        point.arm: [seed for arm, seed in driver.trained if arm == point.arm] for point in points
-    }
-    pruned = [point for point in points if point.state == "pruned"]
-    assert len({point.num_seeds for point in pruned}) > 1
-    for point in points:
-        number = point.num_seeds if point in pruned else 8
-        assert seeds[point.arm] == list(range(number or 0))
     errors = {p.arm: expected_error(driver.source.study.arms[p.arm]) for p in points}
     best = min(errors[point.arm] for point in points if point.state == "complete")
     assert all(errors[point.arm] > best for point in pruned)
@@ -300,18 +292,6 @@ def test_a_grid_trains_each_shared_epoch_once(tmp_path: Path) -> None:
     assert len(points_of(driver)) == 11
     # Per seed: ERM 20; per alpha 20 of mixing and forks of 15, 10 and 5 epochs.
     assert driver.epochs == 3 * (20 + 3 * (20 + 15 + 10 + 5))
-
-
-def test_a_budget_ends_a_search_after_whole_points_with_a_reason(tmp_path: Path) -> None:
-    text = STUDY + "  budget: {gpu_hours: 1.5}\n"
-    study = read(tmp_path, text)
-    driver = Driver(study, tmp_path, gpus_per_run=1.0).run()
-    points = points_of(driver)
-    assert 0 < len(points) < 6
-    assert all(point.state == "complete" for point in points)
-    history = read_history(study, driver.url)
-    assert history.ended == f"used up its budget of 1.5 GPU-hours, after {len(points)} points"
-    assert not history.asks(study.search)  # type: ignore[arg-type]
 
 
 def test_a_search_without_further_improvement_ends_early_with_a_reason(tmp_path: Path) -> None:
@@ -336,10 +316,19 @@ def test_a_search_without_further_improvement_ends_early_with_a_reason(tmp_path:
     assert len(extended.proposals.points()) > len(history.points)
 
 
-def test_a_budget_of_gpu_hours_holds_for_all_launches_together(tmp_path: Path) -> None:
+def test_a_budget_ends_a_search_after_whole_points_of_all_launches_together(
+    tmp_path: Path,
+) -> None:
     study = read(tmp_path, STUDY + "  budget: {gpu_hours: 1.5}\n")
     first = Driver(study, tmp_path, gpus_per_run=1.0).run()
     assert first.proposals.gpu_hours == pytest.approx(first.epochs * 36 / 3600)
+    assert 0 < len(points_of(first)) < 6
+    assert all(point.state == "complete" for point in points_of(first))
+    history = read_history(study, first.url)
+    assert (
+        history.ended == f"used up its budget of 1.5 GPU-hours, after {len(history.points)} points"
+    )
+    assert not history.asks(study.search)  # type: ignore[arg-type]
     for gpus_per_run in (1.0, 0.5):
         again = Driver(study, tmp_path, gpus_per_run=gpus_per_run).run()
         assert again.trained == []
@@ -376,24 +365,12 @@ def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: P
     values = {(p.values["mix.law.alpha"], p.values["mix.switch_epoch"]) for p in known}
     assert {(0.5, 10), (8.0, 4), (8.0, 10)} < values
     assert (0.5, 4) not in values
-    for point in known:
-        results = read_results(driver.source.study.runs_of(point.arm), driver.store)
-        errors = [result.records[-1].metrics["val/error"] for result in results]
-        assert point.objectives == (pytest.approx(sum(errors) / 3, rel=1e-12),)
+    assert_scored(driver, known, "val/error")
     driver.run()
     assert len(points_of(driver)) == 20
     assert not {arm for arm, _ in driver.trained} & {point.arm for point in known}
     again = Driver(study, tmp_path).run()
     assert (again.trained, again.source.num_known) == ([], 0)
-
-
-def test_a_point_with_several_objectives_is_scored_on_all_of_them(tmp_path: Path) -> None:
-    text = STUDY.replace("objective: val/error", "objective: [val/error, val/nll]")
-    driver = Driver(read(tmp_path, text), tmp_path).run()
-    assert all(len(point.objectives) == 2 for point in points_of(driver))
-    assert [p.objectives[0] + p.objectives[1] for p in points_of(driver)] == pytest.approx(
-        [2.2] * 6
-    )
 
 
 def test_noise_in_place_of_test_labels_changes_no_proposal_and_no_winner(
