@@ -1,8 +1,8 @@
 """Scratch: the temporary folder of a driver, and the clean-up after launches that were killed.
 
 A launch is one call of `mixsweep run`. The path of the folder is short enough for Ray's sockets. A
-process belongs to a launch if its environment names the launch's folder: only descendants of the
-launch inherit it, and no two launches have the same folder.
+process belongs to a launch if its environment names the launch's folder: only Ray's processes are
+started with it, and what they start; no two launches have the same folder.
 """
 
 import os
@@ -19,9 +19,7 @@ from sweeps.machine.processes import lives, wait_for_end
 from sweeps.machine.watchdog import cleaned_by_force
 
 MARK = "MIXSWEEP_LAUNCH"
-"""Environment variable with the path of the folder, in all processes below the launch."""
-_READABLE = {"SPT_NOENV": "1"}
-"""Setting of setproctitle, which Ray uses: a process with a new title keeps its environment."""
+"""Environment variable of Ray's processes with the path of the folder of their launch."""
 _SOCKET_PATH = 107
 """Longest path of a Unix socket, in bytes (unix(7), without the final zero)."""
 _RAY = len("/ray/session_2026-11-21_22-01-02_123456_4194304/sockets/plasma_store")
@@ -40,7 +38,7 @@ def scratch() -> Iterator[Path]:
     the subfolder `ray` accessible to all users.
     """
     end_orphans()
-    with temporary_folder(_place()) as folder, environment({MARK: str(folder), **_READABLE}):
+    with temporary_folder(_place()) as folder:
         try:
             with cleaned_by_force(partial(_leave, folder)):
                 yield folder
@@ -60,6 +58,12 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
+
+
+def marked(folder: Path) -> dict[str, str]:
+    """Return the environment variables with which the processes of a launch start."""
+    # With the second one, setproctitle, which Ray uses, leaves the environment readable.
+    return {MARK: str(folder), "SPT_NOENV": "1"}
 
 
 def clear_scratch() -> None:

@@ -22,6 +22,16 @@ from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult, read_results
 from sweeps.tracking.tracker import Tracker
 
+_PATIENCE = 10.0
+"""Seconds to wait for the first status of a Ray head that was just started."""
+_NO_STATUS = "No cluster status"
+"""Text that Ray prints before the first status is known, and always if the cluster has no
+autoscaler."""
+_TYPE = re.compile(r"^ \d+ (\S+)$", re.MULTILINE)
+"""Line of `ray status` with a number of nodes and their type."""
+_BY_HAND = re.compile(r"node_[0-9a-f]{16,}")
+"""Type that Ray gives to nodes which were started by hand."""
+
 
 def train(  # noqa: PLR0913  independent objects that the caller opens
     source: RunSource,
@@ -47,11 +57,8 @@ def train(  # noqa: PLR0913  independent objects that the caller opens
                 growth: Growth = growth_of(os.environ[VARIABLE]) if is_elsewhere() else "none"
                 slots = placement.on(nodes(), runs=source.num_waiting, growth=growth)
                 require_gpus(source.study, slots)
-                lack = spell_lack_of_mps(slots.gpus_per_run * slots.on_gpu)
-                if lack is not None and not is_elsewhere():
-                    print(lack, file=sys.stderr, flush=True)  # noqa: T201
-                if line := _unexpected(slots, has_gpus=any(node.gpus for node in nodes())):
-                    print(line, file=sys.stderr, flush=True)  # noqa: T201  before the console
+                if note := _note(slots):
+                    print(note, file=sys.stderr, flush=True)  # noqa: T201  before the console
                 source.gpus_per_run = slots.gpus_per_run
                 failures = tune_runs(
                     source, first, store, tracker, lease, slots, folder,
@@ -65,24 +72,15 @@ def train(  # noqa: PLR0913  independent objects that the caller opens
     )
 
 
-def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
-    """Return a message if a cluster that was joined has no GPU; otherwise None."""
-    if has_gpus or not is_elsewhere():
+def _note(slots: Slots) -> str | None:
+    """Return what a user may not expect: runs share a GPU in turns, or a cluster has no GPU."""
+    if not is_elsewhere():
+        return spell_lack_of_mps(slots.gpus_per_run * slots.on_gpu)
+    if any(node.gpus for node in nodes()):
         return None
     if slots.gpus_per_run:
         return "no node has a GPU yet: runs wait until nodes with GPUs join; Ctrl-C ends the launch"
     return "no node has a GPU: runs train on CPUs"
-
-
-_PATIENCE = 10.0
-"""Seconds to wait for the first status of a Ray head that was just started."""
-_NO_STATUS = "No cluster status"
-"""Text that Ray prints before the first status is known, and always if the cluster has no
-autoscaler."""
-_TYPE = re.compile(r"^ \d+ (\S+)$", re.MULTILINE)
-"""Line of `ray status` with a number of nodes and their type."""
-_BY_HAND = re.compile(r"node_[0-9a-f]{16,}")
-"""Type that Ray gives to nodes which were started by hand."""
 
 
 def growth_of(address: str) -> Growth:

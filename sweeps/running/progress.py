@@ -113,6 +113,7 @@ class Board:
     """Number of epochs left to train in this launch, by run key."""
     _trained: deque[tuple[float, int]] = field(default_factory=deque)
     """Time and work of each report of the last half minute."""
+    _work_left: int = 0
     _work_expected: int = 0
     _waiting: set[str] = field(default_factory=set)
     """Keys of expected runs that are not in training yet."""
@@ -122,7 +123,7 @@ class Board:
 
     def expect(self, run: Run, *, epochs: int, work_per_epoch: int) -> None:
         self._work_per_epoch[run.key] = work_per_epoch
-        self._epochs_left[run.key] = epochs
+        self._leave(run.key, epochs)
         self._work_expected += epochs * work_per_epoch
         self._waiting.add(run.key)
         self.failed.discard(run.key)
@@ -148,11 +149,11 @@ class Board:
             self._pace.train(key, len(seconds) * self._work_per_epoch[key], sum(seconds))
         self.within[key] = within
         began = self.running.get(key, 0) if trained else epochs
-        self._epochs_left[key] += max(0, self._reached.pop(key, began) - began)
+        self._leave(key, self._epochs_left[key] + max(0, self._reached.pop(key, began) - began))
         gained = epochs - began
         self.running[key] = epochs
         if trained and gained > 0:
-            self._epochs_left[key] = max(0, self._epochs_left[key] - gained)
+            self._leave(key, max(0, self._epochs_left[key] - gained))
             self._trained.append((self.clock(), gained * self._work_per_epoch[key]))
 
     def end(self, run: Run, *, failed: bool) -> None:
@@ -174,7 +175,7 @@ class Board:
         """Record that a run, unless it has ended, waits for the next launch."""
         self.running.pop(run.key, None)
         self.within.pop(run.key, None)
-        self._epochs_left[run.key] = 0
+        self._leave(run.key, 0)
 
     def work_per_second(self) -> float:
         """Return the work of all runs together per second, over the last half minute."""
@@ -191,10 +192,9 @@ class Board:
 
         For a search this is an upper estimate, because points may be pruned.
         """
-        left = {key: n * self._work_per_epoch[key] for key, n in self._epochs_left.items()}
-        running = [left[key] for key in self.running]
-        waiting = sum(left.values()) - sum(running)
-        mean = self._work_expected / max(1, len(left))
+        running = [self._epochs_left[key] * self._work_per_epoch[key] for key in self.running]
+        waiting = self._work_left - sum(running)
+        mean = self._work_expected / max(1, len(self._epochs_left))
         to_come = self.outlook
 
         def with_more(more: int) -> float | None:
@@ -253,6 +253,12 @@ class Board:
                 in_training.add(arm)
         most = None if rows is None else rows - 1
         return [f"{'arm':<{width}}  done   running", *chosen(lines, most, in_training)]
+
+    def _leave(self, key: str, epochs: int) -> None:
+        """Set the epochs that a run has left, and the work left of all, which are never summed."""
+        change = epochs - self._epochs_left.get(key, 0)
+        self._work_left += change * self._work_per_epoch[key]
+        self._epochs_left[key] = epochs
 
     def _points(self) -> list[str]:
         """Return the number of a search's points as text, such as `3/20 points`; else empty."""

@@ -27,7 +27,7 @@ import ray
 from mixup_core.numeric_settings import FIXED
 from sweeps.machine.processes import end_children
 from sweeps.machine.resources import gpu_slices
-from sweeps.machine.scratch import environment
+from sweeps.machine.scratch import environment, marked
 from sweeps.machine.signals import hear
 from sweeps.machine.terminal_text import still
 from sweeps.running.head import Head, HeadLostError, joining, not_started, starting
@@ -142,6 +142,7 @@ def _start_ray(cpus: int, folder: Path) -> None:
             "mount it writable, or train with --engine inline"
         )
     variables = {
+        **marked(folder),
         "OMP_NUM_THREADS": "1",
         **{name: value for name, value in FIXED.items() if value is not None},
         # Tune's actors have their own runtime environment, so they never use these processes.

@@ -4,9 +4,8 @@ This module does not use Ray.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from mixup_core.faults import fault_of
@@ -230,12 +229,8 @@ def oom_kills() -> int:
     total = 0
     for version, places in control_groups("memory"):
         file = "memory.oom_control" if version == 1 else "memory.events"
-        total += _first_count(place / file for place in (places[0], places[-1]))
+        for place in (places[0], places[-1]):
+            if found := re.search(r"^oom_kill (\d+)$", text_of(place / file), re.MULTILINE):
+                total += int(found[1])
+                break
     return total
-
-
-def _first_count(files: Iterator[Path]) -> int:
-    for file in files:
-        if found := re.search(r"^oom_kill (\d+)$", text_of(file), re.MULTILINE):
-            return int(found[1])
-    return 0

@@ -1,6 +1,7 @@
 """Watch: the callbacks by which Ray Tune reports on its trials to a launch."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -201,7 +202,8 @@ class Sharing(tune.Callback):  # type: ignore[misc]
         self._look_at = now + max(_LOOK_EVERY, _COST_SHARE * (now - began))
 
     def _look(self) -> None:
-        groups = {name: group for name, group in self._table().items() if _is_live(group)}
+        table = self._table().items()
+        groups = {name: group for name, group in table if group["state"] != "REMOVED"}
         held = {name: group for name, group in groups.items() if group["state"] == "CREATED"}
         own = sum(map(self._is_own, held))
         waiting = {name for name in groups.keys() - held.keys() if not self._is_own(name)}
@@ -210,7 +212,8 @@ class Sharing(tune.Callback):  # type: ignore[misc]
         self.limit += self._slots.ahead
         if waiting:
             jobs = {self._job, *(name[-len(self._job) :] for name in groups)}
-            taken = sum(self._taken(_sum(group["bundles"].values())) for group in held.values())
+            bundles = (group["bundles"].values() for group in held.values())
+            taken = sum(self._taken(sum(map(Counter, each), Counter())) for each in bundles)
             self.limit = max(1, round(taken) // len(jobs))
         self._wait_only_for_what_helps(waiting, is_fair=own <= self.limit)
         self._tell(is_waiting=not own and any(map(self._is_own, groups)))
@@ -248,15 +251,3 @@ class Sharing(tune.Callback):  # type: ignore[misc]
         """Return how many slots of this launch some used resources take."""
         needs = self._needs.items()
         return max(resources.get(name, 0.0) / need for name, need in needs if need)
-
-
-def _is_live(group: Mapping[str, Any]) -> bool:
-    return bool(group["state"] != "REMOVED")
-
-
-def _sum(bundles: Any) -> dict[str, float]:
-    total: dict[str, float] = {}
-    for bundle in bundles:
-        for name, amount in bundle.items():
-            total[name] = total.get(name, 0.0) + amount
-    return total

@@ -1,10 +1,10 @@
 """SearchHistory: read the points of a search, and why it ended, from Optuna's storage."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import optuna
 from optuna.distributions import (
@@ -82,32 +82,18 @@ class Owner:
         )
 
 
-_Told = TypeVar("_Told")
-"""Type of a value read from Optuna."""
-
-
 def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHistory:
     """Return a search's points and why it ended; empty, and nothing made, if it is not there."""
-    return _read(study, url, owner, history_of) or SearchHistory()
-
-
-def _read(
-    study: Study,
-    url: str,
-    owner: Owner | None,
-    what: Callable[[optuna.Study, Search], _Told],
-) -> _Told | None:
-    """Read a part of a search from its storage; None if the storage does not have the search."""
     assert study.search is not None
     file = database_file(url) if "://" in url else Path(url)
     if file is not None and not os.path.lexists(file):
-        return None
+        return SearchHistory()
     with answering(url), alone(database_file(url)):
         storage = open_storage(url)
         name = name_within(storage, study, owner)
         if name not in optuna.get_all_study_names(storage):
-            return None
-        return what(optuna.load_study(study_name=name, storage=storage), study.search)
+            return SearchHistory()
+        return history_of(optuna.load_study(study_name=name, storage=storage), study.search)
 
 
 def name_of(study: Study) -> str:

@@ -217,25 +217,28 @@ class SearchSource(RunSource):
         best = best_of(tuple(self._points.values()))
         if best is None:
             return False
-        values, num_seeds = self._complete_values(), len(self._bare.seeds)
-        theirs = values[best.arm][: len(errors)]
-        if len(theirs) != len(errors):
+        values = self._complete_values()
+        if best.arm not in values:  # the store lost a result of it
             return False
         problem, objective = self.study.problem, self._search.strategy.objectives[0]
         size = problem.measuring.sample_size(self._search.config_of(best.values), objective)
-        whole = [value for value in values.values() if len(value) == num_seeds]
-        pooled = PooledSpread.of(whole) if len(looks) > 1 else None
-        points = self._search.points
+        pooled = PooledSpread.of(list(values.values())) if len(looks) > 1 else None
+        theirs, points = values[best.arm][: len(errors)], self._search.points
         return is_clearly_worse(
             errors, theirs, points=points, size=size, looks=looks, pooled=pooled
         )
 
     def _complete_values(self) -> Mapping[str, tuple[float, ...]]:
-        """Return the first objective at every seed of each complete point, by arm; read once."""
+        """Return the first objective at every seed of each complete point, by arm; read once.
+
+        A point of which the store lost a result is left out until that seed is trained again.
+        """
         for point in self._points.values():
             if point.state == "complete" and point.arm not in self._values:
                 found = map(self._objectives, read_results(self._runs(point), self._store))
-                self._values[point.arm] = tuple(value[0] for value in found if value is not None)
+                values = tuple(value[0] for value in found if value is not None)
+                if len(values) == len(self._bare.seeds):
+                    self._values[point.arm] = values
         return self._values
 
     def _conclude(self) -> None:

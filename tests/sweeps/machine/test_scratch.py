@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sweeps.machine.scratch import MARK, clear_scratch, end_orphans, environment, scratch
+from sweeps.machine.scratch import MARK, clear_scratch, end_orphans, environment, marked, scratch
 
 _LAUNCH = """
 import os, sys
@@ -73,7 +73,7 @@ AGAIN = "import os, sys\nwhile True: os.makedirs(sys.argv[1], exist_ok=True)"
 
 def test_a_process_with_a_dead_parent_ends_with_its_launch(place: Path) -> None:
     before = psutil.Process().children()
-    with scratch() as folder:
+    with scratch() as folder, environment(marked(folder)):
         subprocess.run([sys.executable, "-c", ORPHANED, AGAIN, f"{folder}/ray"], check=True)
     assert list(place.iterdir()) == []
     assert set(psutil.Process().children()) <= {*before}
@@ -82,13 +82,12 @@ def test_a_process_with_a_dead_parent_ends_with_its_launch(place: Path) -> None:
 def test_only_processes_of_the_launch_end_with_the_launch(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
-    before = started()
-    with scratch():
-        own = started()
+    with scratch() as folder:
+        other, own = started(), started(**marked(folder))
         end_orphans()
         assert own.poll() is None
     own.wait(timeout=10)
-    assert before.poll() is None
+    assert other.poll() is None
 
 
 def test_a_process_that_names_no_dead_launch_is_not_ended(
