@@ -13,7 +13,6 @@ from mixup_core.images.data.folder_facts import Examined, FolderFacts, examine, 
 from mixup_core.images.data.folders import (
     TEST_FOLDERS,
     Layout,
-    spell_unused,
     spelled_alike,
     unused_folders,
 )
@@ -89,7 +88,7 @@ def check_data(
     facts = scan_folder(folder, data_root(), layout)
     _report(facts, examined, layout)
     if unused := unused_folders(folder, layout):
-        click.echo(spell_unused(unused))
+        click.echo(unused)
     if len(facts.classes) < 2:
         click.echo("training needs two classes or more", err=True)
         return BAD_INPUT

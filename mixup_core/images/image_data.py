@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mixup_core.addresses import local_path
 from mixup_core.images.choices.models import Model
@@ -26,7 +26,6 @@ from mixup_core.images.data.folders import (
     Layout,
     describe,
     folder_info,
-    spell_unused,
     unused_folders,
     used_entries,
 )
@@ -57,8 +56,7 @@ class ImageData:
         return fetch(name, data_root())
 
     def prepare(self, config: TrainConfig, folder: Path) -> TrainConfig:
-        data = config.data
-        model = _model(config)
+        data, model = config.data, _model(config)
         if model is not None and (prepared := model.prepared(folder)) is not model:
             config = replace(config, model=prepared)
         if data.folder is None:
@@ -81,14 +79,12 @@ class ImageData:
         return {} if facts is None else {facts.digest: dataclasses.asdict(facts)}
 
     def _prepared(self, data: DataConfig, place: Path) -> DataConfig:
-        assert data.folder is not None, "asked of an image-folder"
-        folder = (place / local_path(data.folder)).absolute()
+        folder = (place / local_path(str(data.folder))).absolute()
         placed = _with_test_folder(replace(data, folder=str(folder)))
         is_here = (folder / "train").exists()
         if self._known is not None and not (self._looks_here and is_here):
             known = self._known()
-            found = _recalled(placed, known)
-            if found is not None:
+            if (found := _recalled(placed, known)) is not None:
                 return found
             if self._looks_here and any(config.get("data.digest") for config in known.configs):
                 raise DataError(
@@ -99,11 +95,9 @@ class ImageData:
         return _found(placed)
 
     def missing(self, config: TrainConfig) -> str | None:
-        root = data_root()
-        model = _model(config)
+        root, model, folder = data_root(), _model(config), config.data.folder
         if model is not None and (message := model.missing()) is not None:
             return message
-        folder = config.data.folder
         if folder is not None and not (Path(folder) / "train").exists():
             return (
                 f"{printable(folder)}: these images are not on this machine, and training needs "
@@ -119,27 +113,22 @@ class ImageData:
         if facts is None or data.folder is None:
             return
         splits = ("train/", f"{Layout.of(data).test_folder}/") if data.test else ("train/",)
-        faults = [
-            FileFault(name=name, text=text)
-            for name, text in facts.unreadable.items()
-            if name.startswith(splits)
-        ]
+        unusable = facts.unreadable.items()
+        faults = [FileFault(name=n, text=text) for n, text in unusable if n.startswith(splits)]
         if faults:
             raise FileFaultsError(Path(data.folder), faults)
 
     def notes(self, config: TrainConfig) -> Iterator[str]:
-        data = config.data
-        folder = Path(data.folder or "")
-        is_here = data.folder is not None and folder.is_dir()
-        if is_here and (names := unused_folders(folder, Layout.of(data))):
-            yield spell_unused(names)
+        folder = config.data.folder
+        if folder is not None and Path(folder).is_dir():
+            yield from filter(None, [unused_folders(Path(folder), Layout.of(config.data))])
 
     def open(self, config: TrainConfig) -> None:
         self.check(config)
-        if config.data.folder is not None:
+        data = config.data
+        if data.folder is not None:
             from mixup_core.images.data.datasets import load_mapped
 
-            data = config.data
             is_open = data.folds is not None and data.fold is None
             load_mapped(replace(data, fold=0) if is_open else data)
 
@@ -185,90 +174,73 @@ _scanned = lru_cache(maxsize=64)(describe)
 
 def _found(placed: DataConfig) -> DataConfig:
     """Scan an image-folder; return its configuration with digest and resulting settings."""
-    assert placed.folder is not None, "asked of an image-folder"
-    _check_layout(placed)
+    (folder, _), layout = placed.photos, Layout.of(placed)
+    _check_layout(placed, folder)
     try:
         describe(placed)
     except DataError as error:
-        others = _file_faults(placed)
+        is_tested = placed.test and placed.test_fraction is None
+        others = file_faults(folder, layout, ("train", "test") if is_tested else ("train",))
         if not others:
             raise
-        found = FileFaultsError(Path(placed.folder), others)
+        found = FileFaultsError(folder, others)
         if isinstance(error, FileFaultsError):
             raise found from error
         raise DataError(f"{error}\n{found}") from error
-    facts = scan_folder(Path(placed.folder), data_root(), Layout.of(placed))
-    _KNOWN[facts.digest] = facts
-    return _with(placed, facts)
-
-
-def _file_faults(placed: DataConfig) -> list[FileFault]:
-    """Return a fault for each file of a folder that cannot be used."""
-    assert placed.folder is not None, "asked of an image-folder"
-    is_tested = placed.test and placed.test_fraction is None
-    splits: tuple[SplitName, ...] = ("train", "test") if is_tested else ("train",)
-    return file_faults(Path(placed.folder), Layout.of(placed), splits)
+    return _with(placed, scan_folder(folder, data_root(), layout))
 
 
 def _with_test_folder(placed: DataConfig) -> DataConfig:
     """Return the configuration with the name of its folder of test images, if it is not `test`."""
-    assert placed.folder is not None, "asked of an image-folder"
-    folder, is_open = Path(placed.folder), placed.test and placed.test_folder is None
+    folder, is_open = placed.photos[0], placed.test and placed.test_folder is None
     if not is_open or placed.test_fraction is not None or (folder / "test").exists():
         return placed
-    others: tuple[Literal["val", "valid", "validation"], ...] = ("val", "valid", "validation")
-    found = [name for name in others if (folder / name).is_dir()]
-    return replace(placed, test_folder=found[0]) if found else placed
+    found = next((name for name in TEST_FOLDERS if (folder / name).is_dir()), None)
+    return replace(placed, test_folder=found)
 
 
-def _check_layout(placed: DataConfig) -> None:
+def _check_layout(placed: DataConfig, folder: Path) -> None:
     """Check settings against the files of an image-folder."""
-    assert placed.folder is not None, "asked of an image-folder"
-    folder = Path(placed.folder)
     if placed.test_fraction is not None and (folder / "test").exists():
         raise DataError(
             f"{folder}: data.test_fraction would ignore the images in test/; remove the setting or "
             "the folder."
         )
-    if placed.skip:
-        names = [
-            name
-            for split in ("train", "test")
-            if (folder / split).is_dir()
-            for name, _ in used_entries(folder, split, Layout())
-        ]
-        others = {name for name in TEST_FOLDERS if name != "test" and (folder / name).is_dir()}
-        for pattern in placed.skip:
-            alone = Layout(skip=(pattern,))
-            if pattern.partition("/")[0] not in others and all(map(alone.has, names)):
-                raise DataError(
-                    f"{folder}: the pattern {pattern!r} of data.skip matches no file; correct or "
-                    "remove it."
-                )
+    if not placed.skip:
+        return
+    here = {name for name in ("train", *TEST_FOLDERS) if (folder / name).is_dir()}
+    names = [
+        name
+        for split in here & {"train", "test"}
+        for name, _ in used_entries(folder, split, Layout())
+    ]
+    for pattern in placed.skip:
+        is_elsewhere = pattern.partition("/")[0] in here - {"train", "test"}
+        if not is_elsewhere and all(map(Layout(skip=(pattern,)).has, names)):
+            raise DataError(
+                f"{folder}: the pattern {pattern!r} of data.skip matches no file; correct or "
+                "remove it."
+            )
 
 
 def _with(placed: DataConfig, facts: FolderFacts) -> DataConfig:
+    """Return the configuration of a folder whose facts are known from now on."""
+    _KNOWN[facts.digest] = facts
     background = placed.background if facts.transparent else None
     return replace(placed, digest=facts.digest, background=background)
 
 
 def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
     """Return the configuration of a folder that a store knows; None if it does not know it."""
-    own = {
-        "data.folder": placed.folder,
-        "data.skip": None if placed.skip is None else list(placed.skip),
-    }
+    own = placed.folder, None if placed.skip is None else list(placed.skip)
     for config in known.configs:
-        digest = config.get("data.digest")
-        if any(config.get(path) != value for path, value in own.items()):
-            continue
-        test_folder = config.get("data.test_folder")
-        if placed.test_folder not in {None, test_folder} or not isinstance(digest, str):
-            continue
-        facts = filled(FolderFacts, dict(known.facts.get(digest, {})))
-        if facts is not None and facts.digest == digest:
-            _KNOWN.setdefault(digest, facts)
-            return _with(replace(placed, test_folder=test_folder), facts)
+        test_folder, digest = config.get("data.test_folder"), config.get("data.digest")
+        is_same = (config.get("data.folder"), config.get("data.skip")) == own
+        if is_same and placed.test_folder in {None, test_folder} and isinstance(digest, str):
+            facts = filled(FolderFacts, dict(known.facts.get(digest, {})))
+            if facts is not None and facts.digest == digest:
+                facts = _KNOWN.get(digest, facts)
+                return _with(replace(placed, test_folder=test_folder), facts)
     return None
 
 
@@ -284,22 +256,12 @@ def _needed(data: DataConfig) -> tuple[str, ...]:
 
 def data_remarks(data: DataConfig) -> Iterator[str]:
     """Yield remarks on a run's images, such as copies in two classes, for plans and captions."""
-    yield from of_test_folder(data)
-    yield from shared_images(data)
-    yield from in_two_classes(data)
-
-
-def of_test_folder(data: DataConfig) -> Iterator[str]:
-    """Yield a remark that names the folder of the test images if it is not `test`."""
     if data.test and data.test_folder not in {None, "test"}:
         yield f"the test images are those in {data.test_folder}/"
-
-
-def in_two_classes(data: DataConfig) -> Iterator[str]:
-    """Yield a warning for each split in which images of different classes have the same bytes."""
     facts = facts_of(data)
     if facts is None:
         return
+    yield from shared_images(data, facts)
     splits: tuple[SplitName, ...] = ("train", "test") if data.test else ("train",)
     for split in splits:
         if pairs := facts.in_two_classes(split):
@@ -311,11 +273,8 @@ def in_two_classes(data: DataConfig) -> Iterator[str]:
             )
 
 
-def shared_images(data: DataConfig) -> Iterator[str]:
+def shared_images(data: DataConfig, facts: FolderFacts) -> Iterator[str]:
     """Yield warnings that count test and validation images which are training images too."""
-    facts = facts_of(data)
-    if facts is None:
-        return
     test, train = facts.names(data, "test"), facts.names(data, "train")
     is_split = data.test_fraction is not None
     shared = facts.shared_by(test, train) if is_split else list(facts.shared)

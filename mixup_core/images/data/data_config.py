@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 from mixup_core.config.checked import Checked
@@ -18,6 +19,7 @@ SPLIT = (
     "data.name",
 )  # fmt: skip
 """Paths of the fields that determine the number of training images."""
+TestFolder = Literal["test", "val", "valid", "validation"]
 _OF_A_FOLDER = ("folder", "skip", "test_folder", "test_fraction", "background", "digest")
 """Fields that only an `image-folder` has."""
 
@@ -95,7 +97,7 @@ class DataConfig(Checked):
     """Only for `image-folder`: files and classes to leave out, as `train/cat/3.jpg`, `train/owl` or
     with `*` and `?`.
     """
-    test_folder: Literal["test", "val", "valid", "validation"] | None = None
+    test_folder: TestFolder | None = None
     """Only for `image-folder`: name of the folder of test images. None: `test`, or if it is
     missing, the first of `val`, `valid` and `validation` that exists.
     """
@@ -152,6 +154,13 @@ class DataConfig(Checked):
             for part in _OF_A_FOLDER:
                 belongs = f"{part} needs `name: image-folder`"
                 require(getattr(self, part) is None, belongs, self, part, "name")
+
+    @property
+    def photos(self) -> tuple[Path, int]:
+        """Path of an `image-folder`, and the side of its images in pixels."""
+        assert self.folder is not None, "asked of an image-folder"
+        assert self.image_size is not None, "asked of an image-folder"
+        return Path(self.folder), self.image_size
 
     @property
     def num_stacked(self) -> int:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Self
 
 import torch
 
@@ -35,8 +36,8 @@ from mixup_core.images.data.folders import (
     Layout,
     class_files,
     describe,
-    folder_and_size,
     folder_digest,
+    noting,
     split_classes,
 )
 from mixup_core.images.data.pictures import picture_reader, rgb_picture
@@ -66,26 +67,31 @@ class Splits:
     corrupted: Mapping[str, Images] = field(default_factory=dict)
     """Test images under each corruption of `data.corruptions`, by name of the corruption."""
 
+    @classmethod
+    def of(cls, info: DatasetInfo, parts: dict[str, Images]) -> Self:
+        """Return the splits, given `train`, `val`, `test` and the names of corruptions."""
+        train, val, test = parts.pop("train"), parts.pop("val", None), parts.pop("test", None)
+        return cls(info=info, train=train, val=val, test=test, corrupted=parts)
+
+    def parts(self) -> dict[str, Images]:
+        """Return the splits by name; the inverse of `of`."""
+        named = {"train": self.train, "val": self.val, "test": self.test, **self.corrupted}
+        return {name: images for name, images in named.items() if images is not None}
+
     def held_out(self, data: DataConfig) -> dict[str, Images]:
         """Return validation, test, corrupted images by metric prefix: `val`, `test`, `test_fog`."""
-        splits = {
-            name: replace(images, labels=self._noisy(name, images.labels, data))
-            for name, images in (("val", self.val), ("test", self.test))
-            if images is not None
-        }
-        corrupted = {f"test_{name}": images for name, images in self.corrupted.items()}
-        return splits | corrupted
-
-    def _noisy(self, split: str, labels: torch.Tensor, data: DataConfig) -> torch.Tensor:
-        drawn = draw_held_out_noise(labels.numpy(), self.info.num_classes, data, split)
-        return torch.from_numpy(drawn)
+        splits = {}
+        for name, images in self.parts().items():
+            if name in {"val", "test"}:
+                given = images.labels.numpy()
+                noisy = draw_held_out_noise(given, self.info.num_classes, data, name)
+                splits[name] = replace(images, labels=torch.from_numpy(noisy))
+            elif name != "train":
+                splits[f"test_{name}"] = images
+        return splits
 
     def seen_by(self, data: DataConfig) -> Images:
-        """Return the images that a run can train on; with `data.oracle`, test images are included.
-
-        Raises:
-            ValueError: If `data.oracle` is set and there are no test images.
-        """
+        """Return the images that a run can train on; `data.oracle` adds the test images."""
         if not data.oracle:
             return self.train
         if self.test is None:
@@ -96,26 +102,18 @@ class Splits:
         )
         return replace(self.train, pixels=pixels, labels=labels, num_test=len(self.test))
 
-    def normalised(self, data: DataConfig) -> "Splits":
-        """Return the splits with mean and standard deviation of each channel in their `info`.
+    def prepared(self, data: DataConfig) -> Self:
+        """Return the splits pooled, with mean and standard deviation of each channel in `info`.
 
-        The pixels do not change; training normalises them by these two. `data.normalise: measured`
-        computes them from the training images; `given` keeps those in the facts about the dataset.
+        Training normalises pixels by these two. `data.normalise: measured` computes them from the
+        training images; `given` keeps those in the facts about the dataset.
         """
-        if data.normalise == "given":
-            return self
-        mean, std = _measured(self.train)
-        return replace(self, info=replace(self.info, mean=mean, std=std))
-
-    def pooled(self, pool: int) -> "Splits":
-        """Return the images, with each square of `pool` x `pool` pixels replaced by its sum."""
-        return replace(
-            self,
-            train=self.train.pooled(pool),
-            val=self.val and self.val.pooled(pool),
-            test=self.test and self.test.pooled(pool),
-            corrupted={name: images.pooled(pool) for name, images in self.corrupted.items()},
-        )
+        parts = {name: images.pooled(data.pool) for name, images in self.parts().items()}
+        info = self.info
+        if data.normalise == "measured":
+            mean, std = _measured(parts["train"])
+            info = replace(info, mean=mean, std=std)
+        return self.of(info, parts)
 
 
 def _measured(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -143,21 +141,22 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     """
     root = data_root() if root is None else root
     info = describe(data)
-    train = read_split(data, root, "train")
-    _check(train, info, info.num_train, f"{data.name} train")
-    test = read_split(data, root, "test") if data.test else None
-    if test is not None:
-        _check(test, info, info.num_test, f"{data.name} test")
-    corrupted = {}
+    parts: dict[str, Images] = {}
+    counts: dict[SplitName, int] = {"train": info.num_train, "test": info.num_test}
+    for split, count in counts.items():
+        if split == "train" or data.test:
+            parts[split] = read_split(data, root, split)
+            _check(parts[split], info, count, f"{data.name} {split}")
     for name in data.corruptions if data.test else ():
         of, severity = CORRUPTED[data.name], data.severity
         images = read_corrupted(root, of, name, severity, info.num_test)
-        corrupted[name] = images.resized(info.image_size)
-    val = None
+        parts[name] = images.resized(info.image_size)
     if data.holds_out:
-        train, val = _hold_out(train, data)
-    splits = Splits(info=info, train=train, val=val, test=test, corrupted=corrupted)
-    return splits.pooled(data.pool).normalised(data)
+        train, chosen = parts["train"], map(torch.from_numpy, split_off(info.num_train, data))
+        parts["train"], parts["val"] = (
+            Images(pixels=train.pixels[part], labels=train.labels[part]) for part in chosen
+        )
+    return Splits.of(info, parts).prepared(data)
 
 
 def read_split(data: DataConfig, root: Path, split: SplitName) -> Images:
@@ -181,44 +180,40 @@ def read_split(data: DataConfig, root: Path, split: SplitName) -> Images:
 
 def _image_folder(data: DataConfig, root: Path, split: SplitName) -> Images:
     """Decode a user's images to RGB: shorter side resized to `data.image_size`, centre-cropped."""
-    folder, size = folder_and_size(data)
-    layout = Layout.of(data)
+    (folder, size), layout = data.photos, Layout.of(data)
     is_named = split == "train" and data.digest is not None
     if is_named and folder_digest(folder, root, layout) != data.digest:
         raise DataError(
             f"{folder}: its images changed since the study was read; start the study again."
         )
+    classes: Mapping[str, Sequence[Path]]
     if data.test_fraction is None:
-        classes: Mapping[str, Sequence[Path]] = class_files(folder, split, layout)
+        classes = class_files(folder, split, layout)
     else:
-        train, test = split_classes(data, class_files(folder, "train", layout), {})
-        classes = train if split == "train" else test
+        both = split_classes(data, class_files(folder, "train", layout), {})
+        classes = both[0 if split == "train" else 1]
     files = [(file, label) for label, of in enumerate(classes.values()) for file in of]
     pixels = torch.empty(len(files), 3, size, size, dtype=torch.uint8)
     faults: list[FileFault] = []
     for image, (file, _) in zip(pixels, files, strict=True):
-        try:
+        with noting(faults, file, folder):
             image.copy_(squared(rgb_picture(file, size, data.background), size))
-        except DataError as error:
-            faults.append(FileFault.of(error, file, folder))
     if faults:
         raise FileFaultsError(folder, faults)
     return Images(pixels=pixels, labels=torch.tensor([label for _, label in files]))
 
 
 def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> None:
-    pixels, labels = images.pixels, images.labels
-    expected = (num_images, info.channels, info.image_size, info.image_size)
-    if tuple(pixels.shape) != expected or pixels.dtype != torch.uint8:
-        raise DataError(
-            f"{where}: images must be uint8 of shape {expected}, "
-            f"got {pixels.dtype} of shape {tuple(pixels.shape)}."
-        )
-    if tuple(labels.shape) != (num_images,) or labels.dtype != torch.int64:
-        raise DataError(
-            f"{where}: labels must be int64 of shape {(num_images,)}, "
-            f"got {labels.dtype} of shape {tuple(labels.shape)}."
-        )
+    labels, side = images.labels, info.image_size
+    for part, tensor, shape, dtype in (
+        ("images", images.pixels, (num_images, info.channels, side, side), torch.uint8),
+        ("labels", labels, (num_images,), torch.int64),
+    ):
+        if tuple(tensor.shape) != shape or tensor.dtype != dtype:
+            raise DataError(
+                f"{where}: {part} must be {str(dtype).removeprefix('torch.')} of shape {shape}, "
+                f"got {tensor.dtype} of shape {tuple(tensor.shape)}."
+            )
     outside = ((labels < 0) | (labels >= info.num_classes)).nonzero()
     if len(outside):
         index = int(outside[0])
@@ -229,15 +224,6 @@ def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> No
     counts = torch.bincount(labels, minlength=info.num_classes)
     if not counts.all():
         raise DataError(f"{where}: class {int(counts.argmin())} has no image.")
-
-
-def _hold_out(train: Images, data: DataConfig) -> tuple[Images, Images]:
-    """Split training images into those that stay and those that are held out."""
-    kept, held_out = map(torch.from_numpy, split_off(len(train), data))
-    return (
-        Images(pixels=train.pixels[kept], labels=train.labels[kept]),
-        Images(pixels=train.pixels[held_out], labels=train.labels[held_out]),
-    )
 
 
 _DIGITS = 16
@@ -318,14 +304,7 @@ def _read(data: DataConfig, key: str, folder: Path) -> Splits | None:
         if file.is_file() and file.stem == f"{key}-{file_digest(file)}":
             parts = torch.load(file, mmap=True, weights_only=True)
             images = {name: Images(**part, pool=data.pool) for name, part in parts.items()}
-            splits = Splits(
-                info=describe(data),
-                train=images.pop("train"),
-                val=images.pop("val", None),
-                test=images.pop("test", None),
-                corrupted=images,
-            )
-            return splits.normalised(data)
+            return Splits.of(describe(data), images).prepared(data)
         with suppress(IsADirectoryError):
             file.unlink(missing_ok=True)
     return None
@@ -333,11 +312,9 @@ def _read(data: DataConfig, key: str, folder: Path) -> Splits | None:
 
 def _write(splits: Splits, key: str, folder: Path) -> None:
     """Write the decoded splits to their file, atomically. The caller holds the lock."""
-    images = {"train": splits.train, "val": splits.val, "test": splits.test, **splits.corrupted}
     parts = {
         name: {"pixels": part.pixels, "labels": part.labels}
-        for name, part in images.items()
-        if part is not None
+        for name, part in splits.parts().items()
     }
     # This process has the lock, so that other partial files are those of killed processes.
     for left in folder.glob(f"{key[:-_DIGITS]}{'[0-9a-f]' * _DIGITS}.partial"):

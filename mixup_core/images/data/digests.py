@@ -20,10 +20,9 @@ def file_digest(file: Path, algorithm: str = "sha256") -> str:
     try:
         with open_regular(file) as stream:
             return hashlib.file_digest(stream, algorithm).hexdigest()
-    except UnreadableError as error:
-        raise DataError(printable(f"{file}: {error}.")) from error
-    except OSError as error:
-        raise DataError(printable(f"{file}: {error.strerror}.")) from error
+    except (UnreadableError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(printable(f"{file}: {reason}.")) from error
 
 
 class KnownDigests:

@@ -251,7 +251,7 @@ class Dataset:
     """Facts about the dataset. If the sizes of its images vary, `image_size` is the size to which
     they are resized by default.
     """
-    files: Mapping[SplitName, dict[str, str]] = field(default_factory=dict)
+    files: Mapping[SplitName, Mapping[str, str]] = field(default_factory=dict)
     """Files of each split: paths below the root, with sha256 or md5 of the content.
 
     Both splits can be in one file. Empty if a package contains the data, or they are computed.

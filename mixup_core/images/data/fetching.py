@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 from zlib import error as DeflateError  # noqa: N812  the class has a lower-case name
@@ -15,7 +15,7 @@ from mixup_core.addresses import local_path
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import KnownDigests, file_digest
 from mixup_core.images.data.facts import Bundle, DataError, SplitName
-from mixup_core.images.data.folders import Layout, folder_and_size, folder_digest
+from mixup_core.images.data.folders import Layout, folder_digest
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CorruptedSet
 from mixup_core.problem import DataSet
@@ -33,27 +33,24 @@ _SOURCE_FAILURES = (
 )
 
 
-def files_of(name: str) -> Mapping[SplitName, dict[str, str]]:
+def files_of(name: str) -> Mapping[SplitName, Mapping[str, str]]:
     """Return the files of a dataset by split: path below the root, with `algorithm:digest`.
 
     The digest is empty if none is published. The result is empty for a dataset without files.
     `cifar10-c` and `cifar100-c` are corrupted test images, which are downloaded separately.
     """
-    if (of := _corrupted(name)) is not None:
+    if (of := _archives().get(name)) is not None:
         return {"test": dict.fromkeys(of.files(), "")}
     return DATASETS[name].files if name in DATASETS else {}
 
 
-def _corrupted(name: str) -> CorruptedSet | None:
-    return CORRUPTED.get(name.removesuffix("-c")) if name.endswith("-c") else None
+def _archives() -> dict[str, CorruptedSet]:
+    """Return the archives of corrupted test images, by the names that the user types."""
+    return {f"{name}-c": of for name, of in CORRUPTED.items()}
 
 
 def _bundle_of(name: str) -> Bundle | None:
     return DATASETS[name].bundle if name in DATASETS else None
-
-
-def _all_names() -> list[str]:
-    return [*DATASETS, *(f"{name}-c" for name in CORRUPTED)]
 
 
 def data_root() -> Path:
@@ -76,7 +73,7 @@ def statuses(root: Path) -> tuple[DataSet, ...]:
             place=_place(name, root),
             num_bytes=DATASETS[name].info.num_bytes if name in DATASETS else None,
         )
-        for name in _all_names()
+        for name in (*DATASETS, *_archives())
     )
 
 
@@ -115,7 +112,7 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
     """Return the sha256 of each file that a run loads, for provenance."""
     root = data_root() if root is None else root
     if data.name == "image-folder":
-        folder, _ = folder_and_size(data)
+        folder, _ = data.photos
         return {f"{folder.resolve().name}/": folder_digest(folder, root, Layout.of(data))}
     origin = DATASETS.origins.get(data.name)
     own = {} if origin is None else {origin.plugin: origin.digest}
@@ -127,16 +124,13 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
         return own
     corrupted = CORRUPTED[data.name].files() if data.name in CORRUPTED else ()
     wanted = {*data.corruptions, "labels"} if data.test and data.corruptions else set()
-    files = [
-        *splits["train"],
-        *(splits["test"] if data.test else ()),
-        *(file for file in corrupted if Path(file).stem in wanted),
-    ]
     places = {
         file: (root / file).absolute() for file in (*splits["train"], *splits["test"], *corrupted)
     }
     known = KnownDigests(root / "digests" / f"{data.name}.json")
-    found = {file: known.of(places[file]) for file in files}
+    loaded = {*splits["train"], *(splits["test"] if data.test else ())}
+    loaded |= {file for file in corrupted if Path(file).stem in wanted}
+    found = {file: known.of(place) for file, place in places.items() if file in loaded}
     known.keep(places.values())
     return own | found
 
@@ -151,9 +145,10 @@ def fetch(name: str, root: Path) -> str:
     if (bundle := _bundle_of(name)) is not None:
         _bundled(name, bundle)
         return bundle.package
-    if name not in _all_names():
+    names = (*DATASETS, *_archives())
+    if name not in names:
         raise DataError(
-            f"{name}: not a dataset that can be fetched; choose one of {', '.join(_all_names())}."
+            f"{name}: not a dataset that can be fetched; choose one of {', '.join(names)}."
         )
     if not files_of(name):
         return _place(name, root)
@@ -189,21 +184,20 @@ def locked(name: str, root: Path) -> Iterator[None]:
 
 def _bundled(name: str, bundle: Bundle) -> Path:
     """Return the file of a package that contains a dataset."""
-    package, file = bundle.package, bundle.file()
-    if file is None:
-        way_out = f"install it with `pip install {package}`"
+    if (file := bundle.file()) is None:
         raise DataError(
-            f"{name}: the package {package}, which contains its images, is missing; {way_out}."
+            f"{name}: the package {bundle.package}, which contains its images, is missing; install "
+            f"it with `pip install {bundle.package}`."
         )
     return file
 
 
 def _fetch_alone(name: str, root: Path) -> str:
-    if _is_intact(name, root):
+    with suppress(DataError):
+        _verify_all(name, root)
         return f"already in {_folder(name, root)}"
     staging = root / f".{name}.partial"
-    of = _corrupted(name) or DATASETS[name]
-    sources, by_hand = of.sources(root)
+    sources, by_hand = (_archives().get(name) or DATASETS[name]).sources(root)
     failures = []
     for source, obtain in sources.items():
         # Files that a killed process left in this folder were never verified.
@@ -211,18 +205,23 @@ def _fetch_alone(name: str, root: Path) -> str:
         staging.mkdir()
         try:
             obtain(staging)
-            for split in files_of(name):
-                verify(name, staging, split)
+            _verify_all(name, staging)
         except _SOURCE_FAILURES as error:
             failures.append(f"  {source}: {error}")
-            continue
         else:
-            _move_into_place(name, staging, root)
+            _folder(name, root).mkdir(parents=True, exist_ok=True)
+            for file in {file for split in files_of(name).values() for file in split}:
+                (staging / file).replace(root / file)
             return source
         finally:
             _clear(staging)
     failed = f"{name}: the download failed from every source."
     raise DataError("\n".join([failed, *failures, f"By hand: {by_hand}"]))
+
+
+def _verify_all(name: str, root: Path) -> None:
+    for split in files_of(name):
+        verify(name, root, split)
 
 
 def _clear(staging: Path) -> None:
@@ -231,21 +230,6 @@ def _clear(staging: Path) -> None:
         shutil.rmtree(staging, ignore_errors=True)
     else:
         staging.unlink(missing_ok=True)
-
-
-def _is_intact(name: str, root: Path) -> bool:
-    try:
-        for split in files_of(name):
-            verify(name, root, split)
-    except DataError:
-        return False
-    return True
-
-
-def _move_into_place(name: str, staging: Path, root: Path) -> None:
-    _folder(name, root).mkdir(parents=True, exist_ok=True)
-    for file in {file for split in files_of(name).values() for file in split}:
-        (staging / file).replace(root / file)
 
 
 def _place(name: str, root: Path) -> str:

@@ -4,12 +4,14 @@ import dataclasses
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from mixup_core.arrays import np
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.facts import DataError, SplitName
 from mixup_core.images.data.folders import (
@@ -22,6 +24,7 @@ from mixup_core.images.data.folders import (
     content_digest,
     file_digests,
     grouped_lines,
+    noting,
     split_classes,
     unequal_classes,
 )
@@ -70,22 +73,15 @@ class FolderFacts:
     def equal_images(self) -> list[tuple[str, str]]:
         """Return pairs (image in `train/`, an earlier one with the same bytes), as CLASS/FILE."""
         first: dict[str, str] = {}
-        for name, digest in self.copies.items():
-            first.setdefault(digest, name)
-        return [(name, first[of]) for name, of in self.copies.items() if first[of] != name]
+        pairs = ((name, first.setdefault(digest, name)) for name, digest in self.copies.items())
+        return [(name, earlier) for name, earlier in pairs if earlier != name]
 
     def in_two_classes(self, split: SplitName) -> list[tuple[str, str]]:
-        """Return pairs (image, an earlier image of another class with the same bytes).
-
-        Images are named CLASS/FILE.
-        """
+        """Return pairs (image, an earlier image of another class with the same bytes)."""
         first: dict[str, str] = {}
-        pairs = []
-        for name, digest in (self.copies if split == "train" else self.test_copies).items():
-            earlier = first.setdefault(digest, name)
-            if earlier.partition("/")[0] != name.partition("/")[0]:
-                pairs.append((name, earlier))
-        return pairs
+        copies = self.copies if split == "train" else self.test_copies
+        pairs = ((name, first.setdefault(digest, name)) for name, digest in copies.items())
+        return [(a, b) for a, b in pairs if a.partition("/")[0] != b.partition("/")[0]]
 
     def shared_by(self, held_out: Sequence[str], trained: Sequence[str]) -> list[str]:
         """Return the held-out images whose bytes equal those of a training image."""
@@ -102,11 +98,10 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
     digests = file_digests(folder, root, layout)
     digest = content_digest(digests)
     kept = root / "digests" / f"facts-{digest}.json"
-    known = None
     with suppress(OSError):
         known = filled(FolderFacts, read_note(kept))
-    if known is not None and (known.digest, known.decoder) == (digest, picture_reader()):
-        return known
+        if known and (known.digest, known.decoder) == (digest, picture_reader()):
+            return known
     found = _scanned(folder, digests, digest, layout)
     with suppress(OSError, StoreError):
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +114,6 @@ class Examined:
     """Faults found in an image-folder by decoding all its images."""
 
     folder: Path
-    """The folder."""
     faults: list[FileFault] = dataclasses.field(default_factory=list)
     """Files that cannot be used, and empty classes."""
     of_layout: list[str] = dataclasses.field(default_factory=list)
@@ -150,95 +144,82 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
     """
     found = Examined(folder=folder)
     seen: dict[SplitName, dict[str, Any]] = {"train": {}, "test": {}}
-    kinds: dict[SplitName, Sequence[str]] = {}
+    kinds: list[Set[str]] = []
     for split, thumbnails in seen.items():
-        place = folder / layout.place(split)
-        if split == "test" and not place.exists():
+        if split == "test" and not (folder / layout.place(split)).exists():
             continue
         try:
             classes, faults = class_files_and_faults(folder, split, layout)
         except DataError as error:
             found.of_layout.append(str(error))
             continue
+        kinds.append(classes.keys())
         found.faults += faults
-        kinds[split] = list(classes)
-        files = [file for of_class in classes.values() for file in of_class]
-        for file in files:
-            try:
+        for file in chain.from_iterable(classes.values()):
+            with noting(found.faults, file, folder):
                 picture = rgb_picture(file, size, "white")
-            except DataError as error:
-                found.faults.append(FileFault.of(error, file, folder))
-            else:
-                thumbnails[file.relative_to(folder).as_posix()] = grey_thumbnail(picture)
+                thumbnails[file.relative_to(folder).as_posix()] = _grey_thumbnail(picture)
+    # An empty class is a fault already, so it is not compared with the other split.
+    empty = {f.name.partition("/")[2] for f in found.faults if f.text == EMPTY_CLASS}
     if len(kinds) == len(seen):
-        # An empty class has been reported, so it is not compared with the other split.
-        empty = {f.name.partition("/")[2] for f in found.faults if f.text == EMPTY_CLASS}
-        train, test = ([kind for kind in kinds[s] if kind not in empty] for s in seen)
+        train, test = (names - empty for names in kinds)
         if fault := unequal_classes(train, test, layout):
             found.of_layout.append(f"{folder}: {fault}")
-    held_out, trained = (list(thumbnails) for thumbnails in (seen["test"], seen["train"]))
-    pairs = near_copies(list(seen["test"].values()), list(seen["train"].values()))
-    found.near = [(held_out[one], trained[other]) for one, other in pairs]
+    found.near = list(_near_copies(seen["test"], seen["train"]))
     return found
 
 
 def file_faults(folder: Path, layout: Layout, splits: Sequence[SplitName]) -> list[FileFault]:
-    """Return a fault for each file of an image-folder that cannot be used.
-
-    Only names and file headers are read; no image is decoded.
-    """
+    """Return a fault for each file of an image-folder that cannot be used, by name and header."""
     found: list[FileFault] = []
     for split in splits:
         with suppress(DataError):
             classes, faults = class_files_and_faults(folder, split, layout)
-            found += faults
-            for file in (file for files in classes.values() for file in files):
-                try:
-                    with opened_picture(file):
-                        pass
-                except DataError as error:
-                    found.append(FileFault.of(error, file, folder))
+            found += [*faults, *_by_header(folder, classes)[1]]
     return found
+
+
+def _by_header(
+    folder: Path, classes: Mapping[str, Sequence[Path]]
+) -> tuple[list[str], list[FileFault]]:
+    """Return the transparent images, as SPLIT/CLASS/FILE, and a fault for each unusable one."""
+    transparent: list[str] = []
+    faults: list[FileFault] = []
+    for file in chain.from_iterable(classes.values()):
+        with noting(faults, file, folder), opened_picture(file) as opened:
+            if is_transparent(opened):
+                transparent.append(file.relative_to(folder).as_posix())
+    return transparent, faults
 
 
 def _scanned(
     folder: Path, digests: Mapping[bytes, str], digest: str, layout: Layout
 ) -> FolderFacts:
-    of_train = class_files(folder, "train", layout)
-    splits: dict[str, Mapping[str, Sequence[Path]]] = {"train": of_train}
+    train, test = class_files(folder, "train", layout), dict[str, tuple[Path, ...]]()
     if (folder / layout.test_folder).exists():
         with suppress(DataError):  # a study may do without the test images
-            splits["test"] = class_files(folder, "test", layout)
-    transparent, unreadable = [], {}
-    for of_classes in splits.values():
-        for file in (file for files in of_classes.values() for file in files):
-            name = file.relative_to(folder).as_posix()
-            try:
-                with opened_picture(file) as opened:
-                    if is_transparent(opened):
-                        transparent.append(name)
-            except DataError as error:
-                unreadable[name] = FileFault.of(error, file, folder).text
+            test = class_files(folder, "test", layout)
+    transparent, faults = map(chain, *(_by_header(folder, classes) for classes in (train, test)))
     seen = {of_file for name, of_file in digests.items() if name.startswith(b"train/")}
-    names = {
-        split: {kind: tuple(file.name for file in files) for kind, files in of_classes.items()}
-        for split, of_classes in splits.items()
-    }
+    names = [
+        {kind: tuple(file.name for file in files) for kind, files in classes.items()}
+        for classes in (train, test)
+    ]
     return FolderFacts(
         digest=digest,
-        classes=tuple(names["train"]),
-        train=names["train"],
-        test=names.get("test", {}),
+        classes=tuple(train),
+        train=names[0],
+        test=names[1],
         shared=tuple(
             f"{kind}/{name}"
-            for kind, files in names.get("test", {}).items()
+            for kind, files in names[1].items()
             for name in files
             if digests[os.fsencode(f"{layout.test_folder}/{kind}/{name}")] in seen
         ),
         copies=_copies(digests, "train/"),
         test_copies=_copies(digests, f"{layout.test_folder}/"),
         transparent=tuple(transparent),
-        unreadable=unreadable,
+        unreadable={fault.name: fault.text for fault in faults},
         decoder=picture_reader(),
     )
 
@@ -246,9 +227,9 @@ def _scanned(
 def _copies(digests: Mapping[bytes, str], place: str) -> dict[str, str]:
     """Return the sha256 of each file whose bytes equal those of another file below `place`."""
     here = {os.fsdecode(name): digest for name, digest in sorted(digests.items())}
-    inside = {name: digest for name, digest in here.items() if name.startswith(place)}
+    inside = {n.removeprefix(place): digest for n, digest in here.items() if n.startswith(place)}
     counts = Counter(inside.values())
-    return {n.removeprefix(place): digest for n, digest in inside.items() if counts[digest] > 1}
+    return {name: digest for name, digest in inside.items() if counts[digest] > 1}
 
 
 _SIDE = 16
@@ -257,33 +238,29 @@ _NEAR = 3.0
 """Root mean square difference, in grey levels, below which two thumbnails count as equal."""
 _PLAIN = 4.0
 """Minimum standard deviation of a thumbnail's grey levels; plainer images are not compared."""
-_AT_ONCE = 1000
 
 
-def grey_thumbnail(picture: Any) -> Any:
+def _grey_thumbnail(picture: Any) -> Any:
     """Return a Pillow image as 16 x 16 grey pixels, flattened, float32."""
-    import numpy as np
     from PIL import Image
 
     small = picture.convert("L").resize((_SIDE, _SIDE), resample=Image.Resampling.BOX)
     return np.asarray(small, dtype=np.float32).reshape(-1)
 
 
-def near_copies(held_out: Sequence[Any], trained: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Yield (index of a test image, index of the training image that it nearly equals).
+def _near_copies(
+    held_out: Mapping[str, Any], trained: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Yield (test image, training image that it nearly equals), given the thumbnails of all.
 
     Copies saved with another quality or size are found; cropped, rotated or mirrored ones are not.
     """
-    import numpy as np
-
-    if not held_out or not trained:
+    if not trained:
         return
-    known = np.stack(trained)
-    lengths = (known**2).sum(axis=1)
-    for start in range(0, len(held_out), _AT_ONCE):
-        part = np.stack(held_out[start : start + _AT_ONCE])
-        squares = (part**2).sum(axis=1)[:, None] + lengths - 2 * part @ known.T
-        nearest = squares.argmin(axis=1)
-        least = squares[np.arange(len(part)), nearest]
-        for place in np.flatnonzero((least < _NEAR**2 * _SIDE**2) & (part.std(axis=1) > _PLAIN)):
-            yield start + int(place), int(nearest[place])
+    known = np.stack(list(trained.values()))
+    names, lengths = list(trained), (known**2).sum(axis=1)
+    for name, thumbnail in held_out.items():
+        squares = (thumbnail**2).sum() + lengths - 2 * known @ thumbnail
+        nearest = int(squares.argmin())
+        if squares[nearest] < _NEAR**2 * _SIDE**2 and thumbnail.std() > _PLAIN:
+            yield name, names[nearest]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_args
 
-from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig, TestFolder
 from mixup_core.images.data.digests import KnownDigests
 from mixup_core.images.data.facts import DataError, DatasetInfo, SplitName
 from mixup_core.images.data.pictures import FORMATS
@@ -40,15 +40,15 @@ class FileFault:
     text: str
     """The fault and its remedy, as a sentence."""
 
-    @classmethod
-    def of(cls, error: Exception, file: Path, folder: Path) -> Self:
-        """Return the fault of a file, given the error that checking or reading the file raised."""
-        text = str(error).removeprefix(f"{printable(str(file))}: ")
-        return cls(name=file.relative_to(folder).as_posix(), text=text)
 
-    def line(self, folder: Path) -> str:
-        """Return one line that names the file with its path, and says why it cannot be used."""
-        return printable(f"{folder / self.name}: {self.text}")
+@contextmanager
+def noting(faults: list[FileFault], file: Path, folder: Path) -> Iterator[None]:
+    """Context manager: add a fault of a file to a list instead of raising its error."""
+    try:
+        yield
+    except DataError as error:
+        text = str(error).removeprefix(f"{printable(str(file))}: ")
+        faults.append(FileFault(name=file.relative_to(folder).as_posix(), text=text))
 
 
 class FileFaultsError(DataError):
@@ -61,24 +61,28 @@ class FileFaultsError(DataError):
 
 def all_lines(folder: Path, faults: Iterable[FileFault]) -> list[str]:
     """Return one line for each file of an image-folder that cannot be used."""
-    return [fault.line(folder) for fault in faults]
+    return [printable(f"{folder / fault.name}: {fault.text}") for fault in faults]
 
 
 def grouped_lines(folder: Path, faults: Sequence[FileFault]) -> list[str]:
-    """Return lines about files that cannot be used; many files with the same fault share a line.
+    """Return at most 20 lines about files that cannot be used; many with one fault share a line.
 
-    Faults whose texts differ only in numbers and quoted names count as the same. There are at most
-    20 lines; if they do not name every file, one more line gives the command that does.
+    Faults whose texts differ only in numbers and quoted names count as the same. If the lines do
+    not name every file, one more line gives the command that does.
     """
-    groups: dict[str, list[FileFault]] = {}
+    groups: dict[str, list[FileFault]] = defaultdict(list)
     for fault in faults:
-        groups.setdefault(_VARIABLE.sub("", fault.text), []).append(fault)
+        groups[_VARIABLE.sub("", fault.text)].append(fault)
     lines: list[str] = []
     for group in groups.values():
         if len(group) <= _NAMED:
             lines += all_lines(folder, group)
-        else:
-            lines.append(printable(f"{folder}: {_spell(group)}"))
+            continue
+        first = ", ".join(fault.name for fault in group[:_NAMED])
+        is_same = len({fault.text for fault in group}) == 1
+        text = group[0].text if is_same else f"the first of them: {group[0].text}"
+        number = f"{len(group):,} files, {first} and {len(group) - _NAMED:,} more"
+        lines.append(printable(f"{folder}: {number}: {text}"))
     if len(lines) == len(faults) <= _MOST_LINES:
         return lines
     more = len(lines) - _MOST_LINES
@@ -87,15 +91,7 @@ def grouped_lines(folder: Path, faults: Sequence[FileFault]) -> list[str]:
     return [*lines[:_MOST_LINES], printable(f"{rest}`{command}` lists every file")]
 
 
-def _spell(group: Sequence[FileFault]) -> str:
-    """Return the text about many files with the same fault; only the first files are named."""
-    first = ", ".join(fault.name for fault in group[:_NAMED])
-    texts = {fault.text for fault in group}
-    text = group[0].text if len(texts) == 1 else f"the first of them: {group[0].text}"
-    return f"{len(group):,} files, {first} and {len(group) - _NAMED:,} more: {text}"
-
-
-TEST_FOLDERS = ("test", "val", "valid", "validation")
+TEST_FOLDERS = get_args(TestFolder)
 """Possible names of the folder of test images; the first that exists is used."""
 _HALVES = (0.5, 0.5, 0.5)
 
@@ -150,19 +146,17 @@ def describe(data: DataConfig) -> DatasetInfo:
         if (size, mean, std) == (info.image_size, info.mean, info.std):
             return info
         return replace(info, image_size=size, mean=mean, std=std)
-    folder, _ = folder_and_size(data)
-    layout = Layout.of(data)
+    layout, (folder, _) = Layout.of(data), data.photos
     train = class_files(folder, "train", layout)
-    is_split = data.test_fraction is not None
-    test = class_files(folder, "test", layout) if data.test and not is_split else {}
-    return folder_info(data, train, test)
+    is_tested = data.test and data.test_fraction is None
+    return folder_info(data, train, class_files(folder, "test", layout) if is_tested else {})
 
 
 def folder_info(
     data: DataConfig, train: Mapping[str, Sequence[Any]], test: Mapping[str, Sequence[Any]]
 ) -> DatasetInfo:
     """Return sizes, classes and other facts about an image-folder, given its files by class."""
-    folder, image_size = folder_and_size(data)
+    folder, image_size = data.photos
     if data.test_fraction is not None and min(map(len, train.values())) < 2:
         lacking = [name for name, files in train.items() if len(files) < 2]
         raise DataError(
@@ -189,17 +183,20 @@ def folder_info(
 def unequal_classes(train: Iterable[str], test: Iterable[str], layout: Layout) -> str:
     """Return a message if the classes of training and test images differ, else ""."""
     own, others = set(train), set(test)
-    found = [
-        f"only in {place}/: {_listed(sorted(names))}"
-        for place, names in (("train", own - others), (layout.test_folder, others - own))
-        if names
-    ]
-    if not found:
+    found = {"train": sorted(own - others), layout.test_folder: sorted(others - own)}
+    only = [f"only in {place}/: {_listed(names)}" for place, names in found.items() if names]
+    if not only:
         return ""
+    first = next(f"{place}/{names[0]}" for place, names in found.items() if names)
+    alike = spelled_alike(own ^ others)
+    advice = f"data.skip leaves out a class, such as {printable(first)}"
+    if alike:  # `!a` shows two forms of an accent
+        advice = (
+            f"{alike[0][0]!a} and {alike[0][1]!a} differ only in capital letters or in the Unicode "
+            "form of an accent; give both folders the same name"
+        )
     rule = f"train/ and {layout.test_folder}/ must have the same classes"
-    place, names = ("train", own - others) if own - others else (layout.test_folder, others - own)
-    advice = f" data.skip leaves out a class, such as {printable(f'{place}/{min(names)}')}."
-    return f"{rule}; {'; '.join(found)}.{spelling_hint(own ^ others) or advice}"
+    return f"{rule}; {'; '.join(only)}. {advice}."
 
 
 _Files = TypeVar("_Files", Path, str)
@@ -218,25 +215,19 @@ def split_classes(
     """
     if data.test_fraction is None:
         return train, test if data.test else {}
-    held_out: dict[str, set[_Files]] = {}
+    kept: dict[str, Sequence[_Files]] = {}
+    taken: dict[str, Sequence[_Files]] = {}
     for kind, files in train.items():
-        number = max(1, math.floor(data.test_fraction * len(files) + 0.5))
+        number = min(max(1, math.floor(data.test_fraction * len(files) + 0.5)), len(files) - 1)
         drawn = sorted(files, key=lambda file: _drawn(f"{kind}/{Path(file).name}"))
-        held_out[kind] = set(drawn[: min(number, len(files) - 1)])
-    kept = {k: [f for f in files if f not in held_out[k]] for k, files in train.items()}
-    taken = {k: [f for f in files if f in held_out[k]] for k, files in train.items()}
+        held_out = set(drawn[:number])
+        kept[kind] = [file for file in files if file not in held_out]
+        taken[kind] = [file for file in files if file in held_out]
     return kept, taken if data.test else {}
 
 
 def _drawn(name: str) -> bytes:
     return hashlib.sha256(f"test split {name}".encode("utf-8", "surrogateescape")).digest()
-
-
-def folder_and_size(data: DataConfig) -> tuple[Path, int]:
-    """Return the path of an image-folder and the side of its images, in pixels."""
-    if data.folder is None or data.image_size is None:
-        raise ValueError(f"data.name must be image-folder, got (data.name={data.name!r}).")
-    return Path(data.folder), data.image_size
 
 
 def class_files(
@@ -284,19 +275,13 @@ def class_files_and_faults(
     return {kind: tuple(files) for kind, files in classes.items()}, faults
 
 
-def unused_folders(folder: Path, layout: Layout) -> list[str]:
-    """Return the subfolders of an image-folder from which no run reads, by name.
-
-    These are all but `train/`, the test folder and those that `data.skip` excludes.
-    """
-    names = [entry.name for entry in _entries(folder) if entry.is_dir() and layout.has(entry.name)]
-    return [name for name in names if name not in {"train", layout.test_folder}]
-
-
-def spell_unused(names: Iterable[str]) -> str:
-    """Return a note for the user that lists subfolders of an image-folder which no run reads."""
-    listed = ", ".join(f"{printable(name)}/" for name in names)
-    return f"folders not used: {listed}; for validation, data.val_size holds out images of train/"
+def unused_folders(folder: Path, layout: Layout) -> str:
+    """Return a note that lists the subfolders from which no run reads; "" if there are none."""
+    used = {"train", layout.test_folder}
+    names = [e.name for e in _entries(folder) if e.is_dir() and layout.has(e.name)]
+    listed = ", ".join(f"{printable(name)}/" for name in names if name not in used)
+    advice = "for validation, data.val_size holds out images of train/"
+    return f"folders not used: {listed}; {advice}" if listed else ""
 
 
 def _without(folder: Path, split: SplitName) -> str:
@@ -334,23 +319,21 @@ def folder_digest(folder: Path, root: Path, layout: Layout = _USUAL) -> str:
     """Return the sha256 of the names and contents of all files below `train/` and `test/`.
 
     It is the sha256 of the output of `sha256sum -z` for these files, with relative names in byte
-    order, and therefore does not depend on the folder's location. Hidden files and a missing
-    `test/` are ignored. Unchanged files are not read again.
+    order, and therefore does not depend on the folder's location. Unchanged files are not read
+    again.
     """
     return content_digest(file_digests(folder, root, layout))
 
 
 def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[bytes, str]:
     """Return the sha256 of each file below `train/` and `test/`, by relative name."""
-    test = layout.test_folder
-    splits = ["train", *([test] if (folder / test).exists() else [])]
     place = folder.absolute()
-    known = KnownDigests(
-        root / "digests" / f"{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}.json"
-    )
+    name = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
+    known = KnownDigests(root / "digests" / f"{name}.json")
+    test = [layout.test_folder] if (folder / layout.test_folder).exists() else []
     files = {
         os.fsencode(name): known.of(entry)
-        for split in splits
+        for split in ("train", *test)
         for name, entry in used_entries(place, split, layout)
         if not entry.is_dir()
     }
@@ -376,22 +359,19 @@ def used_entries(folder: Path, name: str, layout: Layout) -> Iterator[tuple[str,
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
         below = f"{name}/{entry.name}"
-        if not _is_hidden(entry.name) and layout.has(below):
+        if _is_seen(entry.name) and layout.has(below):
             yield below, entry
             if entry.is_dir():
                 yield from used_entries(folder, below, layout)
 
 
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or name in _LEFT_BEHIND
-
-
-_LEFT_BEHIND = frozenset({"Thumbs.db", "desktop.ini", "__MACOSX"})
+def _is_seen(name: str) -> bool:
+    return not name.startswith(".") and name not in {"Thumbs.db", "desktop.ini", "__MACOSX"}
 
 
 def _entries(folder: Path) -> list[Path]:
     with _refusing(folder):
-        return sorted(entry for entry in folder.iterdir() if not _is_hidden(entry.name))
+        return sorted(entry for entry in folder.iterdir() if _is_seen(entry.name))
 
 
 @contextmanager
@@ -417,31 +397,10 @@ def _image_suffixes() -> frozenset[str]:
     return frozenset(suffix for suffix, name in formats.items() if name in {*FORMATS, "MPO"})
 
 
-def plain(name: str) -> str:
-    """Return a name in lower case, each accent in one Unicode form, as macOS compares names."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
-
-
 def spelled_alike(names: Iterable[str]) -> list[list[str]]:
     """Return the groups of names that some file systems treat as the same name, such as a and A."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in sorted(set(names)):
-        groups[plain(name)].append(name)
+        composed = unicodedata.normalize("NFC", name).casefold()
+        groups[unicodedata.normalize("NFC", composed)].append(name)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def spelling_hint(names: Iterable[str]) -> str:
-    """Return a hint about two of the names that some file systems take for one, such as a and A.
-
-    The result is "" if there are no such names.
-    """
-    for one, other, *_ in spelled_alike(names):
-        if unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other):
-            coded = f"{one!a} and {other!a}"
-            return (
-                f" The names {coded} look equal, but write an accent in two forms of Unicode; "
-                "give both folders the same name."
-            )
-        pair = f"{printable(one)} and {printable(other)}"
-        return f" {pair} differ only in capital letters; give both folders the same name."
-    return ""

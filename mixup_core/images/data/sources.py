@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from mixup_core.images.data.digests import file_digest
-from mixup_core.images.data.facts import DataError, Sources
+from mixup_core.images.data.facts import DataError, Sources, SplitName
 from mixup_core.temporary import temporary_folder
 
 TIMEOUT = 15.0
@@ -56,6 +56,11 @@ def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
     if by_hand.exists():
         sources = {str(by_hand): partial(unpack, by_hand), **sources}
     return sources, f"put {filename} (md5 {md5}) at {by_hand} and fetch again."
+
+
+def both_splits_in(archive: str, md5: str) -> Mapping[SplitName, Mapping[str, str]]:
+    """Return the files of a dataset whose splits are in one archive, with its checksum."""
+    return {"train": {archive: f"md5:{md5}"}, "test": {archive: f"md5:{md5}"}}
 
 
 @contextmanager

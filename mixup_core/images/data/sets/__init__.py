@@ -60,7 +60,7 @@ class _Names(Collection[str]):
     origins = DATASETS.origins
 
     def __contains__(self, name: object) -> bool:
-        return name in DATASETS or name == "image-folder"
+        return name in set(self)
 
     def __iter__(self) -> Iterator[str]:
         yield from (*DATASETS, "image-folder")

@@ -5,7 +5,7 @@
 from pathlib import Path
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, SplitName
-from mixup_core.images.data.sources import downloaded, extract, unpacked
+from mixup_core.images.data.sources import both_splits_in, downloaded, extract, unpacked
 from mixup_core.seeding import stream
 
 _ARCHIVE = "caltech101/caltech-101.zip"
@@ -31,8 +31,6 @@ def _read(root: Path, split: SplitName, size: int) -> Images:
         return Images.of_pictures((dataset[index] for index in chosen), len(chosen), size)
 
 
-_FILES = {_ARCHIVE: "md5:3138e1922a9193bfa496528edbbc45d0"}
-
 DATASET = Dataset(
     name="caltech101",
     info=DatasetInfo(
@@ -46,7 +44,7 @@ DATASET = Dataset(
         std=(0.229, 0.224, 0.225),
         smallest_class=_NUM_TRAIN_PER_CLASS,
     ),
-    files={"train": dict(_FILES), "test": dict(_FILES)},
+    files=both_splits_in(_ARCHIVE, "3138e1922a9193bfa496528edbbc45d0"),
     sources=lambda root: downloaded({_ARCHIVE: _URL}, root),
     read=_read,
 )

@@ -32,6 +32,10 @@ def _read(name: str, root: Path, split: SplitName, size: int) -> Images:
 _META_10 = {"cifar-10-batches-py/batches.meta": "md5:5ff9c542aee3614f3951f8cda6e48888"}
 _META_100 = {"cifar-100-python/meta": "md5:7973b15100ade9c7d40fb424638fde48"}
 
+_CLASSES = (
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
+
 CIFAR10 = Dataset(
     name="cifar10",
     info=DatasetInfo(
@@ -44,18 +48,7 @@ CIFAR10 = Dataset(
         mean=(0.4914, 0.4822, 0.4465),
         std=(0.2023, 0.1994, 0.2010),
         smallest_class=5_000,
-        classes=(
-            "airplane",
-            "automobile",
-            "bird",
-            "cat",
-            "deer",
-            "dog",
-            "frog",
-            "horse",
-            "ship",
-            "truck",
-        ),
+        classes=_CLASSES,
     ),
     files={
         "train": {

@@ -27,7 +27,6 @@ NUM_SEVERITIES = 5
 class CorruptedSet:
     """Archive of the corrupted test images of a dataset: CIFAR-10-C or CIFAR-100-C."""
 
-    title: str
     folder: str
     url: str
     md5: str
@@ -39,27 +38,17 @@ class CorruptedSet:
         return tuple(f"{self.folder}/{name}.npy" for name in (*CORRUPTIONS, "labels"))
 
     def sources(self, root: Path) -> Sources:
-        """Return functions that unpack the corrupted images into a folder, by source, and advice.
-
-        Args:
-            root: Folder of datasets, in which a user can put the archive.
-
-        Returns:
-            A mapping from each source, the user's archive or the URL, to a function that takes the
-            folder to unpack into. And advice: what to do by hand if all of them fail.
-        """
+        """Return functions that unpack the corrupted images, by source, and advice."""
         return unpacked_archive(self.url, f"{self.folder}.tar", self.md5, root)
 
 
 CORRUPTED: Mapping[str, CorruptedSet] = {
     "cifar10": CorruptedSet(
-        title="CIFAR-10-C",
         folder="CIFAR-10-C",
         url="https://zenodo.org/records/2535967/files/CIFAR-10-C.tar",
         md5="56bf5dcef84df0e2308c6dcbcbbd8499",
     ),
     "cifar100": CorruptedSet(
-        title="CIFAR-100-C",
         folder="CIFAR-100-C",
         url="https://zenodo.org/records/3555552/files/CIFAR-100-C.tar",
         md5="11f0ed0f1191edbf9fa23466ae6021d3",
@@ -80,13 +69,13 @@ def read_corrupted(
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except FileNotFoundError as error:
-            name = f"{next(n for n, other in CORRUPTED.items() if other is of)}-c"
+            name = next(name for name, other in CORRUPTED.items() if other is of)
             raise DataError(
-                f"{path}: not found; get it with `mixsweep data fetch {name}`."
+                f"{path}: not found; get it with `mixsweep data fetch {name}-c`."
             ) from error
         except (OSError, ValueError) as error:
             raise DataError(f"{path}: not a readable NumPy file ({error}).") from error
-        if array.shape[: len(shape)] != shape or array.ndim not in {1, 4}:
+        if array.shape != shape:
             raise DataError(f"{path}: expected an array of shape {shape}, got {array.shape}.")
         return array
 
@@ -94,7 +83,6 @@ def read_corrupted(
     pixels, labels = mapped(corruption, (count, 32, 32, 3)), mapped("labels", (count,))
     if pixels.dtype != np.uint8:
         raise DataError(f"{of.folder}/{corruption}.npy: expected uint8, got {pixels.dtype}.")
-    first = 0 if severity is None else severity - 1
-    end = NUM_SEVERITIES if severity is None else severity
+    first, end = (0, NUM_SEVERITIES) if severity is None else (severity - 1, severity)
     part = slice(first * num_test, end * num_test)
     return Images.of_arrays(pixels[part].transpose(0, 3, 1, 2), labels[part])

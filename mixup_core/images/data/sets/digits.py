@@ -64,8 +64,6 @@ DATASET = Dataset(
         std=(0.5,),
         smallest_class=135,
     ),
-    files={},
-    sources=lambda _: ({}, ""),
     read=_read,
     labels=_read_labels,
     bundle=Bundle(package="scikit-learn", file=_file),

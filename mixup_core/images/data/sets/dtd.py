@@ -4,7 +4,7 @@ from itertools import chain
 from pathlib import Path
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, Sources, SplitName
-from mixup_core.images.data.sources import downloaded, unpacked
+from mixup_core.images.data.sources import both_splits_in, downloaded, unpacked
 
 _ARCHIVE = "dtd/dtd-r1.0.1.tar.gz"
 
@@ -29,8 +29,6 @@ def _read(root: Path, split: SplitName, size: int) -> Images:
         return Images.of_pictures(pictures, sum(map(len, parts)), size)
 
 
-_FILES = {_ARCHIVE: "md5:fff73e5086ae6bdbea199a49dfb8a4c1"}
-
 DATASET = Dataset(
     name="dtd",
     info=DatasetInfo(
@@ -44,7 +42,7 @@ DATASET = Dataset(
         std=(0.229, 0.224, 0.225),
         smallest_class=80,
     ),
-    files={"train": dict(_FILES), "test": dict(_FILES)},
+    files=both_splits_in(_ARCHIVE, "fff73e5086ae6bdbea199a49dfb8a4c1"),
     sources=_sources,
     read=_read,
 )

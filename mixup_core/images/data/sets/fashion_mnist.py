@@ -20,10 +20,11 @@ def _sources(root: Path) -> Sources:
 
     del root
     found = of_mirrors(Path(FOLDER), list(FashionMNIST.mirrors))
-    found[f"Debian package {DEBIAN_PACKAGE}, installed"] = partial(
-        unpack, DEBIAN_FOLDER, Path(FOLDER)
-    )
-    found[f"Debian package {DEBIAN_PACKAGE}, downloaded"] = _unpack_debian_package
+    package, installed = f"Debian package {DEBIAN_PACKAGE}", partial(unpack, DEBIAN_FOLDER)
+    found |= {
+        f"{package}, installed": partial(installed, Path(FOLDER)),
+        f"{package}, downloaded": _unpack_debian_package,
+    }
     return found, (
         f"on Debian or Ubuntu `apt-get install {DEBIAN_PACKAGE}` and fetch again; elsewhere "
         "fetch on a machine with a network and set MIXSWEEP_DATA to a copy of its folder."
@@ -54,6 +55,11 @@ def _run(command: list[str], folder: Path) -> None:
         raise DataError(" ".join(reasons) or f"{command[0]} failed: exit code {done.returncode}")
 
 
+_CLASSES = (
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
+    "Ankle boot",
+)  # fmt: skip
+
 DATASET = Dataset(
     name="fashion-mnist",
     info=DatasetInfo(
@@ -66,18 +72,7 @@ DATASET = Dataset(
         mean=(0.5,),
         std=(0.5,),
         smallest_class=6_000,
-        classes=(
-            "T-shirt/top",
-            "Trouser",
-            "Pullover",
-            "Dress",
-            "Coat",
-            "Sandal",
-            "Shirt",
-            "Sneaker",
-            "Bag",
-            "Ankle boot",
-        ),
+        classes=_CLASSES,
     ),
     # Digests of the unpacked files, which torchvision does not check. They are the same for all
     # packagers: Debian's archives differ from torchvision's only in the gzip header (name, time).

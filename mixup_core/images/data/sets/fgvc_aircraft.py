@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, Sources, SplitName
-from mixup_core.images.data.sources import downloaded, unpacked
+from mixup_core.images.data.sources import both_splits_in, downloaded, unpacked
 
 _ARCHIVE = "fgvc-aircraft/fgvc-aircraft-2013b.tar.gz"
 _BANNER = 20
@@ -32,8 +32,6 @@ def _read(root: Path, split: SplitName, size: int) -> Images:
         return Images.of_pictures(pictures, len(dataset), size)
 
 
-_FILES = {_ARCHIVE: "md5:d4acdd33327262359767eeaa97a4f732"}
-
 DATASET = Dataset(
     name="fgvc-aircraft",
     info=DatasetInfo(
@@ -47,7 +45,7 @@ DATASET = Dataset(
         std=(0.229, 0.224, 0.225),
         smallest_class=66,
     ),
-    files={"train": dict(_FILES), "test": dict(_FILES)},
+    files=both_splits_in(_ARCHIVE, "d4acdd33327262359767eeaa97a4f732"),
     sources=_sources,
     read=_read,
 )

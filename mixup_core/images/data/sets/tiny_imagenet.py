@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, SplitName
-from mixup_core.images.data.sources import downloaded
+from mixup_core.images.data.sources import both_splits_in, downloaded
 
 _ARCHIVE = "tiny-imagenet/tiny-imagenet-200.zip"
 _URL = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
@@ -34,8 +34,6 @@ def _read(root: Path, split: SplitName, size: int) -> Images:
         return Images.of_pictures(pictures, len(labelled), size)
 
 
-_FILES = {_ARCHIVE: "md5:90528d7ca1a48142e341f4ef8d21d0de"}
-
 DATASET = Dataset(
     name="tiny-imagenet",
     info=DatasetInfo(
@@ -49,7 +47,7 @@ DATASET = Dataset(
         std=(0.2770, 0.2691, 0.2821),
         smallest_class=500,
     ),
-    files={"train": dict(_FILES), "test": dict(_FILES)},
+    files=both_splits_in(_ARCHIVE, "90528d7ca1a48142e341f4ef8d21d0de"),
     sources=lambda root: downloaded({_ARCHIVE: _URL}, root),
     read=_read,
 )

@@ -13,7 +13,7 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load, load_mapped
 from mixup_core.images.data.facts import DataError
 from mixup_core.images.feasibility import infeasible
-from mixup_core.images.image_data import ImageData, data_remarks, described, shared_images
+from mixup_core.images.image_data import ImageData, data_remarks, described, facts_of, shared_images
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import NormalisedPixels
 from mixup_core.keys import run_key
@@ -166,16 +166,22 @@ def test_faults_in_the_train_and_test_folders_are_reported_together(pets: Path) 
         config_of(pets, skip=skipping)
 
 
+def shared(data: DataConfig) -> list[str]:
+    facts = facts_of(data)
+    assert facts is not None
+    return list(shared_images(data, facts))
+
+
 def test_training_images_equal_to_held_out_images_give_a_warning(pets: Path) -> None:
     for index in range(10):
         content = (pets / "train" / "cat" / "0.png").read_bytes()
         (pets / "train" / "cat" / f"{index}.png").write_bytes(content)
-    (said,) = shared_images(config_of(pets, test_fraction=0.2).data)
+    (said,) = shared(config_of(pets, test_fraction=0.2).data)
     assert said.startswith("WARNING, 2 of the 3 test images are among the training images too")
-    (said,) = shared_images(config_of(pets, test=False, val_size=10).data)
+    (said,) = shared(config_of(pets, test=False, val_size=10).data)
     assert "of the 10 validation images are among the training images too" in said
-    assert list(shared_images(config_of(pets, test=False).data)) == []
-    (said,) = shared_images(config_of(pets, test=False, folds=4).data)
+    assert shared(config_of(pets, test=False).data) == []
+    (said,) = shared(config_of(pets, test=False, folds=4).data)
     num_trained = sum(1 for _ in (pets / "train").glob("*/*"))
     assert f"10 of the {num_trained} validation images are among the training images" in said
 

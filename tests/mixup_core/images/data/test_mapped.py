@@ -61,7 +61,7 @@ def test_pooled_images_are_stored_and_mapped_pooled(tmp_path: Path) -> None:
     data = DataConfig(name="digits", val_size=100, pool=2)
     for _ in ("decoded", "found"):
         splits = load_mapped(data, tmp_path)
-        assert_equal(splits, load(DIGITS, tmp_path).pooled(2))
+        assert_equal(splits, load(DIGITS, tmp_path).prepared(data))
         assert splits.train.pixels.dtype == torch.int16
         assert splits.train.pooled(2) is splits.train
     load_mapped(DIGITS, tmp_path)

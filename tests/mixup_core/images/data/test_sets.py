@@ -367,7 +367,7 @@ def test_a_corrupted_set_is_fetched_and_unpacked(tmp_path: Path, monkeypatch: Pa
     (server / "CIFAR-10-C.tar").write_bytes(content)
     of = corrupted.CORRUPTED["cifar10"]
     url = (server / "CIFAR-10-C.tar").as_uri()
-    served = corrupted.CorruptedSet(title=of.title, folder=of.folder, url=url, md5=md5(content))
+    served = corrupted.CorruptedSet(folder=of.folder, url=url, md5=md5(content))
     monkeypatch.setitem(corrupted.CORRUPTED, "cifar10", served)
     assert fetch("cifar10-c", root) == url
     assert is_present("cifar10-c", root)
