@@ -5,11 +5,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mixup_core.contracts import ContractError, require_mixed, weights_of
@@ -57,17 +56,12 @@ class Mixer:
         return images, weight.expand(len(own)), None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Drawn:
-    """Mixing weights and operations of one epoch; `Draws` adds order, partners and augmentation."""
+class Drawn(NamedTuple):
+    """Mixing weights and operations of one epoch; see the fields of `Draws`."""
 
     lam: Tensor
-    """Weight of each image, (images,), float32."""
     mixers: tuple[Mixer | None, ...]
-    """Mixer of each batch; None if the batch is not mixed."""
-    label_lam: Tensor | None
-    """Weight of each label, (images,), float32; None: the operations determine the label weights.
-    """
+    label_lam: Tensor | None = None
 
 
 def draw_mixing(
@@ -92,7 +86,7 @@ def draw_mixing(
 
     lam = draw_lambdas(how.law, count, streams["mixing"])
     if not how.is_mixed:
-        return Drawn(lam=of_images(lam), mixers=(None,) * len(sizes), label_lam=None)
+        return Drawn(of_images(lam), (None,) * len(sizes))
     chances = streams["choice"].random((len(sizes), 2))
     is_mixed = torch.from_numpy(chances[:, 0] < how.probability)
     is_second = torch.zeros_like(is_mixed)
@@ -124,7 +118,7 @@ def draw_mixing(
         drawn, is_new = copied[second][part], (second, size) not in known
         known.add((second, size))
         mixers.append(Mixer(operation=operation, drawn=drawn, layer=layer, is_checked=is_new))
-    return Drawn(lam=mixed_by.masked_fill(stays, 1), mixers=tuple(mixers), label_lam=label_lam)
+    return Drawn(mixed_by.masked_fill(stays, 1), tuple(mixers), label_lam)
 
 
 def _rows(
@@ -144,30 +138,16 @@ _BYTES_AT_A_TIME = 2**19
 """Bytes of images (with both views) that a CPU prepares at a time, so that they stay in its level-2
 cache while they are gathered, normalised, scaled and mixed.
 """
-TRAINING: Mapping[str, Purpose] = {
-    "mixing": "mixing",
-    "choice": "mixing choice",
-    "operation": "mixing operation",
-    "second": "second mixing",
-    "label": "label mixing",
-}
-"""Names of the random streams used for training, by kind of draw."""
-PROBING: Mapping[str, Purpose] = {
-    "mixing": "probe mixing",
-    "choice": "probe mixing choice",
-    "operation": "probe mixing operation",
-    "second": "probe second mixing",
-    "label": "probe label mixing",
-}
-"""Names of the random streams used by probes; training never uses them."""
+_PURPOSES = {
+    "mixing": "mixing", "choice": "mixing choice", "operation": "mixing operation",
+    "second": "second mixing", "label": "label mixing",
+}  # fmt: skip
+"""Names of the random streams used for training, by kind of draw. Probes use others."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Draws:
-    """All random values of one pass over the training images.
-
-    They are the order of the images, their partners, mixing weights and augmentation.
-    """
+    """All random values of one pass over the training images."""
 
     order: Tensor
     """Indices of the images in the order of use, (images,), int64. The other fields follow this
@@ -197,34 +177,24 @@ class Draws:
     def for_training(
         cls, config: RunSettings, epoch: int, how: Epoch, images: TrainingImages
     ) -> "Draws":
-        """Draw the random values of a training epoch, such as order and partners of the images.
-
-        They are drawn ahead for the whole epoch, and moved to the device of the images.
-        """
+        """Draw the random values of a training epoch, such as order and partners of the images."""
         order = stream(config.seeds, "batch order", epoch).permutation(len(images))
-        gamma = stream(config.seeds, "view scaling", epoch).random((2, len(images)), "float32")
-        streams = _streams(config, epoch, TRAINING)
-        draws = cls._mixed(config, how, images, torch.from_numpy(order), gamma, streams)
-        device = images.labels.device
-        augmentation = _augmentation(config, epoch, images)
-        if augmentation is not None:
-            augmentation = augmentation.to(device)
-        return replace(draws.to(device), augmentation=augmentation)
+        draws = cls._mixed(config, how, images, torch.from_numpy(order), epoch)
+        augment, shape = config.data.augment, (2, len(images))
+        rng = stream(config.seeds, "augmentation", epoch)
+        drawn = augment.draw(shape, images.shape[1:], rng)
+        if drawn is None and augment.changes_images:
+            drawn = np.empty((*shape, 0))
+        values = None if drawn is None else torch.from_numpy(drawn)
+        return replace(draws, augmentation=values).to(images.labels.device)
 
     @classmethod
     def for_probing(
         cls, config: RunSettings, epoch: int, how: Epoch, images: TrainingImages, draw: int = 0
     ) -> "Draws":
-        """Draw the random values of a pass in which a probe measures the network.
-
-        They have the same distributions as in training, but come from other random streams. The
-        images are used in their stored order, without augmentation.
-        """
-        order = torch.arange(len(images))
-        place = epoch + _DRAWS_APART * draw
-        gamma = stream(config.seeds, "probe view scaling", place).random((2, len(order)), "float32")
-        streams = _streams(config, place, PROBING)
-        draws = cls._mixed(config, how, images, order, gamma, streams)
+        """Draw the random values of a pass in which a probe measures the network."""
+        order, place = torch.arange(len(images)), epoch + _DRAWS_APART * draw
+        draws = cls._mixed(config, how, images, order, place, "probe ")
         return draws.to(images.labels.device)
 
     @classmethod
@@ -234,29 +204,23 @@ class Draws:
         how: Epoch,
         images: TrainingImages,
         order: Tensor,
-        gamma: NDArray[np.float32],
-        streams: Mapping[str, np.random.Generator],
+        place: int,
+        prefix: str = "",
     ) -> "Draws":
+        def rng(purpose: str) -> np.random.Generator:
+            return stream(config.seeds, cast("Purpose", prefix + purpose), place)
+
         sizes = [len(batch) for batch in torch.split(order, config.batch_size)]
         ordered = EpochOrder(indices=order, batch_sizes=sizes, shown=images.unaugmented)
+        gamma = rng("view scaling").random((2, len(images)), "float32")
+        streams = {kind: rng(purpose) for kind, purpose in _PURPOSES.items()}
         partners = how.partner.draw(ordered, streams["mixing"])
         drawn = draw_mixing(how, sizes, images.shape[1:], streams, images.labels.device)
-        return cls(
-            order=order,
-            partners=partners,
-            lam=drawn.lam,
-            scaling=torch.from_numpy(gamma),
-            sizes=sizes,
-            mixers=drawn.mixers,
-            label_lam=drawn.label_lam,
-        )
+        scaling = torch.from_numpy(gamma)
+        return cls(order=order, partners=partners, scaling=scaling, sizes=sizes, **drawn._asdict())
 
     def to(self, device: torch.device) -> "Draws":
-        """Return the random values of this pass, with their tensors on a device.
-
-        The values in `mixers` (the mixing operation of each batch) are not moved, because they are
-        drawn on the device of the images.
-        """
+        """Return the random values of this pass, with their tensors on a device."""
         parts = {name: getattr(self, name) for name in self.__slots__}
         moved: dict[str, Any] = {
             name: part.to(device) for name, part in parts.items() if isinstance(part, Tensor)
@@ -264,12 +228,7 @@ class Draws:
         return replace(self, **moved)
 
     def of_partners(self) -> "Draws":
-        """Return the random values of this pass with each image and its partner exchanged.
-
-        For mixing operations that are not linear, training prepares (augments, normalises) the
-        partners of a batch in a separate call, with the values returned here. The mixing weights do
-        not change.
-        """
+        """Return the random values of this pass with each image and its partner exchanged."""
         augmentation = None if self.augmentation is None else self.augmentation.flip(0)
         return replace(
             self,
@@ -284,64 +243,39 @@ _DRAWS_APART = 2**32
 """Distance between the random streams of successive draws, in epochs; larger than any run."""
 
 
-def _streams(
-    config: RunSettings, epoch: int, purposes: Mapping[str, Purpose]
-) -> dict[str, np.random.Generator]:
-    return {name: stream(config.seeds, purpose, epoch) for name, purpose in purposes.items()}
-
-
-def _augmentation(config: RunSettings, epoch: int, images: TrainingImages) -> Tensor | None:
-    rng = stream(config.seeds, "augmentation", epoch)
-    _, *size = images.shape
-    shape = 2, len(images)
-    drawn = config.data.augment.draw(shape, (size[0], size[1]), rng)
-    if drawn is None and config.data.augment.changes_images:
-        drawn = np.empty((*shape, 0))
-    return None if drawn is None else torch.from_numpy(drawn)
-
-
 def batches(
-    images: TrainingImages, draws: Draws, how: Epoch, saliency: Saliency = unmeasured
+    images: TrainingImages, draws: Draws, saliency: Saliency = unmeasured
 ) -> Iterator[Batch]:
     """Yield the mixed batches of one pass over the training images; the last can be smaller."""
-    start = 0
-    beside = None
+    start, beside = 0, None
     for size, mixer in zip(draws.sizes, draws.mixers, strict=True):
         part = slice(start, start + size)
         start += size
-        labels = images.labels[draws.order[part]]
-        is_test = None if images.is_test is None else images.is_test[draws.order[part]]
-        if not how.is_mixed or mixer is None:
-            own = _assembled(images, draws, part, is_mixed=False)
-            yield Batch(
-                mixed=own,
-                unmixed=None,
-                labels=labels,
-                partner_labels=labels,
-                lam=draws.lam[part],
-                is_test=is_test,
-            )
-            continue
-        lam, hidden = draws.lam[part], None
-        unmixed = partial(_assembled, images, draws, part, is_mixed=False)
-        if mixer.operation.is_linear:
-            mixed, weight = _assembled(images, draws, part, is_mixed=True), lam
+        order, weight, hidden = draws.order[part], draws.lam[part], None
+        labels = partner_labels = images.labels[order]
+        unmixed = None
+        if mixer is None:
+            mixed = _assembled(images, draws, part, is_mixed=False)
         else:
-            beside = beside or draws.of_partners()
-            own, other = unmixed(), _assembled(images, beside, part, is_mixed=False)
-            unmixed = partial(_same, own)
             partner_labels = images.labels[draws.partners[part]]
-            salient = partial(_both, saliency, (own, labels), (other, partner_labels))
-            mixed, weight, hidden = mixer.mix(own, other, lam, salient)
-        if draws.label_lam is not None:
-            weight = draws.label_lam[part]
+            unmixed = partial(_assembled, images, draws, part, is_mixed=False)
+            if mixer.operation.is_linear:
+                mixed = _assembled(images, draws, part, is_mixed=True)
+            else:
+                beside = beside or draws.of_partners()
+                own, other = unmixed(), _assembled(images, beside, part, is_mixed=False)
+                unmixed = partial(_same, own)
+                salient = partial(_both, saliency, (own, labels), (other, partner_labels))
+                mixed, weight, hidden = mixer.mix(own, other, weight, salient)
+            if draws.label_lam is not None:
+                weight = draws.label_lam[part]
         yield Batch(
             mixed=mixed,
             unmixed=unmixed,
             labels=labels,
-            partner_labels=images.labels[draws.partners[part]],
+            partner_labels=partner_labels,
             lam=weight,
-            is_test=is_test,
+            is_test=None if images.is_test is None else images.is_test[order],
             hidden=hidden,
         )
 
@@ -358,19 +292,14 @@ def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: b
     """Return prepared images, (images, channels, height, width), mixed if `is_mixed`."""
     count = part.stop - part.start
     out = torch.empty(count, *images.shape, device=images.labels.device)
-    at_a_time = _images_at_a_time(out)
+    at_a_time = count
+    if out.device.type == "cpu":  # all steps of assembly stay within its cache
+        at_a_time = max(1, _BYTES_AT_A_TIME // (out[0].numel() * out.element_size()))
     for first in range(0, count, at_a_time):
         some = slice(first, min(first + at_a_time, count))
         along = slice(part.start + some.start, part.start + some.stop)
         _assemble(images, draws, along, out[some], is_mixed=is_mixed)
     return out
-
-
-def _images_at_a_time(out: Tensor) -> int:
-    """Return how many images fit into a CPU's cache during all steps of assembly."""
-    if out.device.type != "cpu":
-        return len(out)
-    return max(1, _BYTES_AT_A_TIME // (out[0].numel() * out.element_size()))
 
 
 def _assemble(

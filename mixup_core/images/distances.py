@@ -25,10 +25,7 @@ _ROWS = 1000
 
 
 def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return a run of the problem `sufficiency`, which measures distances in its only epoch.
-
-    The distances are those from images to mixed images of other classes.
-    """
+    """Return a run of the problem `sufficiency`, which measures distances in its only epoch."""
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
         del epoch, state
@@ -38,7 +35,7 @@ def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> Arr
 
 
 def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) -> dict[str, float]:
-    """Measure the distance of each image to the nearest mixed image made from other classes only.
+    """Measure the distances of training and test images to mixed images (see `nearest`).
 
     A mixed image is made from two training images. It counts for an image only if neither of the
     two has the class of this image; the two may have the same class. An image for which no mixed
@@ -66,7 +63,8 @@ def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) 
 def nearest(images: Tensor, labels: Tensor, mixed: Tensor, classes: Tensor) -> Tensor:
     """Return the distance of each image to the nearest mixed image made from other classes only.
 
-    A mixed image counts only if neither of its two parts has the class of the image.
+    A mixed image counts only if neither of its two parts, which may have equal classes, has the
+    class of the image; without one, the distance is infinite. Distances are Euclidean.
     """
     parts = []
     for part, own in zip(torch.split(images, _ROWS), torch.split(labels, _ROWS), strict=True):

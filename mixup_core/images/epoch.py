@@ -82,10 +82,7 @@ class Epoch:
         return f"no lower bound of the objective {self.objective.tag} is known"
 
     def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
-        """Return the infimum over all classifiers of the mean loss on mixed images.
-
-        The result is None if the infimum is unknown (`lacks_floor`).
-        """
+        """Return the infimum over all classifiers of the mean loss on mixed images."""
         pairing = self.partner.pairing
         if pairing is None or self.lacks_floor(loss) is not None:
             return None
@@ -93,10 +90,7 @@ class Epoch:
 
     @property
     def key(self) -> Any:
-        """The epoch's settings as JSON; they enter stage keys (hashes that name stored states).
-
-        The format is fixed, so that old keys stay valid.
-        """
+        """The epoch's settings as JSON; they enter stage keys (hashes that name stored states)."""
         return _key(self)
 
 
@@ -117,11 +111,7 @@ def _key(epoch: Epoch) -> Any:
 
 
 class RunSettings(Protocol):
-    """Interface of the settings of a run that its batches and probes use.
-
-    `TrainConfig`, the whole configuration, has all of them. Probes cannot import that class,
-    because it imports the probes.
-    """
+    """Interface of the settings of a run that its batches and probes use."""
 
     @property
     def data(self) -> DataConfig:
@@ -153,10 +143,7 @@ class RunSettings(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Planned:
-    """An epoch of a run as it is known before training, from the settings and the dataset.
-
-    Probes say by it which metrics they record (`Probe.lacks`).
-    """
+    """An epoch of a run as it is known before training, from the settings and the dataset."""
 
     config: RunSettings
     epoch: int

@@ -30,19 +30,13 @@ def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
 
 @torch.no_grad()
 def logits_of(network: nn.Module, images: EvaluationImages, precision: Precision) -> Tensor:
-    """Return a network's logits of all images of a split, (images, classes), float32.
-
-    The network is switched to evaluation mode.
-    """
+    """Return a network's logits of all images of a split, (images, classes), float32."""
     network.eval()
     return torch.cat([forward(network, images[part], precision=precision) for part in images.parts])
 
 
 def corrupted_means(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return the mean over all corruptions of each metric of corrupted test images.
-
-    The mean of `test_<corruption>/error`, for example, is `test_corrupted/error`.
-    """
+    """Return the mean over all corruptions of each metric of corrupted test images."""
     by_name: dict[str, list[float]] = defaultdict(list)
     for metric, value in metrics.items():
         split, _, name = metric.partition("/")
@@ -64,10 +58,7 @@ def calibration_error(logits: Tensor, labels: Tensor) -> float:
 
 
 def calibration_error_on_device(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the expected calibration error of logits as a tensor, (), on their device.
-
-    The host does not wait for the device. The formula is that of `calibration_error`.
-    """
+    """Return the expected calibration error of logits as a tensor, (), on their device."""
     confidence, predicted = logits.double().softmax(1).max(1)
     correct = (predicted == labels).double()
     bins = (confidence * NUM_CALIBRATION_BINS).ceil().long().clamp(min=1) - 1
@@ -85,25 +76,23 @@ def predict(
     data: Splits,
     networks: Mapping[str, nn.Module],
     device: torch.device,
-    known: Mapping[str, Mapping[str, Tensor]] = MappingProxyType({}),
+    known: Mapping[tuple[str, str], Tensor] = MappingProxyType({}),
 ) -> Predictions:
-    """Return the logits of networks on the validation and test images of a run."""
+    """Return the logits of networks on validation and test images, computed unless `known`."""
     splits = {}
     for name, images in data.held_out(config.data).items():
-        if name not in PREDICTED_SPLITS:
-            continue
-        logits = known.get(name)
-        if logits is None:
-            shown = EvaluationImages(images, data.info, config.data, device)
+        if name in PREDICTED_SPLITS:
+            shown = None if known else EvaluationImages(images, data.info, config.data, device)
             logits = {
-                suffix: logits_of(network, shown, config.precision)
+                suffix: known[name, suffix]
+                if shown is None
+                else logits_of(network, shown, config.precision)
                 for suffix, network in networks.items()
             }
-        labels = images.labels.numpy()
-        digest = images_digest(images.pixels.numpy(), labels)
-        splits[name] = Split(
-            labels=labels,
-            images=digest,
-            logits={suffix: of_images.cpu().numpy() for suffix, of_images in logits.items()},
-        )
+            labels = images.labels.numpy()
+            splits[name] = Split(
+                labels=labels,
+                images=images_digest(images.pixels.numpy(), labels),
+                logits={suffix: of_images.cpu().numpy() for suffix, of_images in logits.items()},
+            )
     return Predictions(splits=splits)

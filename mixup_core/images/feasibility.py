@@ -19,27 +19,20 @@ from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.image_data import described, facts_of
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.rules import RuleError, printable
-from mixup_core.seeding import Seeds
 
 MAX_EPOCHS = 10_000
 """Maximum number of epochs; planning computes a stage key for each."""
 
 
 def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
-    """Return a configuration with a seed, and with the fold that a run at this seed holds out.
-
-    The fold (0-based) is seed % `data.folds`; it is not set if `data.folds` is None.
-    """
+    """Return a configuration with a seed, and with the fold that a run at this seed holds out."""
     folds = config.data.folds
     data = config.data if folds is None else replace(config.data, fold=seed % folds)
     return replace(config, seed=seed, data=data)
 
 
 def infeasible(config: TrainConfig) -> Iterator[RuleError]:
-    """Yield each reason why a run would fail on its data, such as too few images for a batch.
-
-    Each rule stands with the part of the configuration that it belongs to (`unfit`).
-    """
+    """Yield each reason why a run would fail on its data, such as too few images for a batch."""
     data, batch_size, info = config.data, config.batch_size, described(config.data)
     if config.epochs > MAX_EPOCHS:
         yield RuleError(f"epochs <= {MAX_EPOCHS}", {"epochs": config.epochs})
@@ -77,12 +70,7 @@ def _unfit_operations(config: TrainConfig, side: int) -> Iterator[RuleError]:
 
 
 def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleError]:
-    """Yield the reason why a run would fail on the images drawn at one of the seeds, if any.
-
-    An example is a subset without images of a class, if two views need each class. Only the first
-    reason is given. Validation images, subset and label noise are drawn exactly as the run draws
-    them.
-    """
+    """Yield the reason why a run would fail on the images drawn at one of the seeds, if any."""
     data = config.data
     if data.folds is not None and not any(infeasible(config)):
         for seed in seeds[: data.folds]:
@@ -185,10 +173,7 @@ def transparent(data: DataConfig) -> Iterator[RuleError]:
 
 
 def oracles(config: TrainConfig) -> dict[str, bool]:
-    """Return, by dotted path, the values of the fields that let test images into training.
-
-    `data.oracle` is True if the run trains on test images, `objective.oracle` if its teacher does.
-    """
+    """Return, by dotted path, the values of the fields that let test images into training."""
     own, objective = {"data.oracle": config.data.oracle}, config.objective
     return own | ({"objective.oracle": objective.oracle} if isinstance(objective, Guided) else {})
 
@@ -209,10 +194,7 @@ def taught(config: TrainConfig, key: str) -> TrainConfig:
 
 
 def apart(teacher: TrainConfig, student: TrainConfig) -> TrainConfig:
-    """Return the configuration of the run that teaches: the teacher's, with draws of its own.
-
-    A teacher of a teacher has the draws of its arm again, so that no two runs in a row share them.
-    """
+    """Return the configuration of the run that teaches: the teacher's, with draws of its own."""
     return replace(teacher, as_teacher=not student.as_teacher)
 
 
@@ -241,9 +223,13 @@ def images_of_classes(config: TrainConfig) -> Ints | None:
     The result is None if the labels are not on this machine, or cannot be read without decoding
     images.
     """
-    data, info = config.data, described(config.data)
-    labels = _labels(data, data_root())
-    return None if labels is None else _counts(data, info, labels, config.seeds)
+    data, num_classes = config.data, described(config.data).num_classes
+    if (labels := _labels(data, data_root())) is None:
+        return None
+    chosen = draw_subset(labels, num_classes, data, config.seeds)
+    own = labels if chosen is None else labels[chosen]
+    noisy = draw_noise(own, num_classes, data, config.seeds)
+    return np.stack([np.bincount(part, minlength=num_classes) for part in (own, noisy)])
 
 
 _PICTURES = {"caltech101", "dtd", "fgvc-aircraft", "tiny-imagenet"}
@@ -281,10 +267,3 @@ def _published_labels(name: str, split: SplitName, root: Path) -> Ints:
 
     labels: Ints = read_split(DataConfig(name=name), root, split).labels.numpy()
     return labels
-
-
-def _counts(data: DataConfig, info: DatasetInfo, labels: Ints, seed: int | Seeds) -> Ints:
-    chosen = draw_subset(labels, info.num_classes, data, seed)
-    own = labels if chosen is None else labels[chosen]
-    noisy = draw_noise(own, info.num_classes, data, seed)
-    return np.stack([np.bincount(part, minlength=info.num_classes) for part in (own, noisy)])

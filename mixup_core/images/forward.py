@@ -14,13 +14,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Precision = Literal["float32", "tf32", "bfloat16"]
 
-DTYPES: dict[Precision, torch.dtype] = {
-    "float32": torch.float32,
-    "tf32": torch.float32,
-    "bfloat16": torch.bfloat16,
-}
-"""Type in which autocast computes, by precision. With float32, autocast is off."""
-
 
 @contextmanager
 def kernels(*, deterministic: bool) -> Iterator[None]:
@@ -42,11 +35,7 @@ def kernels(*, deterministic: bool) -> Iterator[None]:
 def repeatable(
     steps: Generator[Item, None, Result], *, deterministic: bool
 ) -> Generator[Item, None, Result]:
-    """Run a generator with deterministic PyTorch kernels, and yield its items.
-
-    Between two items, the caller's code runs with its own setting. If `deterministic` is False,
-    the generator uses any kernels.
-    """
+    """Run a generator with deterministic PyTorch kernels, and yield its items."""
     if not deterministic:
         return (yield from steps)
     while True:
@@ -121,8 +110,8 @@ def forward(
     layout: torch.memory_format | None = None,
 ) -> Tensor:
     """Return a network's logits, (batch, classes); float32 in every precision."""
-    dtype = DTYPES[precision]
-    autocast = torch.autocast(images.device.type, dtype, enabled=dtype != torch.float32)
+    is_brief = precision == "bfloat16"
+    autocast = torch.autocast(images.device.type, torch.bfloat16, enabled=is_brief)
     with _mixing(network, hidden), autocast, arithmetic(precision):
         layout = layout or _memory_format(network)
         logits: Tensor = network(images.contiguous(memory_format=layout))
@@ -198,13 +187,8 @@ the saliency of each pixel, (batch, height, width).
 
 
 def unmeasured(*parts: Tensor) -> Tensor:
-    """Placeholder for a function that measures saliency, where no operation needs one.
-
-    Saliency says how strongly an image's loss depends on each pixel.
-    """
-    raise AssertionError(
-        f"saliency of {len(parts)} tensors was needed, but no `Saliency` function was given"
-    )
+    """Placeholder for a function that measures saliency, where no operation needs one."""
+    raise AssertionError(f"no function measures the saliency of {len(parts)} tensors")
 
 
 def gradient_norms(

@@ -35,11 +35,7 @@ from mixup_core.store.json_records import filled
 
 
 class ImageData:
-    """Finds, downloads, describes and checks the image datasets that runs need.
-
-    The class implements `mixup_core.problem.DataNeeds`, the interface through which mixsweep asks
-    for the data of any problem.
-    """
+    """Finds, downloads, describes and checks the image datasets that runs need."""
 
     def __init__(self) -> None:
         self._found: dict[DataConfig, DataConfig | str] = {}
@@ -146,11 +142,7 @@ def _model(config: Any) -> Model | None:
 
 
 def described(data: DataConfig) -> DatasetInfo:
-    """Return the sizes, classes and other facts about the dataset of a configuration.
-
-    The facts about an image-folder are cached in this process under the folder's digest. If the
-    configuration lacks the digest, each call scans the folder.
-    """
+    """Return the sizes, classes and other facts about the dataset of a configuration."""
     if data.digest is None:
         return describe(data)
     facts = facts_of(data)
@@ -158,11 +150,7 @@ def described(data: DataConfig) -> DatasetInfo:
 
 
 def facts_of(data: DataConfig) -> FolderFacts | None:
-    """Return the facts about an image-folder; None for other datasets.
-
-    The facts come from an earlier scan by this process or from a store. The result is also None if
-    this process has neither.
-    """
+    """Return the facts about an image-folder; None for other datasets."""
     return None if data.digest is None else _KNOWN.get(data.digest)
 
 

@@ -35,15 +35,10 @@ class CrossEntropy(Checked):
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
     ) -> "Tensor":
-        """Return each image's cross entropy with its mixed label, (batch,).
-
-        The mixed label has the weight `lam` on `labels` and 1 - `lam` on `partner_labels`.
-        """
         return mixed_cross_entropies(logits, labels, partner_labels, lam, self.smoothing)
 
     @property
     def lacks_floor(self) -> str | None:
-        """The reason why the infimum of the mean loss is unknown: smoothed labels; else None."""
         return "with label smoothing; set loss.smoothing: 0" if self.smoothing > 0 else None
 
     def floor(
@@ -53,11 +48,6 @@ class CrossEntropy(Checked):
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> float:
-        """Return the infimum of the mean loss over all classifiers, without label smoothing.
-
-        `mixup_core.mixing.mixed_losses` computes it from the law of lam, the labels of all training
-        images, and the way in which partners are drawn.
-        """
         return loss_floor(law, labels, partner, batch_size)
 
 
@@ -81,10 +71,6 @@ class SquaredError:
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
     ) -> "Tensor":
-        """Return the squared error of each image's logits against its mixed label, (batch,).
-
-        The mixed label has the weight `lam` on `labels` and 1 - `lam` on `partner_labels`.
-        """
         return mixed_squared_errors(logits, labels, partner_labels, lam)
 
     def floor(
@@ -94,9 +80,8 @@ class SquaredError:
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> float:
-        """Return 0, the infimum of the loss: logits that equal all mixed labels have no error."""
         del law, labels, partner, batch_size
-        return 0.0
+        return 0.0  # logits that equal all mixed labels have no error
 
 
 class Loss(Protocol):

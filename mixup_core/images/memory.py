@@ -43,11 +43,7 @@ def most_bytes(config: TrainConfig) -> int:
 
 
 def peak_bytes(config: TrainConfig, device: str) -> int:
-    """Train a run for two steps and evaluate it; return this process's peak memory, in bytes.
-
-    The steps use random images. On a CPU the dataset is not counted, because all runs of a machine
-    share it. Probes and the teacher are left out.
-    """
+    """Train a run for two steps and evaluate it; return this process's peak memory, in bytes."""
     from mixup_core.images.data.datasets import Images, Splits
     from mixup_core.images.training import TrainingState, fit
 
@@ -80,12 +76,10 @@ def peak_bytes(config: TrainConfig, device: str) -> int:
     if device == "cuda":
         return torch.cuda.max_memory_reserved() + info.num_bytes + _CONTEXT
     status = Path("/proc/self/status")
-    if not status.exists():
-        import resource
+    if status.exists():  # `ru_maxrss` also counts the memory that the parent had at the start
+        lines = status.read_text().splitlines()
+        return held + next(int(x.split()[1]) * 1024 for x in lines if x.startswith("VmHWM"))
+    import resource
 
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit + held
-    # `ru_maxrss` also counts the memory that the parent had when it started this process.
-    lines = status.read_text().splitlines()
-    peak = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-    return peak + held
+    unit = 1 if sys.platform == "darwin" else 1024
+    return held + resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

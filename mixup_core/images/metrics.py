@@ -107,6 +107,7 @@ def _metrics() -> Mapping[str, Metric]:
 
 
 _AVERAGED = "_averaged"
+_NO_TEST = "the run has no test images; set data.test: true"
 
 
 def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
@@ -117,7 +118,12 @@ def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
     same functions that training asks.
     """
     if metric in PREDICTED:
-        return _lacks_predictions(config, metric)
+        is_fitted = "scaled_" in metric or metric.endswith("/temperature")
+        if not config.data.test:
+            return _NO_TEST
+        if is_fitted and not config.data.holds_out:
+            return "the run has no validation images to fit a temperature on; set data.val_size"
+        return None
     if metric not in METRICS:
         return "no run records this metric"
     if metric.endswith(_AVERAGED) and config.averaging is None:
@@ -138,15 +144,6 @@ def observed(config: TrainConfig, metric: str) -> TrainConfig:
     return replace(config, probes=(), averaging=None, eval_every=config.epochs)
 
 
-def _lacks_predictions(config: TrainConfig, metric: str) -> str | None:
-    if not config.data.test:
-        return "the run has no test images; set data.test: true"
-    is_fitted = "scaled_" in metric or metric.endswith("/temperature")
-    if is_fitted and not config.data.holds_out:
-        return "the run has no validation images to fit a temperature on; set data.val_size"
-    return None
-
-
 def _lacks_images(data: DataConfig, metric: str) -> str | None:
     split = metric.partition("/")[0]
     corruption = split.removeprefix("test_")
@@ -155,7 +152,7 @@ def _lacks_images(data: DataConfig, metric: str) -> str | None:
     if split == "val":
         return "the run has no validation images; set data.val_size"
     if not data.test:
-        return "the run has no test images; set data.test: true"
+        return _NO_TEST
     if corruption == "corrupted":
         return "the run has no corrupted test images; set data.corruptions"
     return f"the run has no {corruption} images; add {corruption} to data.corruptions"

@@ -5,7 +5,7 @@
 import math
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,33 +36,41 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the block's feature maps, (batch, channels, height / stride, width / stride)."""
         hidden = torch.relu(self.bn1(self.conv1(images)))
         return torch.relu(self.bn2(self.conv2(hidden)) + self.shortcut(images))
 
 
 class ResNet(nn.Module):
-    """A ResNet for small images: 3x3 stem, no max-pooling, stages, global average, linear layer."""
+    """A ResNet for small images: 3x3 stem, no max-pooling, stages, global average, linear layer.
+
+    Each stage has twice the channels of the one before, and half the height and width.
+    """
 
     def __init__(
         self,
         in_channels: int,
         num_classes: int,
-        stem_stride: int,
-        stages: Sequence[tuple[int, int, int]],
+        width: int,
+        num_blocks: Sequence[int],
+        stem_stride: int = 1,
     ) -> None:
-        """Build the network."""
         super().__init__()
-        channels = stages[0][0]
-        self.conv1 = _conv3x3(in_channels, channels, stem_stride)
-        self.bn1 = nn.BatchNorm2d(channels)
-        self.blocks = _blocks_of(channels, stages)
-        self.hidden_layers: list[nn.Module] = _last_of_stages(self.blocks, stages)
+        self.conv1 = _conv3x3(in_channels, width, stem_stride)
+        self.bn1 = nn.BatchNorm2d(width)
+        blocks: list[nn.Module] = []
+        self.hidden_layers: list[nn.Module] = []
         """Layers whose outputs the operation `manifold` can mix, from first to last."""
-        self.fc = nn.Linear(stages[-1][0], num_classes)
+        channels = width
+        for stage, count in enumerate(num_blocks):
+            for block in range(count):
+                stride = 2 if stage > 0 and block == 0 else 1
+                blocks.append(BasicBlock(channels, width * 2**stage, stride))
+                channels = width * 2**stage
+            self.hidden_layers.append(blocks[-1])
+        self.blocks = nn.Sequential(*blocks)
+        self.fc = nn.Linear(channels, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the logits of images, (batch, classes)."""
         hidden = torch.relu(self.bn1(self.conv1(images)))
         logits: Tensor = self.fc(self.blocks(hidden).mean(dim=(2, 3)))
         return logits
@@ -72,12 +80,13 @@ class _Sequence(nn.Sequential):
     """Layers in sequence; the attribute `hidden_layers` lists those that end a stage."""
 
     def __init__(self, *layers: nn.Module, hidden: type[nn.Module]) -> None:
-        """Build the sequence."""
         super().__init__(*layers)
         self.hidden_layers = [layer for layer in layers if isinstance(layer, hidden)]
 
 
-def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
+def vgg16_bn(
+    in_channels: int, num_classes: int, width: int, num_convolutions: Sequence[int]
+) -> nn.Module:
     """Return VGG-16 (configuration D) with BatchNorm, a global average and one linear layer.
 
     The source's three large linear layers, made for 224 pixels, and their dropout are left out, as
@@ -87,14 +96,11 @@ def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
     """
     layers: list[nn.Module] = []
     channels = in_channels
-    for factor, num_convolutions in ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3)):
-        for _ in range(num_convolutions):
-            layers += [
-                nn.Conv2d(channels, factor * width, 3, padding=1),
-                nn.BatchNorm2d(factor * width),
-                nn.ReLU(),
-            ]
-            channels = factor * width
+    for stage, count in enumerate(num_convolutions):
+        size = min(2**stage, 8) * width
+        for _ in range(count):
+            layers += [nn.Conv2d(channels, size, 3, padding=1), nn.BatchNorm2d(size), nn.ReLU()]
+            channels = size
         layers.append(nn.MaxPool2d(2, ceil_mode=True))
     head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, num_classes)]
     return _Sequence(*layers, *head, hidden=nn.MaxPool2d)
@@ -108,17 +114,8 @@ def mlp(sizes: Sequence[int]) -> nn.Module:
     return _Sequence(*layers, nn.Linear(sizes[-2], sizes[-1]), hidden=nn.ReLU)
 
 
-def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return (channels, blocks, stride) of each stage of a ResNet; each has twice the channels."""
-    return [(width * 2**i, blocks, 1 if i == 0 else 2) for i, blocks in enumerate(num_blocks)]
-
-
 def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
-    """Build a network on the CPU; draw its weights from PyTorch's default uniform distributions.
-
-    This function, not the network's constructor, draws them, from the random stream `initial
-    weights` and no global generator. Runs with the same network and seed start with equal weights.
-    """
+    """Build a network on the CPU; draw its weights from PyTorch's default uniform distributions."""
     with torch.device("meta"):
         network = build()
     network = network.to_empty(device="cpu")
@@ -138,11 +135,7 @@ def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> n
 
 
 def with_its_own_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
-    """Build a network on the CPU with the initial weights that its own constructor draws.
-
-    The constructor draws from PyTorch's global generator. This function seeds the generator from
-    the run's random stream `initial weights`, and restores its state afterwards.
-    """
+    """Build a network on the CPU with the initial weights that its own constructor draws."""
     before = torch.default_generator.get_state()
     torch.default_generator.manual_seed(stream_seed(seed, "initial weights"))
     try:
@@ -161,7 +154,6 @@ class _Projection(nn.Conv2d):
     """
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return feature maps after this 1x1 convolution with a stride."""
         if self.in_channels >= _FEWEST_SAFE_CHANNELS:
             return super().forward(images)
         rows, columns = self.stride
@@ -175,39 +167,21 @@ def _conv3x3(in_channels: int, channels: int, stride: int) -> nn.Conv2d:
     return nn.Conv2d(in_channels, channels, 3, stride=stride, padding=1, bias=False)
 
 
-def _blocks_of(channels: int, stages: Sequence[tuple[int, int, int]]) -> nn.Sequential:
-    """Return the blocks of all stages; `channels` are those of the first block's input."""
-    blocks = []
-    for stage_channels, num_blocks, stride in stages:
-        for block in range(num_blocks):
-            blocks.append(BasicBlock(channels, stage_channels, stride if block == 0 else 1))
-            channels = stage_channels
-    return nn.Sequential(*blocks)
-
-
-def _last_of_stages(
-    blocks: nn.Sequential, stages: Sequence[tuple[int, int, int]]
-) -> list[nn.Module]:
-    return [blocks[end - 1] for end in accumulate(num_blocks for _, num_blocks, _ in stages)]
-
-
 class Average(AveragedModel):
     """Exponential moving average of a network's weights; its update does not wait for the device.
 
     PyTorch's AveragedModel copies its step counter to the device in each update, and the host waits
-    for the copy. An exponential average needs only to know whether an update is the first one; this
-    class remembers it.
+    for the copy. This class remembers whether an update is the first one, and needs no counter. The
+    first update overwrites the copied weights with current ones.
     """
 
     def __init__(self, network: nn.Module, decay: float) -> None:
-        """Copy the network; the first update overwrites the copied weights with current ones."""
         super().__init__(network, use_buffers=True)
         self._mean_into = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
         self._has_begun = False
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
-        """Update the average with the current weights of the network that is trained."""
         own, now = ([*part.parameters(), *part.buffers()] for part in (self.module, model))
         self._has_begun = self._has_begun or bool(self.n_averaged > 0)
         for is_float in (True, False):  # the update of a list needs tensors of one kind
@@ -227,23 +201,13 @@ def timm_network(
     architecture: str, in_channels: int, num_classes: int, image_size: int
 ) -> nn.Module:
     """Return a network of timm with random weights; nothing is downloaded."""
-    try:
-        import timm
-    except ImportError as error:
-        raise DataError(
-            "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
-        ) from error
-    if message := unknown(architecture):
-        raise DataError(message)
+    import timm
+
     published = timm.get_pretrained_cfg(architecture)
     has_one_size = published is not None and published.fixed_input_size
     size: dict[str, Any] = {"img_size": image_size} if has_one_size else {}
     network: nn.Module = timm.create_model(
-        architecture,
-        pretrained=False,
-        in_chans=in_channels,
-        num_classes=num_classes,
-        **size,
+        architecture, pretrained=False, in_chans=in_channels, num_classes=num_classes, **size
     )
     return network
 
@@ -263,10 +227,7 @@ def unknown(architecture: str) -> str | None:
 
 
 def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
-    """Load pretrained weights into a network.
-
-    If the file has another number of classes, the last layer keeps its present weights.
-    """
+    """Load pretrained weights into a network."""
     if not file.is_file():
         raise DataError(f"{file}: not found; model.weights must name a file of weights")
     if digest is not None and file_digest(file) != digest:
@@ -282,23 +243,14 @@ def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
     own = network.state_dict()
     classifier = {id(part) for part in network.get_classifier().parameters()}  # type: ignore[operator]
     heads = {name for name, part in network.named_parameters() if id(part) in classifier}
-    wrong = [
-        name
-        for name in own
-        if name not in heads and (name not in weights or weights[name].shape != own[name].shape)
-    ]
-    if wrong:
+    fitting = {n: weights[n] for n in own if n in weights and weights[n].shape == own[n].shape}
+    if wrong := [name for name in own if name not in heads | fitting.keys()]:
         name = wrong[0]
         found = tuple(weights[name].shape) if name in weights else "nothing"
         raise DataError(
             f"{file}: the tensor {name} must have shape {tuple(own[name].shape)}, got {found}; the "
             "weights belong to another architecture or to another number of channels"
         )
-    fitting = {
-        name: weights[name]
-        for name in own
-        if name in weights and weights[name].shape == own[name].shape
-    }
     network.load_state_dict(own | fitting)
 
 

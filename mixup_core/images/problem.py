@@ -124,11 +124,7 @@ def hidden(config: TrainConfig) -> TrainConfig:
 
 
 def revealed(config: TrainConfig) -> TrainConfig:
-    """Return the configuration for the confirmation of a search's winner.
-
-    Its runs train on training and validation images and measure metrics on test images. The size of
-    a random training subset (`data.num_train`) is kept.
-    """
+    """Return the configuration for the confirmation of a search's winner."""
     return replace(config, data=replace(config.data, val_size=0, folds=None, test=True))
 
 
@@ -169,12 +165,7 @@ def _corrupted(data: DataConfig, split: str) -> str:
 
 
 def sample_size(config: TrainConfig, metric: str) -> int | None:
-    """Return the number of images of which a metric, such as an error, is a share.
-
-    The result is None for other metrics, and for validation folds of different sizes.
-
-    Reports compute the sampling error of the metric from this number.
-    """
+    """Return the number of images of which a metric, such as an error, is a share."""
     split, _, name = metric.partition("/")
     is_share = metric == "filter/low_fraction" or (split == "train" and name.endswith("error"))
     if is_share and METRICS[metric].unit == "%":
@@ -198,10 +189,7 @@ def guessing(config: TrainConfig, metric: str) -> float | None:
 
 
 def prediction_bytes(config: TrainConfig) -> int:
-    """Return the size of a run's stored predictions in bytes: logits and labels of val and test.
-
-    With averaged weights, their logits are counted, too.
-    """
+    """Return the size of a run's stored predictions in bytes: logits and labels of val and test."""
     data, info = config.data, described(config.data)
     num_images = data.num_held_out(info.num_train) + (info.num_test if data.test else 0)
     networks = 1 if config.averaging is None else 2
@@ -238,10 +226,7 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield remarks on runs' images, for plans and captions of tables.
-
-    An example is a warning that names classes without training images at some of the seeds.
-    """
+    """Yield remarks on runs' images, for plans and captions of tables."""
     yield from data_remarks(config.data)
     yield from lacking_classes(config, seeds)
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,7 +42,6 @@ from mixup_core.images.forward import (
     kernels,
     repeatable,
 )
-from mixup_core.images.losses import Loss
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.measuring import probed_values
 from mixup_core.images.probes.subject import Subject
@@ -65,7 +65,7 @@ class TrainingState:
     """Network with the averaged weights; None if the run keeps no average."""
     records: list[EpochRecord] = field(default_factory=list)
     """Records of the finished epochs, in order."""
-    logits: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    logits: dict[tuple[str, str], Tensor] = field(default_factory=dict)
     """Logits, (images, classes), by split and network, from the evaluation after the last epoch.
     Empty before it, and after a state is loaded.
     """
@@ -73,11 +73,11 @@ class TrainingState:
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
         """Return the state before the first epoch, computed from `config` and `info` alone."""
-        data = config.data
+        channels, size = config.data.input_shape(info)
         network = config.model.initialised(
-            in_channels=info.channels * data.num_stacked,
+            in_channels=channels,
             num_classes=info.num_classes,
-            image_size=info.image_size // data.pool,
+            image_size=size,
             seed=config.seeds,
         )
         if "rounding" in {config.vary, config.redraw}:
@@ -88,20 +88,14 @@ class TrainingState:
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
-        """Return this state (weights, average, optimizer state) as bytes, for `load_bytes`.
-
-        On a CPU, equal states give equal bytes.
-        """
+        """Return this state (weights, average, optimizer state) as bytes, for `load_bytes`."""
         buffer = io.BytesIO()
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         torch.save(parts, buffer)
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned; take the records of its epochs from `records`.
-
-        Only tensors and plain values are read (`weights_only=True`): no code in the bytes runs.
-        """
+        """Load a state that `to_bytes` returned; take the records of its epochs from `records`."""
         self.logits = {}
         try:
             require_unpacked(stream := io.BytesIO(content))
@@ -128,10 +122,7 @@ class TrainingState:
             self.averaged.update_parameters(self.network)
 
     def networks(self) -> dict[str, nn.Module]:
-        """Return the networks to evaluate, by the suffix that the names of their metrics have.
-
-        The suffix is "" for the trained network and "_averaged" for its average, if there is one.
-        """
+        """Return the networks to evaluate, by the suffix of their metrics: "" and "_averaged"."""
         averaged = {} if self.averaged is None else {"_averaged": self.averaged}
         return {"": self.network, **averaged}
 
@@ -142,11 +133,7 @@ class TrainingState:
 
 @dataclass(kw_only=True, slots=True)
 class Training:
-    """A run of image training in progress: an iterator of records, one per epoch.
-
-    The class implements `mixup_core.problem.Process`, the interface through which mixsweep trains,
-    stores and resumes runs of any problem.
-    """
+    """A run of image training in progress: an iterator of records, one per epoch."""
 
     config: TrainConfig
     data: Splits
@@ -156,32 +143,23 @@ class Training:
 
     @property
     def records(self) -> list[EpochRecord]:
-        """Records of the finished epochs of this run, in order."""
         return self.state.records
 
     def __iter__(self) -> Iterator[EpochRecord]:
-        """Train the missing epochs; yield the record of each (see `fit`)."""
         return (item for item in self.gradually() if isinstance(item, EpochRecord))
 
     def gradually(self) -> Iterator[EpochRecord | float]:
-        """Train the remaining epochs of this run; yield records, and progress after each step.
-
-        The progress is the finished fraction of the epoch (see `fit_gradually`).
-        """
         return fit_gradually(
             self.config, self.data, self.state, device=self.device, teacher=self.teacher
         )
 
     def to_bytes(self) -> bytes:
-        """Return the state of this run (weights, optimizer state) as bytes, for `load_bytes`."""
         return self.state.to_bytes()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned; take the records of its epochs from `records`."""
         self.state.load_bytes(content, records)
 
     def predictions(self) -> bytes:
-        """Return the final logits of validation and test images, as the bytes of an NPZ file."""
         networks = self.state.networks()
         predictions = predict(self.config, self.data, networks, self.device, self.state.logits)
         return predictions.to_bytes()
@@ -190,15 +168,10 @@ class Training:
 def start(
     config: TrainConfig, data_root: Path | None, device: str, teacher: Teacher | None = None
 ) -> Training:
-    """Load the images of a run and return the run before its first epoch.
-
-    All processes of a machine share one download and one decoding of the images.
-    """
-    data = load_once(config.data, data_root)
-    state = TrainingState.initial(config, data.info, torch.device(device))
-    return Training(
-        config=config, data=data, device=torch.device(device), state=state, teacher=teacher
-    )
+    """Return a run before its first epoch; a machine downloads and decodes its images once."""
+    data, place = load_once(config.data, data_root), torch.device(device)
+    state = TrainingState.initial(config, data.info, place)
+    return Training(config=config, data=data, device=place, state=state, teacher=teacher)
 
 
 def fit(
@@ -239,22 +212,18 @@ def fit_gradually(
     device: torch.device | str = "cpu",
     teacher: Teacher | None = None,
 ) -> Iterator[EpochRecord | float]:
-    """Train a run; yield the finished fraction of the epoch after each step, and each record.
-
-    The state may be stored only after a record. The arguments are those of `fit`.
-    """
+    """Train a run; yield the finished fraction of the epoch after each step, and each record."""
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
     images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seeds, device)
-    loss: Loss = config.loss
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
         for split, part in data.held_out(config.data).items()
     }
     taught_by = None if teacher is None else _taught_by(teacher, config, data.info, device)
     for epoch in range(len(state.records), config.epochs):
-        how = config.in_epoch(epoch)
-        steps = _train_epoch(config, epoch, how, loss, state, images, taught_by)
+        how, loss = config.in_epoch(epoch), config.loss
+        steps = _train_epoch(config, epoch, how, state, images, taught_by)
         means = yield from repeatable(steps, deterministic=config.deterministic)
         with kernels(deterministic=config.deterministic):
             metrics = {f"train/{name}": value for name, value in means.items()}
@@ -264,24 +233,22 @@ def fit_gradually(
                 metrics["train/excess_loss"] = means["loss"] - (lowest or 0.0)
             evaluated: dict[tuple[str, str], Tensor] = {}
             if (epoch + 1) % config.eval_every == 0:
-                for split, part in held_out.items():
-                    for suffix, network in state.networks().items():
-                        logits = logits_of(network, part, config.precision)
-                        shape = len(part.labels), data.info.num_classes
-                        _require_logits(config.model, logits, shape)
-                        measured = evaluate(logits, part.labels)
-                        metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
-                        if split in PREDICTED_SPLITS:
-                            evaluated[split, suffix] = logits
-                            if epoch + 1 == config.epochs:
-                                state.logits.setdefault(split, {})[suffix] = logits
+                for (split, part), (suffix, network) in product(
+                    held_out.items(), state.networks().items()
+                ):
+                    logits = logits_of(network, part, config.precision)
+                    _require_logits(config.model, logits, (len(part), data.info.num_classes))
+                    measured = evaluate(logits, part.labels)
+                    metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
+                    if split in PREDICTED_SPLITS:
+                        evaluated[split, suffix] = logits
                 metrics |= corrupted_means(metrics)
+                state.logits = evaluated if epoch + 1 == config.epochs else {}
             subject = Subject(
                 config=config,
                 epoch=epoch,
                 info=data.info,
                 network=state.network.eval(),
-                loss=loss,
                 images=images,
                 held_out={name: held_out[name] for name in PREDICTED_SPLITS if name in held_out},
                 teacher=taught_by,
@@ -310,20 +277,19 @@ def _train_epoch(  # noqa: PLR0913  no two arguments belong together
     config: TrainConfig,
     epoch: int,
     how: Epoch,
-    loss: Loss,
     state: TrainingState,
     images: TrainingImages,
     teacher: Forward | None,
 ) -> Generator[float, None, dict[str, float]]:
     """Train one epoch; return means over its images: `loss` and what the objective measures."""
-    draws = Draws.for_training(config, epoch, how, images)
+    draws, loss = Draws.for_training(config, epoch, how, images), config.loss
     student = partial(forward, state.network, precision=config.precision)
     state.network.train()
     measured: dict[str, list[Tensor]] = defaultdict(list)
     num_steps = len(draws.sizes)
     saliency = partial(gradient_norms, state.network, loss, config.precision)
     weights: list[Tensor] = []
-    for step, batch in enumerate(batches(images, draws, how, saliency), epoch * num_steps):
+    for step, batch in enumerate(batches(images, draws, saliency), epoch * num_steps):
         weights.append(batch.lam)
         with arithmetic(config.precision):
             minimised = how.objective.on(batch, student, loss, teacher)
@@ -336,18 +302,17 @@ def _train_epoch(  # noqa: PLR0913  no two arguments belong together
         for name, value in minimised.measured.items():
             measured[name].append(value)
         yield len(measured["loss"]) / num_steps
-    is_mixed_by_plugin = is_of_plugin(how.operation) or is_of_plugin(how.second)
-    is_made_by_plugin = is_mixed_by_plugin or is_of_plugin(images.augmentation)
-    if is_mixed_by_plugin:
+    is_made_by_plugin = any(map(is_of_plugin, (how.operation, how.second, images.augmentation)))
+    if is_made_by_plugin:
         _require_weights(weights, draws, how, epoch)
     try:
         means = _means(measured, draws.sizes, epoch, how.law, config.optimizer.lr)
     except DivergedError:
         if is_made_by_plugin:
-            _require_finite(images, draws, how, epoch)
+            _require_finite(images, draws, epoch)
         raise
     if is_made_by_plugin and not math.isfinite(batch.mixed.sum()):
-        _require_finite(images, draws, how, epoch)
+        _require_finite(images, draws, epoch)
     return means
 
 
@@ -363,14 +328,14 @@ def _require_weights(weights: list[Tensor], draws: Draws, how: Epoch, epoch: int
         raise ContractError(operation, f"returned the label weight {value:g} {at}")
 
 
-def _require_finite(images: TrainingImages, draws: Draws, how: Epoch, epoch: int) -> None:
+def _require_finite(images: TrainingImages, draws: Draws, epoch: int) -> None:
     """Mix the images of an epoch again, to find out if a plugin made images that are not finite."""
 
     def even(images: Tensor, labels: Tensor) -> Tensor:  # that of a network without NaN
         del labels
         return images.new_ones(len(images), *images.shape[2:])
 
-    for number, batch in enumerate(batches(images, draws, how, even)):
+    for number, batch in enumerate(batches(images, draws, even)):
         if not batch.mixed.isfinite().all():
             mixer = draws.mixers[number]
             is_mixing = mixer is not None and bool(batch.images.isfinite().all())
@@ -381,7 +346,6 @@ def _require_finite(images: TrainingImages, draws: Draws, how: Epoch, epoch: int
 
 
 def _require_logits(model: Model, logits: Tensor, expected: tuple[int, int]) -> None:
-    """Check the shape of the logits of an evaluation."""
     if (got := tuple(logits.shape)) != expected:
         what = f"returned logits of shape {got} in evaluation mode, expected {expected}"
         raise ContractError(model, what)
@@ -417,18 +381,10 @@ def _means(
 
 @torch.no_grad()
 def move_one_weight(network: nn.Module, seed: int) -> None:
-    """Move one weight to the next larger float32 number.
-
-    A processor that sums convolutions in another order makes changes as small as this one. The
-    effect on the metrics therefore shows how much a result depends on the machine.
-    """
-    weights = [
-        module.weight.view(-1)
-        for module in network.modules()
-        if isinstance(module, nn.Conv2d | nn.Linear)
-    ]
-    index = int(stream(seed, "rounding").integers(sum(len(weight) for weight in weights)))
-    for weight in weights:
+    """Move one weight to the next larger float32 number."""
+    layers = [part for part in network.modules() if isinstance(part, nn.Conv2d | nn.Linear)]
+    index = int(stream(seed, "rounding").integers(sum(part.weight.numel() for part in layers)))
+    for weight in (part.weight.view(-1) for part in layers):
         if index < len(weight):
             above = torch.tensor(torch.inf, device=weight.device)
             weight[index] = torch.nextafter(weight[index], above)
@@ -438,9 +394,8 @@ def move_one_weight(network: nn.Module, seed: int) -> None:
 
 def trained_network(config: TrainConfig, state: bytes) -> tuple[nn.Module, Tensor]:
     """Return the network of a finished run in evaluation mode, on the CPU, and an example input."""
-    info, data = describe(config.data), config.data
+    info = describe(config.data)
     trained = TrainingState.initial(config, info, torch.device("cpu"))
     trained.load_bytes(state, [])
-    channels = info.channels * data.num_stacked
-    size = info.image_size // data.pool
+    channels, size = config.data.input_shape(info)
     return trained.network.eval(), torch.zeros(2, channels, size, size)

@@ -30,10 +30,7 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
 
 
 def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Tensor:
-    """Draw the second view of each training image: a fixed image of the paired class.
-
-    The images are drawn uniformly, once per run. They are not the partners for mixing.
-    """
+    """Draw the second view of each training image: a fixed image of the paired class."""
     counts = torch.bincount(labels, minlength=len(paired))
     if not counts.all():
         empty = torch.nonzero(counts == 0).flatten().tolist()
@@ -46,10 +43,7 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
 
 
 def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> Tensor:
-    """Draw one random image per class: the second view of all training images of the class.
-
-    The images are orthogonal to each other, with mean square 1 per pixel.
-    """
+    """Draw one random image per class: the second view of all training images of the class."""
     pixels = shape.numel()
     drawn = torch.from_numpy(stream(seed, "view partners").normal(size=(pixels, num_classes)))
     basis, _ = torch.linalg.qr(drawn)
@@ -58,11 +52,7 @@ def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> 
 
 
 class NormalisedPixels:
-    """Integer images on a device, pooled if configured; batches are normalised on access.
-
-    If `data.pool` is k > 1, each square of k x k pixels is stored as its sum; normalisation divides
-    the sum by the k * k pixels.
-    """
+    """Integer images on a device, pooled if configured; batches are normalised on access."""
 
     def __init__(
         self,
@@ -224,10 +214,7 @@ class TrainingImages:
 
 
 class EvaluationImages:
-    """Validation or test images of one run on a device.
-
-    If the network gets two stacked views of an image, the second one is zero.
-    """
+    """Validation or test images of one run on a device."""
 
     def __init__(
         self, images: Images, info: DatasetInfo, data: DataConfig, device: torch.device

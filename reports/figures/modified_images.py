@@ -37,7 +37,7 @@ def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
     Raises:
         DataError: If the dataset is not on this machine.
     """
-    splits = load(config.data).normalised(config.data)
+    splits = load(config.data)
     images = TrainingImages(
         splits.seen_by(config.data), splits.info, config.data, config.seeds, _CPU
     )
@@ -45,7 +45,7 @@ def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
     draws = Draws.for_training(config, 0, how, images)
     network = TrainingState.initial(config, splits.info, _CPU).network
     saliency = partial(gradient_norms, network, config.loss, config.precision)
-    first = next(iter(batches(images, draws, how, saliency)))
+    first = next(iter(batches(images, draws, saliency)))
     return first.mixed[:count], first.lam[:count]
 
 

@@ -15,11 +15,7 @@ Border = Literal["black", "reflect"]
 
 
 def draw_moves(shape: tuple[int, ...], rng: "np.random.Generator", *, mirrors: bool) -> Ints:
-    """Draw a uniformly random crop position and mirroring of each image: (*shape, 3).
-
-    The values are first row and first column of the crop, and 1 to mirror it or 0; the function
-    `moved` applies them.
-    """
+    """Draw a uniformly random crop position and mirroring of each image: (*shape, 3)."""
     corner = rng.integers(2 * PADDING + 1, size=(*shape, 2))
     mirrored = rng.integers(2, size=(*shape, 1)) * mirrors
     return np.concatenate([corner, mirrored], axis=-1)

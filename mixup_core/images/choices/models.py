@@ -199,14 +199,15 @@ class _ByWidth(_Uniform):
     """Base class of convolutional networks that scale with the width of their first stage."""
 
     has_batch_norm: ClassVar = True
-    stages: ClassVar[int] = 4
+    num_blocks: ClassVar[tuple[int, ...]]
+    """Number of blocks, or of convolutions, in each stage."""
 
     width: Count | None = None
     """Channels of the first stage; None: the usual number of the model."""
 
     @property
     def depth(self) -> int:
-        return self.stages
+        return len(self.num_blocks)
 
     @property
     def scale(self) -> float:
@@ -214,7 +215,21 @@ class _ByWidth(_Uniform):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ResNet18(_ByWidth):
+class _ResNet(_ByWidth):
+    usual_width: ClassVar[int] = 64
+    stem_stride: ClassVar[int] = 1
+
+    def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
+        from mixup_core.images.networks import ResNet
+
+        del image_size
+
+        width = self.width or self.usual_width
+        return ResNet(in_channels, num_classes, width, self.num_blocks, self.stem_stride)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResNet18(_ResNet):
     """ResNet-18 for small images: 3x3 first convolution, first stage of 64 or `width` channels.
 
     Example:
@@ -227,16 +242,11 @@ class ResNet18(_ByWidth):
     """
 
     name: ClassVar = "resnet18"
-
-    def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        from mixup_core.images.networks import ResNet, widening
-
-        del image_size
-        return ResNet(in_channels, num_classes, 1, widening(self.width or 64, (2, 2, 2, 2)))
+    num_blocks: ClassVar = (2, 2, 2, 2)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ResNet34(_ByWidth):
+class ResNet34(_ResNet):
     """ResNet-34 for small images: 3x3 first convolution, first stage of 64 or `width` channels.
 
     Example:
@@ -249,12 +259,7 @@ class ResNet34(_ByWidth):
     """
 
     name: ClassVar = "resnet34"
-
-    def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        from mixup_core.images.networks import ResNet, widening
-
-        del image_size
-        return ResNet(in_channels, num_classes, 1, widening(self.width or 64, (3, 4, 6, 3)))
+    num_blocks: ClassVar = (3, 4, 6, 3)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -271,17 +276,17 @@ class Vgg16(_ByWidth):
     """
 
     name: ClassVar = "vgg16-bn"
-    stages: ClassVar[int] = 5
+    num_blocks: ClassVar = (2, 2, 3, 3, 3)
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         from mixup_core.images.networks import vgg16_bn
 
         del image_size
-        return vgg16_bn(in_channels, num_classes, self.width or 64)
+        return vgg16_bn(in_channels, num_classes, self.width or 64, self.num_blocks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NarrowResNet(_ByWidth):
+class NarrowResNet(_ResNet):
     """A small ResNet for runs of seconds on a CPU: stem of stride 2, three stages, 12 channels.
 
     Example:
@@ -294,13 +299,9 @@ class NarrowResNet(_ByWidth):
     """
 
     name: ClassVar = "narrow-resnet"
-    stages: ClassVar[int] = 3
-
-    def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        from mixup_core.images.networks import ResNet, widening
-
-        del image_size
-        return ResNet(in_channels, num_classes, 2, widening(self.width or 12, (1, 1, 1)))
+    num_blocks: ClassVar = (1, 1, 1)
+    usual_width: ClassVar = 12
+    stem_stride: ClassVar = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -404,6 +405,8 @@ class Timm(Model):
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         from mixup_core.images.networks import load_weights, timm_network
 
+        if message := self.missing():
+            raise DataError(message)
         network = timm_network(self.architecture, in_channels, num_classes, image_size)
         if self.weights is not None:
             load_weights(network, Path(self.weights), self.weights_digest)

@@ -99,20 +99,13 @@ class Decaying(Optimizer):
         require(has_any, rule, self, "decayed", "weight_decay")
 
     def groups(self, parameters: "Iterable[nn.Parameter]") -> "Iterable[Any]":
-        """Return a network's parameters in the form that PyTorch's optimizers accept.
-
-        With `decayed: weights` there are two groups: parameters of at least two dimensions, which
-        have weight decay, and all others, such as biases, which have none. With `decayed: all` the
-        parameters are returned as they are.
-        """
+        """Return a network's parameters, in two groups with `decayed: weights`."""
         if self.decayed == "all":
             return parameters
         every = list(parameters)
-        plain = [parameter for parameter in every if parameter.ndim < 2]
-        rest = [parameter for parameter in every if parameter.ndim >= 2]
-        groups: list[tuple[list[nn.Parameter], dict[str, float]]]
-        groups = [(rest, {}), (plain, {"weight_decay": 0.0})]
-        return [{"params": members, **own} for members, own in groups if members]
+        rest = {"params": [part for part in every if part.ndim >= 2]}
+        plain = {"params": [part for part in every if part.ndim < 2], "weight_decay": 0.0}
+        return [group for group in (rest, plain) if group["params"]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -231,7 +224,6 @@ class Constant:
         return 1.0
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return None: the learning rate has the same factor, 1, in each epoch."""
         del epoch, epochs
 
 
@@ -255,18 +247,22 @@ class _WarmedUp(Checked):
         return self._factor(step - warm_steps, steps_per_epoch, epochs - self.warm_up)
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return values that decide the learning rate in an epoch, such as ("warm-up", 5)."""
+        """Return values that decide the learning rate in an epoch, such as ("warm-up", 5).
+
+        They enter the keys by which results are stored. None: the factor is 1.
+        """
         if epoch < self.warm_up:
             return "warm-up", self.warm_up
         return self._in_epoch(epoch - self.warm_up, epochs)
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """Return the factor after the warm-up; `step` and `epochs` are counted from its end."""
-        raise NotImplementedError
+        del step, steps_per_epoch, epochs
+        return 1.0
 
     def _in_epoch(self, epoch: int, epochs: int) -> Any:
         """Return the values that determine an epoch's factors; `epoch` 0 follows the warm-up."""
-        raise NotImplementedError
+        del epoch, epochs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -283,13 +279,6 @@ class WarmUp(_WarmedUp):
     """
 
     tag: ClassVar = "warm-up"
-
-    def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        del step, steps_per_epoch, epochs
-        return 1.0
-
-    def _in_epoch(self, epoch: int, epochs: int) -> Any:
-        del epoch, epochs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

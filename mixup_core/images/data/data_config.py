@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -164,18 +164,16 @@ class DataConfig(Checked):
 
     @property
     def num_stacked(self) -> int:
-        """Number of images (1 or 2) that are stacked along the channels as one input.
-
-        It is 2 if `views` is `concat` or `orthogonal`.
-        """
+        """Number of images (1 or 2) that are stacked along the channels as one input."""
         return 2 if self.views in {"concat", "orthogonal"} else 1
+
+    def input_shape(self, info: DatasetInfo) -> tuple[int, int]:
+        """Return the channels of the network's input, and its side in pixels."""
+        return info.channels * self.num_stacked, info.image_size // self.pool
 
     @property
     def pairs_classes(self) -> bool:
-        """True if the network gets each training image with one of another class, its second view.
-
-        The classes are paired, and the second view comes from the class paired with the image's.
-        """
+        """True if each training image gets a second view from the class paired with its own."""
         return self.views in {"concat", "added"}
 
     @property
@@ -189,10 +187,7 @@ class DataConfig(Checked):
         )
 
     def num_held_out(self, available: int) -> int:
-        """Return the number of training images held out for validation (metrics `val/*`).
-
-        With folds, it is the size of the fold `fold`, or of the largest fold if `fold` is None.
-        """
+        """Return the number of training images held out for validation (metrics `val/*`)."""
         if self.folds is None:
             return self.val_size
         return math.ceil((available - (self.fold or 0)) / self.folds)
@@ -209,11 +204,7 @@ class DataConfig(Checked):
         return available if self.num_train is None else self.num_train
 
     def num_available(self, info: DatasetInfo) -> int:
-        """Return the number of images from which the training subset is drawn.
-
-        Test images count if the run trains on them (`oracle`). The result is at most 0 if
-        `val_size` is too large.
-        """
+        """Return the number of images from which the subset is drawn; below 1: too few."""
         held_out = self.num_held_out(info.num_train)
         return info.num_train - held_out + (info.num_test if self.oracle else 0)
 
@@ -295,21 +286,12 @@ class DataConfig(Checked):
             )
 
     def as_loaded(self) -> "DataConfig":
-        """Return a copy of this configuration, with defaults in fields that do not affect loading.
+        """Return a copy with defaults in fields that do not affect loading, such as the subset."""
+        kept = {name: getattr(self, name) for name in self.__slots__ if name not in _AFTER_LOADING}
+        return type(self)(**kept)
 
-        Examples of such fields are the size of the subset and the augmentation. Runs whose copies
-        are equal can share their loaded images.
-        """
-        return replace(
-            self,
-            num_train=None,
-            train_fraction=None,
-            balanced=False,
-            label_noise=0.0,
-            noise_to="any",
-            noise_in_val=False,
-            noise_in_test=False,
-            augment=Unchanged(),
-            views="single",
-            oracle=False,
-        )
+
+_AFTER_LOADING = {
+    "num_train", "train_fraction", "balanced", "label_noise", "noise_to", "noise_in_val",
+    "noise_in_test", "augment", "views", "oracle",
+}  # fmt: skip

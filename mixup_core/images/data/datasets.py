@@ -103,11 +103,7 @@ class Splits:
         return replace(self.train, pixels=pixels, labels=labels, num_test=len(self.test))
 
     def prepared(self, data: DataConfig) -> Self:
-        """Return the splits pooled, with mean and standard deviation of each channel in `info`.
-
-        Training normalises pixels by these two. `data.normalise: measured` computes them from the
-        training images; `given` keeps those in the facts about the dataset.
-        """
+        """Return the splits pooled, with mean and standard deviation of each channel in `info`."""
         parts = {name: images.pooled(data.pool) for name, images in self.parts().items()}
         info = self.info
         if data.normalise == "measured":
@@ -231,12 +227,7 @@ _DECODERS = ("numpy", "pillow", "torch", "torchvision")
 
 
 def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load the images of a dataset, by split, into memory that this machine's processes share.
-
-    The first process decodes the files; the others wait for it. A process that writes to the
-    tensors changes only its own copy. If the folder `root` cannot be written, each process
-    decodes for itself.
-    """
+    """Load the images of a dataset, by split, into memory that this machine's processes share."""
     root = data_root() if root is None else root
     try:
         key = _key(data, root)
@@ -257,11 +248,7 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def load_once(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load a dataset's images, by split, as `load_mapped` does; download them first if missing.
-
-    A process keeps the two datasets that it loaded last, for its next runs, and does not load them
-    again. If several processes of a machine need the download, one makes it and the others wait.
-    """
+    """Load a dataset's images, by split, as `load_mapped` does; download them first if missing."""
     return _kept(data.as_loaded(), root, DATASETS.origins.get(data.name))
 
 

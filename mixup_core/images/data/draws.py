@@ -68,10 +68,7 @@ def draw_noise(labels: Ints, num_classes: int, data: DataConfig, seed: int | See
 
 
 def draw_held_out_noise(labels: Ints, num_classes: int, data: DataConfig, split: str) -> Ints:
-    """Return the labels of validation or test images, with label noise if `data` asks for it.
-
-    The noise is the same at every seed.
-    """
+    """Return the labels of validation or test images, with label noise if `data` asks for it."""
     is_noisy = data.noise_in_val if split == "val" else data.noise_in_test
     seed = {"val": 0, "test": 1}[split]
     return draw_noise(labels, num_classes, data, seed) if is_noisy else labels

@@ -34,11 +34,7 @@ _SOURCE_FAILURES = (
 
 
 def files_of(name: str) -> Mapping[SplitName, Mapping[str, str]]:
-    """Return the files of a dataset by split: path below the root, with `algorithm:digest`.
-
-    The digest is empty if none is published. The result is empty for a dataset without files.
-    `cifar10-c` and `cifar100-c` are corrupted test images, which are downloaded separately.
-    """
+    """Return the files of a dataset by split: path below the root, with `algorithm:digest`."""
     if (of := _archives().get(name)) is not None:
         return {"test": dict.fromkeys(of.files(), "")}
     return DATASETS[name].files if name in DATASETS else {}
@@ -78,11 +74,7 @@ def statuses(root: Path) -> tuple[DataSet, ...]:
 
 
 def is_present(name: str, root: Path) -> bool:
-    """Return whether all files of a dataset exist and none is empty; contents are not read.
-
-    An `image-folder` always counts as present, because the user provides it (`describe` checks it).
-    So does a plugin's dataset without files.
-    """
+    """Return whether all files of a dataset exist and none is empty; contents are not read."""
     if (bundle := _bundle_of(name)) is not None:
         return bundle.file() is not None
     paths = [root / file for split in files_of(name).values() for file in split]
@@ -136,12 +128,7 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
 
 
 def fetch(name: str, root: Path) -> str:
-    """Download a dataset into `root` if it is not complete there; return where it came from.
-
-    The sources are tried in turn, each once. Files appear below the root only when the whole
-    dataset is complete and all digests are right. Only one process downloads at a time; others wait
-    for it.
-    """
+    """Download a dataset into `root` if it is not complete there; return where it came from."""
     if (bundle := _bundle_of(name)) is not None:
         _bundled(name, bundle)
         return bundle.package

@@ -90,10 +90,7 @@ class FolderFacts:
 
 
 def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> FolderFacts:
-    """Return facts about an image-folder, such as its classes; cached until its files change.
-
-    The header of each image is read, and the pixels of those that can be transparent.
-    """
+    """Return facts about an image-folder, such as its classes; cached until its files change."""
     layout = layout or Layout()
     digests = file_digests(folder, root, layout)
     digest = content_digest(digests)
@@ -138,10 +135,7 @@ class Examined:
 
 
 def examine(folder: Path, size: int, layout: Layout) -> Examined:
-    """Decode every image of an image-folder; return its faults and near copies.
-
-    A near copy is a test image that looks like a training image.
-    """
+    """Decode every image of an image-folder; return its faults and near copies."""
     found = Examined(folder=folder)
     seen: dict[SplitName, dict[str, Any]] = {"train": {}, "test": {}}
     kinds: list[Set[str]] = []
@@ -251,10 +245,7 @@ def _grey_thumbnail(picture: Any) -> Any:
 def _near_copies(
     held_out: Mapping[str, Any], trained: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """Yield (test image, training image that it nearly equals), given the thumbnails of all.
-
-    Copies saved with another quality or size are found; cropped, rotated or mirrored ones are not.
-    """
+    """Yield (test image, training image that it nearly equals), given the thumbnails of all."""
     if not trained:
         return
     known = np.stack(list(trained.values()))

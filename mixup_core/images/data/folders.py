@@ -134,11 +134,7 @@ _USUAL = Layout()
 
 
 def describe(data: DataConfig) -> DatasetInfo:
-    """Return sizes, classes and other facts about a run's dataset, without decoding images.
-
-    For an image-folder, the classes are the folders below `train/` and the title is the folder's
-    name. If `data.test` is false, `test/` is not read and `num_test` is 0.
-    """
+    """Return sizes, classes and other facts about a run's dataset, without decoding images."""
     if data.name != "image-folder":
         info = DATASETS[data.name].info
         size = info.image_size if data.image_size is None else data.image_size
@@ -248,10 +244,7 @@ def class_files(
 def class_files_and_faults(
     folder: Path, split: SplitName, layout: Layout = _USUAL
 ) -> tuple[dict[str, tuple[Path, ...]], list[FileFault]]:
-    """Return one split's image files by class, and a `FileFault` for each file that is no image.
-
-    Other files, folders and broken links in a class are faults, and so is an empty class.
-    """
+    """Return one split's image files by class, and a `FileFault` for each file that is no image."""
     place = layout.place(split)
     if folder.is_dir() and not (folder / place).exists():
         raise DataError(f"{folder / place}: not found; {_without(folder, split)}")
@@ -350,10 +343,7 @@ def content_digest(files: Mapping[bytes, str]) -> str:
 
 
 def used_entries(folder: Path, name: str, layout: Layout) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield the files and folders below a subfolder, sorted, each after its folder, by name.
-
-    Hidden ones and those that `data.skip` leaves out are not yielded.
-    """
+    """Yield the files and folders below a subfolder, sorted, each after its folder, by name."""
     place = folder / name
     with _refusing(place), os.scandir(place) as found:
         entries = sorted(found, key=lambda entry: entry.name)

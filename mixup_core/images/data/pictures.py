@@ -33,10 +33,7 @@ than 500 MB: Pillow needs 4 bytes per pixel and two copies.
 
 
 def picture_reader() -> str:
-    """Return a text that identifies the reader of pictures: versions of Pillow and this module.
-
-    Cached results of decoding are used only if this text is the same.
-    """
+    """Return a text that identifies the reader of pictures: versions of Pillow and this module."""
     return f"{version('pillow')} {_READING}"
 
 
@@ -84,11 +81,7 @@ def is_transparent(opened: Any) -> bool:
 
 
 def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
-    """Return an image file as 8-bit RGB, upright, with a colour behind transparent pixels.
-
-    EXIF orientation is applied. Grey images get three equal channels, CMYK is converted, and of
-    16-bit RGB the upper 8 bits are kept; `opened_picture` refuses 16-bit grey.
-    """
+    """Return an image file as 8-bit RGB, upright, with a colour behind transparent pixels."""
     from PIL import Image, ImageOps
 
     with opened_picture(file, size) as opened:

@@ -48,10 +48,7 @@ def batch_gradients(subject: Subject, draw: int = 0) -> "Iterator[tuple[int, tup
 
 
 def gradient_of(subject: Subject, draw: int = 0) -> "list[Tensor]":
-    """Return the gradient of the epoch's objective, averaged over all mixed training images.
-
-    The result has one float64 tensor for each parameter of the network.
-    """
+    """Return the gradient of the epoch's objective, averaged over all mixed training images."""
     weights = [part for part in subject.network.parameters() if part.requires_grad]
     total = [torch.zeros_like(part, dtype=torch.float64) for part in weights]
     for size, gradients in batch_gradients(subject, draw):
@@ -61,10 +58,7 @@ def gradient_of(subject: Subject, draw: int = 0) -> "list[Tensor]":
 
 
 def norm_of(parts: "list[Tensor]") -> float:
-    """Return the Euclidean norm of the values of all tensors together.
-
-    The tensors' sums of squares are copied from the device in one transfer.
-    """
+    """Return the Euclidean norm of the values of all tensors together."""
     return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))
 
 

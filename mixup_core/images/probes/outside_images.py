@@ -99,10 +99,7 @@ def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
 
 
 def area_above(own: "Tensor", others: "Tensor") -> "Tensor":
-    """Return the probability that a random value of `own` exceeds one of `others` (AUROC).
-
-    Equal values count half.
-    """
+    """Return the probability that a random value of `own` exceeds one of `others` (AUROC)."""
     ordered = others.sort().values
     below = torch.searchsorted(ordered, own)
     at_most = torch.searchsorted(ordered, own, right=True)

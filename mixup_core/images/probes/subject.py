@@ -21,8 +21,6 @@ class Subject(Planned):
 
     network: nn.Module
     """The network in evaluation mode."""
-    loss: Loss
-    """Loss function of an image, as in training."""
     images: TrainingImages
     held_out: Mapping[str, EvaluationImages]
     """Validation and test images as `val` and `test`, if the run has them; not corrupted ones."""
@@ -35,6 +33,11 @@ class Subject(Planned):
         default_factory=dict, init=False, repr=False
     )
     """Cache of results of `asked`, by gamma, because several probes use them."""
+
+    @property
+    def loss(self) -> Loss:
+        """Loss function of an image, as in training."""
+        return self.config.loss
 
     def logits(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
         """Return the network's logits of some images, (images, classes), float32."""
@@ -52,10 +55,7 @@ class Subject(Planned):
 
     @torch.no_grad()
     def asked(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
-        """Return logits, (images, classes), and labels of all training images, unmixed.
-
-        Unlike `outputs`, it always runs the network, for probes that record values of its layers.
-        """
+        """Return logits, (images, classes), and labels of all training images, unmixed."""
         parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
         return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
 
@@ -76,4 +76,4 @@ class Subject(Planned):
         """
         draws = Draws.for_probing(self.config, self.epoch, self.how, self.images, draw)
         saliency = partial(gradient_norms, self.network, self.loss, self.config.precision)
-        return batches(self.images, draws, self.how, saliency)
+        return batches(self.images, draws, saliency)

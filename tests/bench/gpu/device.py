@@ -23,11 +23,11 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
-from mixup_core.images.forward import DTYPES, Precision, arithmetic, kernels
+from mixup_core.images.forward import Precision, arithmetic, kernels
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.laws import Beta, Erm, Law
 from mixup_core.numeric_settings import fix_precision
@@ -272,7 +272,7 @@ def hours(size: Size, device: torch.device) -> Figures:
     bundled studies is returned, too.
     """
     found: Figures = {"precision of the bundled studies": TABLE_1_PRECISION}
-    for precision in DTYPES:
+    for precision in get_args(Precision):
         total = 0.0
         for name in size.data:
             config = replace(config_of(size, name, precision), epochs=2)

@@ -105,6 +105,6 @@ def _endless(config: TrainConfig, images: TrainingImages) -> Iterator[Batch]:
     """Yield the full batches of one epoch after another, without end; skip smaller last batches."""
     how = config.in_epoch(0)
     for epoch in cycle(range(1000)):
-        for batch in batches(images, Draws.for_training(config, epoch, how, images), how):
+        for batch in batches(images, Draws.for_training(config, epoch, how, images)):
             if len(batch) == config.batch_size:
                 yield batch

@@ -113,7 +113,7 @@ def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: boo
     seen = TrainingImages(given, DATASETS[data.name].info, data, config.seed, CPU)
     draws = Draws.for_training(config, 1, how, seen)
     expected = list(Plainly(images, config).batches(draws, how))
-    found = list(batches(seen, draws, how))
+    found = list(batches(seen, draws))
     assert len(found) == len(expected)
     for ours, plain in zip(found, expected, strict=True):
         for name in ("images", "mixed", "labels", "partner_labels", "lam"):

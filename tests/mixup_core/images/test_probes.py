@@ -56,7 +56,6 @@ def _subject(config: TrainConfig, splits: Splits, network: nn.Module | None = No
         epoch=0,
         info=splits.info,
         network=network.eval(),
-        loss=config.loss,
         images=images,
         held_out={"test": test},
         evaluated=evaluated,
@@ -165,7 +164,7 @@ def test_the_gradient_norm_matches_central_differences(
     def whole() -> float:
         draws = Draws.for_probing(config, 0, config.in_epoch(0), subject.images)
         total = 0.0
-        for batch in batches(subject.images, draws, config.in_epoch(0)):
+        for batch in batches(subject.images, draws):
             soft = torch.zeros(len(batch), 4, dtype=torch.float64)
             soft[range(len(batch)), batch.labels] += batch.lam.double()
             soft[range(len(batch)), batch.partner_labels] += 1 - batch.lam.double()

@@ -21,10 +21,7 @@ MAX_UNPACKED = 64 * 1024**2
 
 
 def read(folder: Path, root: Path, split: SplitName, size: int) -> Images:
-    """Read images and labels of a split from idx files, whose checksums the caller has verified.
-
-    torchvision's dataset classes are not used, because they do not verify files.
-    """
+    """Read images and labels of a split from idx files, whose checksums the caller has verified."""
     from torchvision.datasets import mnist
 
     del size
@@ -41,10 +38,7 @@ def read_labels(folder: Path, root: Path, split: SplitName) -> Ints:
 
 
 def of_mirrors(folder: Path, mirrors: list[str]) -> dict[str, Callable[[Path], None]]:
-    """Return functions that download a dataset of four idx files and unpack them, by mirror URL.
-
-    Each function gets a staging folder, in which the dataset is prepared.
-    """
+    """Return functions that download a dataset of four idx files and unpack them, by mirror URL."""
     return {mirror: partial(_unpack_mirror, mirror, folder) for mirror in mirrors}
 
 
