@@ -44,7 +44,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "mixup_core/config/written_forms.py": ["tests/mixup_core/config/test_written_forms.py"],
     "mixup_core/config/building.py": ["tests/mixup_core/config/test_building.py"],
     "mixup_core/images/evaluation.py": ["tests/mixup_core/images/test_evaluation.py"],
-    "mixup_core/images/choices/optimizers.py": ["tests/mixup_core/images/test_rates.py"],
+    "mixup_core/images/choices/optimizers.py": ["tests/mixup_core/images/test_optimizers.py"],
     "sweeps/study/claims.py": ["tests/sweeps/study/test_claims.py"],
     "sweeps/state/stages.py": ["tests/sweeps/state/test_stages.py"],
     "sweeps/searching/selection.py": ["tests/sweeps/searching/test_selection.py"],
@@ -68,7 +68,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "mixup_core/images/networks.py": ["tests/mixup_core/images/test_networks.py"],
     "mixup_core/images/training.py": [
         "tests/mixup_core/images/test_training.py",
-        "tests/mixup_core/images/test_rates.py",
+        "tests/mixup_core/images/test_optimizers.py",
     ],
 }
 """Modules of the core, the engine and the reports, with their tests; the slowest last."""

@@ -13,8 +13,9 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.distances import measure
-from mixup_core.images.sufficiency import SufficiencyConfig
-from mixup_core.laws import Beta, Midpoint
+from mixup_core.images.sufficiency import SufficiencyConfig, infeasible
+from mixup_core.laws import Beta, Erm, Midpoint
+from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
 from tests.mixup_core.small_files import folder_config, write_images
 
@@ -86,3 +87,16 @@ def test_images_that_share_a_class_with_every_mixed_image_are_left_out(
         seen.append(bool(found))
     assert any(seen)
     assert all(seen) == (len(classes) > 2), "of two classes each mixed image may have both"
+
+
+CONFIG = SufficiencyConfig(data=DataConfig(name="digits", num_train=60))
+
+
+def test_invalid_sufficiency_configurations_are_refused() -> None:
+    with pytest.raises(RuleError, match="a law that mixes"):
+        dataclasses.replace(CONFIG, law=Erm())
+    with pytest.raises(RuleError, match=r"data\.views must be single"):
+        SufficiencyConfig(data=DataConfig(views="concat"))
+    many = SufficiencyConfig(data=DataConfig(name="digits", num_train=2000))
+    assert "num_train must be at most" in str(next(infeasible(many)))
+    assert list(infeasible(CONFIG)) == []

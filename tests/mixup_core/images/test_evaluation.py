@@ -1,12 +1,25 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from mixup_core.config.building import with_values
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import Images
+from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.data.sets import DATASETS
-from mixup_core.images.evaluation import calibration_error, corrupted_means, evaluate, logits_of
+from mixup_core.images.evaluation import (
+    PREDICTED_SPLITS,
+    calibration_error,
+    corrupted_means,
+    evaluate,
+    logits_of,
+    predict,
+)
 from mixup_core.images.views import EvaluationImages
+from mixup_core.predictions import images_digest
 
 
 @pytest.mark.parametrize("sharpness", [0.1, 1.0, 8.0])
@@ -78,3 +91,83 @@ def test_corruptions_are_averaged_metric_by_metric() -> None:
          "test_corrupted/error_averaged": 0.5}
     )  # fmt: skip
     assert corrupted_means({"test/error": 0.1}) == {}
+
+
+CPU = torch.device("cpu")
+
+
+def linear(channels: int, seed: int = 0) -> nn.Module:
+    """Return a network whose logits are a product with known weights."""
+    built = nn.Sequential(nn.Flatten(), nn.Linear(64 * channels, 4, bias=False))
+    weights = np.random.default_rng(seed).normal(size=(4, 64 * channels))
+    with torch.no_grad():
+        built[1].weight.copy_(torch.from_numpy(weights))
+    return built
+
+
+def images_of(num: int, seed: int) -> Images:
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 256, (num, 1, 8, 8), dtype=np.uint8)
+    return Images.of_arrays(pixels, rng.integers(0, 4, num))
+
+
+@pytest.fixture
+def single(config: TrainConfig) -> TrainConfig:
+    return with_values(config, {"data.views": "single"})
+
+
+def test_predict_returns_logits_of_normalised_images_in_the_order_of_the_split(
+    single: TrainConfig, splits: Splits
+) -> None:
+    data = replace(splits, val=images_of(7, 1), test=images_of(2500, 2))
+    network = linear(1)
+    weights = network[1].weight.detach().double().numpy()
+    found = predict(single, data, {"": network}, CPU)
+    assert list(found.splits) == list(PREDICTED_SPLITS) == ["val", "test"]
+    for images, split in zip((data.val, data.test), found.splits.values(), strict=True):
+        assert images is not None
+        shown = (images.pixels.double().numpy().reshape(len(images), 64) / 255 - 0.5) / 0.5
+        np.testing.assert_allclose(split.logits[""], shown @ weights.T, rtol=1e-4, atol=1e-4)
+        assert split.logits[""].dtype == np.float32
+        np.testing.assert_array_equal(split.labels, images.labels)
+        assert split.images == images_digest(images.pixels.numpy(), images.labels.numpy())
+
+
+def test_corrupted_images_and_missing_splits_are_not_predicted(
+    single: TrainConfig, splits: Splits
+) -> None:
+    corrupted = replace(splits, corrupted={"fog": images_of(5, 3)})
+    assert list(predict(single, corrupted, {"": linear(1)}, CPU).splits) == ["test"]
+    blind = replace(splits, test=None)
+    assert predict(single, blind, {"": linear(1)}, CPU).splits == {}
+    held_out = replace(blind, val=images_of(5, 4))
+    assert list(predict(single, held_out, {"": linear(1)}, CPU).splits) == ["val"]
+
+
+class Noisy(nn.Module):
+    """A network that answers at random in training mode.
+
+    In evaluation mode its answer shows its precision.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 4)
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.layer(images.flatten(1))
+        return logits + torch.rand_like(logits) if self.training else logits
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_networks_run_in_evaluation_mode_and_in_the_precision_of_the_run(
+    single: TrainConfig, splits: Splits, precision: str
+) -> None:
+    config = with_values(single, {"precision": precision})
+    network = Noisy().train()
+    first, second = (predict(config, splits, {"": network}, CPU) for _ in range(2))
+    logits = first.splits["test"].logits[""]
+    np.testing.assert_array_equal(logits, second.splits["test"].logits[""])
+    assert logits.dtype == np.float32
+    coarse = torch.from_numpy(logits).bfloat16().float().numpy()
+    assert np.array_equal(logits, coarse) == (precision == "bfloat16")

@@ -1,10 +1,26 @@
+from dataclasses import replace
+
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from mixup_core.config.building import parsed
-from mixup_core.images.choices.models import Model
-from mixup_core.images.forward import HiddenMix, forward
+from mixup_core.images import training
+from mixup_core.images.choices.models import Mlp, Model
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.datasets import load
+from mixup_core.images.forward import (
+    HiddenMix,
+    Precision,
+    arithmetic,
+    forward,
+    gradient_norms,
+    kernels,
+)
+from mixup_core.images.losses import CrossEntropy
+from mixup_core.images.training import fit
+from mixup_core.keys import run_key
 
 SMALL = {"width": 2}
 
@@ -54,3 +70,118 @@ def test_the_hook_is_removed_when_the_network_fails() -> None:
     with pytest.raises(RuntimeError):
         forward(network, torch.zeros(6, 1, 3, 3), hidden, precision="float32")
     assert not network.hidden_layers[0]._forward_hooks  # type: ignore[index,union-attr]
+
+
+TOLD: list[tuple[str, str]] = []
+
+
+def _note() -> None:
+    backends = torch.backends
+    TOLD.append((backends.cuda.matmul.fp32_precision, backends.cudnn.conv.fp32_precision))
+
+
+class _Listens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: object, images: Tensor) -> Tensor:
+        del ctx
+        _note()
+        return images.clone()
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:
+        del ctx
+        _note()
+        return gradient
+
+
+class _Network(nn.Module):
+    def forward(self, images: Tensor) -> Tensor:
+        listened: Tensor = _Listens.apply(images.flatten(1))
+        return listened
+
+
+@pytest.mark.parametrize(
+    ("precision", "told"), [("float32", "ieee"), ("tf32", "tf32"), ("bfloat16", "ieee")]
+)
+def test_float32_products_have_full_precision_unless_tf32_is_set(
+    precision: Precision, told: str
+) -> None:
+    TOLD.clear()
+    images = torch.zeros(2, 1, 2, 2, requires_grad=True)
+    before = torch.backends.cudnn.conv.fp32_precision
+    forward(_Network(), images, precision=precision)
+    assert [(told, told)] == TOLD
+    assert torch.backends.cudnn.conv.fp32_precision == before
+    with arithmetic(precision):
+        forward(_Network(), images, precision=precision).sum().backward()
+    assert [(told, told)] * 3 == TOLD
+
+
+def test_a_teacher_in_another_precision_does_not_change_that_of_the_student() -> None:
+    TOLD.clear()
+    images = torch.zeros(2, 1, 2, 2, requires_grad=True)
+    with arithmetic("float32"):
+        pupil = forward(_Network(), images, precision="float32")
+        forward(_Network(), images, precision="tf32")
+        pupil.sum().backward()
+    assert TOLD == [("ieee", "ieee"), ("tf32", "tf32"), ("ieee", "ieee")]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_kernels_are_deterministic_within_the_context_and_restored_afterwards(
+    before: bool,
+) -> None:
+    torch.use_deterministic_algorithms(mode=before)
+    try:
+        for wanted in (False, True):
+            with kernels(deterministic=wanted):
+                assert torch.are_deterministic_algorithms_enabled() == (wanted or before)
+            assert torch.are_deterministic_algorithms_enabled() == before
+    finally:
+        torch.use_deterministic_algorithms(mode=False)
+
+
+def test_a_deterministic_run_has_its_own_key_and_equal_bits_on_a_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = TrainConfig(
+        data=DataConfig(name="digits", num_train=40),
+        model=Mlp(hidden=(4,)),
+        epochs=2,
+        batch_size=20,
+    )
+    fixed = replace(config, deterministic=True)
+    assert run_key(fixed) != run_key(config)
+    data = load(config.data, None)
+    seen = []
+    evaluate = training.evaluate
+
+    def noted(*given: Tensor) -> dict[str, float]:
+        seen.append(torch.are_deterministic_algorithms_enabled())
+        return evaluate(*given)
+
+    monkeypatch.setattr(training, "evaluate", noted)
+    records = []
+    for record in fit(fixed, data):
+        records.append(record)
+        assert not torch.are_deterministic_algorithms_enabled(), "a caller has its own kernels"
+    assert set(seen) == {True}
+    assert records == list(fit(config, data))
+
+
+def test_gradient_norms_match_the_gradient_of_the_loss_at_each_pixel() -> None:
+    torch_rng = torch.Generator().manual_seed(0)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(8, 3), nn.BatchNorm1d(3)).train()
+    images = torch.rand(4, 2, 2, 2, generator=torch_rng)
+    labels = torch.tensor([0, 1, 2, 0])
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    with torch.no_grad():
+        found = gradient_norms(network, CrossEntropy(), "float32", images, labels)
+    assert network.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert all(part.grad is None for part in network.parameters())
+    network.eval()
+    own = images.clone().requires_grad_()
+    nn.functional.cross_entropy(network(own), labels, reduction="sum").backward()  # type: ignore[no-untyped-call]
+    assert own.grad is not None
+    assert torch.allclose(found, own.grad.square().mean(1).sqrt(), atol=1e-7)

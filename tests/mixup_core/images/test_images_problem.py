@@ -1,9 +1,16 @@
+from pathlib import Path
+
 import pytest
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.problem import IMAGES, sample_size, setting
+from mixup_core.images.problem import IMAGES, OTHER_NAMES, sample_size, setting
+from mixup_core.problem import problem_named
+from sweeps.reading.study_file import StudyError
+from sweeps.reading.study_keys import StudyKeys
+from sweeps.reading.tree_paths import TreePaths, config_paths
+from tests.sweeps.reading.study_files import SMALL, read
 
 
 @pytest.mark.parametrize(
@@ -51,3 +58,27 @@ def test_corrupted_images_are_counted_once_for_each_corruption_and_severity(
     config = TrainConfig(data=data, epochs=1, batch_size=7)
     assert setting(config, metric) == f"CIFAR-10, {images}"
     assert sample_size(config, metric) == size
+
+
+def test_every_alternative_name_maps_to_an_existing_field() -> None:
+    paths = config_paths(problem_named("images"))
+    assert set(OTHER_NAMES.values()) <= {*paths.leaves, *TreePaths(StudyKeys).leaves}
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("label_smoothing", "loss.smoothing"),
+        ("data.path", "data.folder"),
+        ("early_stopping", "readout"),
+    ],
+)
+def test_an_alternative_name_is_refused_with_the_key_that_is_meant(
+    path: str, meant: str, tmp_path: Path
+) -> None:
+    group, _, key = path.rpartition(".")
+    entry = f"{group}: {{{key}: 1}}" if group else f"{key}: 1"
+    in_base = SMALL.replace("base: {", f"base: {{{entry}, ")
+    for text in (in_base, SMALL + f"grid: {{{path}: [1, 2]}}\n"):
+        with pytest.raises(StudyError, match=f"did you mean {meant}[?]"):
+            read(tmp_path, text)

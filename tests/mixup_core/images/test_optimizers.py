@@ -1,14 +1,21 @@
 """One step of each optimizer, by hand."""
 
+import copy
 from typing import Any
 
 import pytest
 import torch
+from torch.optim import lr_scheduler
 
 from mixup_core.config.building import with_values
+from mixup_core.images.choices.optimizers import Constant, Cosine, LrSchedule, Step, WarmUp
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
-from mixup_core.images.training import TrainingState
+from mixup_core.images.evaluation import evaluate, logits_of
+from mixup_core.images.problem import IMAGES
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.views import EvaluationImages
+from mixup_core.keys import run_key, stage_keys
 from mixup_core.rules import RuleError
 
 RATE, DECAY, MOMENTUM = 0.1, 0.5, 0.9
@@ -100,3 +107,139 @@ def test_decay_of_weights_only_matches_parameter_groups_of_pytorch(
 def test_decay_of_weights_only_needs_a_positive_weight_decay(config: TrainConfig) -> None:
     with pytest.raises(RuleError, match="needs a weight_decay above 0"):
         with_values(config, {"optimizer.decayed": "weights"})
+
+
+STEPS, EPOCHS = 5, 6
+
+
+def _factors(schedule: LrSchedule) -> list[float]:
+    return [schedule.factor(step, STEPS, EPOCHS) for step in range(STEPS * EPOCHS)]
+
+
+def _published(make: Any, *, per_epoch: bool = False) -> list[float]:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    scheduler = make(optimizer)
+    factors = []
+    for step in range(STEPS * EPOCHS):
+        factors.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        if not per_epoch or (step + 1) % STEPS == 0:
+            scheduler.step()
+    return factors
+
+
+def test_the_cosine_schedule_matches_pytorch() -> None:
+    expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * EPOCHS))
+    assert _factors(Cosine()) == pytest.approx(expected)
+    expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * EPOCHS, eta_min=0.2))
+    assert _factors(Cosine(end=0.2)) == pytest.approx(expected)
+
+
+def test_the_step_schedule_matches_pytorch() -> None:
+    expected = _published(lambda o: lr_scheduler.MultiStepLR(o, [2, 5], 0.5), per_epoch=True)
+    assert _factors(Step(at=(2, 5), gamma=0.5)) == pytest.approx(expected)
+    assert _factors(Step(at=())) == _factors(Constant()) == [1.0] * 30
+
+
+def test_a_warm_up_ends_at_the_full_rate_and_is_followed_by_the_schedule() -> None:
+    rising = [(step + 1) / 10 for step in range(10)]
+    assert _factors(WarmUp(warm_up=2)) == pytest.approx(rising + [1.0] * 20)
+    expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * 4))[:20]
+    assert _factors(Cosine(warm_up=2)) == pytest.approx(rising + expected)
+    stepped = _factors(Step(warm_up=2, at=(3,)))
+    assert stepped == pytest.approx(rising + [1.0] * 5 + [0.1] * 15)
+
+
+def test_the_optimizer_uses_the_scheduled_learning_rate(
+    config: TrainConfig, splits: Splits
+) -> None:
+    config = with_values(config, {"optimizer.name": "sgd", "optimizer.lr": 0.5, "batch_size": 96})
+    cosine = with_values(config, {"lr_schedule": {"cosine": {"warm_up": 1}}})
+    state = TrainingState.initial(cosine, splits.info, torch.device("cpu"))
+    for epoch, _ in enumerate(fit(cosine, splits, state)):
+        factor = cosine.lr_schedule.factor(epoch, 1, 4)
+        assert state.optimizer.param_groups[0]["lr"] == 0.5 * factor
+
+
+def test_schedules_share_the_stage_keys_of_equal_first_epochs(config: TrainConfig) -> None:
+    def keys(schedule: Any, **values: Any) -> tuple[str, ...]:
+        return stage_keys(with_values(config, {"lr_schedule": schedule, **values}))
+
+    constant = keys("constant")
+    assert keys({"step": {"at": [2]}})[:2] == constant[:2]
+    assert keys({"step": {"at": [2]}})[2] != constant[2]
+    assert keys({"step": {"at": [2, 3]}})[:3] == keys({"step": {"at": [2]}}, epochs=8)[:3]
+    warm = keys({"warm-up": 1})
+    assert warm[0] == keys({"cosine": {"warm_up": 1}})[0] != constant[0]
+    assert set(keys("cosine")).isdisjoint(keys("cosine", epochs=8)), "its rates are others"
+    assert run_key(with_values(config, {"lr_schedule": "constant"})) == run_key(config)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rule"),
+    [
+        ({"cosine": {"end": 1.5}}, "0 <= end <= 1"),
+        ({"cosine": {"end": -0.5}}, "0 <= end <= 1"),
+        ({"cosine": {"warm_up": -1}}, "warm_up >= 0"),
+        ({"warm-up": 4}, "lr_schedule.warm_up < epochs"),
+        ({"step": {"at": [3, 2]}}, "the epochs in `at` must increase"),
+        ({"step": {"at": [0]}}, "each of at >= 1"),
+        ({"step": {"at": [1], "warm_up": 2}}, "the epochs in `at` must increase"),
+        ({"step": {"at": [1], "gamma": 0.0}}, "0 < gamma <= 1"),
+        ({"step": {"at": [1], "gamma": 1.5}}, "0 < gamma <= 1"),
+    ],
+)
+def test_a_schedule_out_of_range_is_refused(config: TrainConfig, schedule: Any, rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        with_values(config, {"lr_schedule": schedule})
+
+
+def test_the_limits_of_schedule_fields_are_accepted() -> None:
+    assert _factors(Cosine(end=1.0)) == _factors(Step(at=(1,), gamma=1.0)) == [1.0] * 30
+    rising = [(step + 1) / 10 for step in range(10)]
+    assert _factors(Step(at=(2,), warm_up=2)) == pytest.approx(rising + [0.1] * 20)
+    assert Cosine().end == 0.0
+    assert Step(at=(1,)).gamma == 0.1
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def averaged(config: TrainConfig) -> TrainConfig:
+    """Run with one step per epoch, so that the weights after every step are known."""
+    return with_values(config, {"averaging": {"ema": 0.75}, "batch_size": 96})
+
+
+def test_averaged_metrics_use_weights_and_statistics_averaged_after_each_step(
+    averaged: TrainConfig, splits: Splits
+) -> None:
+    state = TrainingState.initial(averaged, splits.info, CPU)
+    expected = copy.deepcopy(state.network)
+    for record in fit(averaged, splits, state):
+        decay = 0.75 if record.epoch else 0.0
+        for ours, now in zip(
+            expected.state_dict().values(), state.network.state_dict().values(), strict=True
+        ):
+            if ours.is_floating_point():
+                ours.copy_(decay * ours + (1 - decay) * now)
+        assert state.averaged is not None
+        kept = state.averaged.module.state_dict()
+        for name, value in expected.state_dict().items():
+            if value.is_floating_point():
+                torch.testing.assert_close(kept[name], value)
+        assert splits.test is not None
+        images = EvaluationImages(splits.test, splits.info, averaged.data, CPU)
+        measured = evaluate(logits_of(state.averaged, images, "float32"), images.labels)
+        assert {name: record.metrics[f"test/{name}_averaged"] for name in measured} == measured
+        assert record.metrics["test/nll_averaged"] == record.metrics["test/nll"] or record.epoch
+
+
+def test_averaging_only_adds_averaged_metrics(averaged: TrainConfig, splits: Splits) -> None:
+    plain = with_values(averaged, {"averaging": None})
+    for record, other in zip(fit(averaged, splits), fit(plain, splits), strict=True):
+        assert record.metrics.items() > other.metrics.items()
+        assert {f"{n}_averaged" for n in other.metrics if "test" in n} == (
+            record.metrics.keys() - other.metrics.keys()
+        )
+        assert record.metrics.keys() <= IMAGES.metrics.keys()

@@ -462,7 +462,8 @@ def test_the_scores_probe_matches_scikit_learn_at_each_evaluation(
     for split in ("val", "test"):
         held_out = splits.held_out(probed.data)[split]
         labels = EvaluationImages(held_out, splits.info, probed.data, CPU).labels.numpy()
-        for suffix, logits in state.logits[split].items():
+        for suffix in ("", "_averaged"):
+            logits = state.logits[split, suffix]
             chances = logits.double().softmax(1).numpy()
             found = {name: records[-1].metrics[f"{split}/{name}{suffix}"]
                      for name in ("accuracy", "balanced_accuracy", "auroc", "error")}  # fmt: skip
