@@ -232,11 +232,11 @@ def test_the_host_waits_once_per_epoch_for_any_number_of_batches(
 
 
 SIZES = [4] * 300 + [2]
-NAMES = ("mixing", "choice", "operation", "second", "label")
+KINDS = ("mixing", "choice", "operation", "second", "label")
 
 
 def _streams(seed: int = 0) -> Mapping[str, np.random.Generator]:
-    return {name: np.random.default_rng([seed, i]) for i, name in enumerate(NAMES)}
+    return {name: np.random.default_rng([seed, i]) for i, name in enumerate(KINDS)}
 
 
 def _drawn(**values: Any) -> Drawn:

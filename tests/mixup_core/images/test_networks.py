@@ -1,8 +1,8 @@
 """Networks against those of torchvision, timm and PyTorch."""
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,36 +32,31 @@ from mixup_core.keys import run_key
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError
 
-NAMES = list(Model.catalogue)
 TIMM = {"name": "timm", "architecture": "test_resnet"}
 """A network of timm that is small enough for tests."""
+
+
+def _resnet(published: Any) -> nn.Module:
+    network: nn.Module = published(num_classes=10)
+    network.conv1 = nn.Conv2d(3, 64, 3, stride=1, padding=1, bias=False)
+    network.maxpool = nn.Identity()
+    return network
+
+
+def _vgg() -> nn.Module:
+    return nn.Sequential(vgg16_bn(num_classes=10).features, nn.Flatten(), nn.Linear(512, 10))
 
 
 @pytest.mark.parametrize(
     ("model", "published"),
     [
-        pytest.param(ResNet18(), resnet18, id="18"),
-        pytest.param(ResNet34(), resnet34, id="34", marks=pytest.mark.long),
+        pytest.param(ResNet18(), partial(_resnet, resnet18), id="resnet18"),
+        pytest.param(ResNet34(), partial(_resnet, resnet34), id="34", marks=pytest.mark.long),
+        pytest.param(Vgg16(), _vgg, id="vgg16"),
     ],
 )
-def test_resnets_match_torchvision_with_a_replaced_stem(model: Model, published: Any) -> None:
-    ours = model.initialised(6, 10, 32, seed=0)
-    theirs = published(num_classes=10)
-    theirs.conv1 = nn.Conv2d(6, 64, 3, stride=1, padding=1, bias=False)
-    theirs.maxpool = nn.Identity()
-    tensors = list(ours.state_dict().values())
-    theirs.load_state_dict(dict(zip(theirs.state_dict(), tensors, strict=True)))
-    images = torch.randn(4, 6, 32, 32, generator=torch.Generator().manual_seed(0))
-    for mode in (True, False):
-        ours.train(mode)
-        theirs.train(mode)
-        torch.testing.assert_close(ours(images), theirs(images), rtol=1e-4, atol=1e-4)
-
-
-def test_vgg16_matches_the_features_of_torchvision() -> None:
-    ours = Vgg16().initialised(3, 10, 32, seed=0)
-    features = vgg16_bn(num_classes=10).features
-    theirs = nn.Sequential(features, nn.Flatten(), nn.Linear(512, 10))
+def test_networks_match_torchvision_with_another_stem_or_head(model: Model, published: Any) -> None:
+    ours, theirs = model.initialised(3, 10, 32, seed=0), published()
     tensors = list(ours.state_dict().values())
     theirs.load_state_dict(dict(zip(theirs.state_dict(), tensors, strict=True)))
     images = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -95,17 +90,15 @@ def test_the_narrow_resnet_has_the_expected_convolutions() -> None:
     ]  # fmt: skip
 
 
-def _large_ones_later(names: Sequence[str], *, but: str = "") -> list[Any]:
-    """Return names as parameters; networks that take seconds are marked `long`."""
-    large = {"efficientnet-v2-s", "resnet34", "vgg16-bn"}
-    return [
-        pytest.param(name, marks=[pytest.mark.long] if name in large else [])
-        for name in names
-        if name != but
-    ]
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.long] if name in {"resnet34", "vgg16-bn"} else [])
+    for name in Model.catalogue
+    if name != "timm"
+]
+"""Networks as parameters; those that take seconds are marked `long`."""
 
 
-@pytest.mark.parametrize("name", _large_ones_later(NAMES))
+@pytest.mark.parametrize("name", [*NAMES, "timm"])
 def test_initial_weights_follow_the_seed_and_leave_the_global_generator_unchanged(
     name: str,
 ) -> None:
@@ -119,7 +112,7 @@ def test_initial_weights_follow_the_seed_and_leave_the_global_generator_unchange
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("name", _large_ones_later(NAMES, but="timm"))
+@pytest.mark.parametrize("name", NAMES)
 def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None:
     network = parsed(Model, name).initialised(2, 10, 8, seed=0)
     for module in network.modules():
@@ -171,7 +164,7 @@ class _Convolutions(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", _large_ones_later(NAMES, but="timm"))
+@pytest.mark.parametrize("name", NAMES)
 def test_no_network_uses_a_narrow_strided_1x1_convolution(name: str) -> None:
     """The gradient overruns memory with 2 to 7 channels, on CPUs with AVX2 and without AVX-512."""
     kind = Model.catalogue[name]

@@ -110,14 +110,6 @@ def test_the_next_mirror_is_used_when_the_first_refuses(sources: Sources, root: 
     assert fetched(root) == sources.contents
 
 
-def test_the_installed_package_is_used_when_every_mirror_fails(
-    sources: Sources, root: Path
-) -> None:
-    sources.publish(sources.debian)
-    assert fetch("fashion-mnist", root) == "Debian package dataset-fashion-mnist, installed"
-    assert fetched(root) == sources.contents
-
-
 def write_program(folder: Path, name: str, script: str) -> None:
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
@@ -144,14 +136,12 @@ def test_when_every_source_fails_the_error_lists_each_reason_and_the_manual_step
     with pytest.raises(DataError) as caught:
         fetch("fashion-mnist", root)
     lines = str(caught.value).splitlines()
-    assert lines[0] == "fashion-mnist: the download failed from every source."
-    assert "refused" in lines[1]
-    assert "mirror" in lines[2]
-    assert "installed" in lines[3]
-    assert complaint in lines[4]
-    assert "apt-get update" in lines[4]
-    assert "apt-get install dataset-fashion-mnist" in lines[5]
-    assert "MIXSWEEP_DATA" in lines[5]
+    for line, said in zip(lines, [
+        ("fashion-mnist: the download failed from every source.",), ("refused",), ("mirror",),
+        ("installed",), (complaint, "apt-get update"),
+        ("apt-get install dataset-fashion-mnist", "MIXSWEEP_DATA"),
+    ], strict=True):  # fmt: skip
+        assert all(part in line for part in said)
     assert not visible(root)
 
 
@@ -164,8 +154,9 @@ def test_a_mirror_that_does_not_answer_times_out(
         mirror = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", [mirror])
         start = time.monotonic()
-        assert "installed" in fetch("fashion-mnist", root)
+        assert fetch("fashion-mnist", root) == "Debian package dataset-fashion-mnist, installed"
         assert time.monotonic() - start < 2
+    assert fetched(root) == sources.contents
 
 
 @pytest.mark.parametrize("damage", ["cut short", "other content", "not gzip", "absent"])
@@ -222,20 +213,12 @@ def test_two_concurrent_fetches_download_once(sources: Sources, root: Path) -> N
     sources.publish(sources.mirror)
     with ThreadPoolExecutor(2) as pool:
         came_from = sorted(pool.map(lambda _: fetch("fashion-mnist", root), range(2)))
-    assert [source.split()[0] for source in came_from] == [
-        "already",
-        sources.mirror.as_uri() + "/",
-    ]
+    assert came_from[0].startswith("already ")
+    assert came_from[1] == sources.mirror.as_uri() + "/"
 
 
 def write_cifar_archive(path: Path, monkeypatch: pytest.MonkeyPatch, member: str = "") -> None:
-    """Write an archive with the original layout and tiny files, and register its hashes.
-
-    Args:
-        path: Path of the archive.
-        monkeypatch: Restores the true hashes.
-        member: Name of an additional member, for malicious archives.
-    """
+    """Write an archive with the original layout and tiny files, and register its hashes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     names = {name for split in files_of("cifar100").values() for name in split}
     with tarfile.open(path, "w:gz") as tar:
@@ -249,21 +232,6 @@ def write_cifar_archive(path: Path, monkeypatch: pytest.MonkeyPatch, member: str
     monkeypatch.setattr(CIFAR100, "tgz_md5", hashlib.md5(path.read_bytes()).hexdigest())
 
 
-def test_cifar_is_downloaded_checked_and_unpacked(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    archive = tmp_path / "server" / "cifar-100-python.tar.gz"
-    write_cifar_archive(archive, monkeypatch)
-    monkeypatch.setattr(CIFAR100, "url", archive.as_uri())
-    assert fetch("cifar100", root) == archive.as_uri()
-    assert is_present("cifar100", root)
-    assert {file.name for file in (root / "cifar-100-python").iterdir()} == {
-        "train",
-        "test",
-        "meta",
-    }
-
-
 def test_a_cifar_archive_placed_by_hand_is_used(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,7 +241,8 @@ def test_a_cifar_archive_placed_by_hand_is_used(
         fetch("cifar100", root)
     write_cifar_archive(archive, monkeypatch)
     assert fetch("cifar100", root) == str(archive)
-    assert is_present("cifar100", root)
+    unpacked = {file.name for file in (root / "cifar-100-python").iterdir()}
+    assert unpacked == {"train", "test", "meta"}
 
 
 def test_a_tampered_cifar_archive_is_not_unpacked(
@@ -319,9 +288,7 @@ def test_digits_are_present_only_when_scikit_learn_is_installed(
 
 @pytest.mark.parametrize("name", ["imagenet", "image-folder"])
 def test_an_unknown_dataset_is_refused_with_a_list_of_known_ones(name: str, root: Path) -> None:
-    with pytest.raises(
-        DataError, match=f"{name}: not a dataset that can be fetched; .*fashion-mnist"
-    ):
+    with pytest.raises(DataError, match=f"{name}: not a dataset that can be .*fashion-mnist"):
         fetch(name, root)
 
 

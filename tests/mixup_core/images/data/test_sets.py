@@ -142,18 +142,15 @@ def write_caltech101(root: Path, patch: Patch) -> Written:
             members[path] = jpeg(grey(base + 10 * number), mode="L" if number == 2 else "RGB")
     inner = {"caltech-101/101_ObjectCategories.tar.gz": tar(members)}
     put(root, "caltech101/caltech-101.zip", zipped(inner), "caltech101", patch)
-    found = {split: load(DataConfig(name="caltech101", image_size=8), root) for split in ("once",)}
-    splits = found["once"]
+    splits = load(DataConfig(name="caltech101", image_size=8), root)
     assert splits.test is not None
     colours = [
         [int(value) for value in images.pixels.float().mean((1, 2, 3)).round().tolist()]
         for images in (splits.train, splits.test)
     ]
     assert sorted(colours[0] + colours[1]) == [70, 80, 90, 130, 140, 150, 160], "each image once"
-    return {
-        "train": ([grey(value) for value in colours[0]], [0, 0, 1, 1]),
-        "test": ([grey(value) for value in colours[1]], [0, 1, 1]),
-    }
+    train, test = ([grey(value) for value in values] for values in colours)
+    return {"train": (train, [0, 0, 1, 1]), "test": (test, [0, 1, 1])}
 
 
 def write_dtd(root: Path, patch: Patch) -> Written:
@@ -290,11 +287,7 @@ def test_a_file_with_another_digest_is_refused_before_it_is_read(
      ("stl10", torchvision.datasets.STL10, "train_list")],
 )  # fmt: skip
 def test_digests_match_torchvision(name: str, published: Any, attribute: str) -> None:
-    ours = {
-        digest.removeprefix("md5:")
-        for split in files_of(name).values()
-        for digest in split.values()
-    }
+    ours = {d.removeprefix("md5:") for split in files_of(name).values() for d in split.values()}
     assert ours
     theirs = str(getattr(published, attribute)) + str(getattr(published, "test_list", ""))
     assert all(digest in theirs for digest in ours)
@@ -381,16 +374,9 @@ NUM_DIGITS = {"md5": 32, "sha256": 64}
 
 
 def test_every_dataset_defined_in_a_module_is_published_under_its_name() -> None:
-    modules = [
-        importlib.import_module(f"{sets.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(sets.__path__)
-    ]
-    written = {
-        id(value): value
-        for module in modules
-        for value in vars(module).values()
-        if isinstance(value, Dataset)
-    }
+    modules = (f"{sets.__name__}.{module.name}" for module in pkgutil.iter_modules(sets.__path__))
+    values = [value for name in modules for value in vars(importlib.import_module(name)).values()]
+    written = {id(value): value for value in values if isinstance(value, Dataset)}
     assert len(written) == len(DATASETS)
     assert all(DATASETS[dataset.name] is dataset for dataset in written.values())
     assert [dataset.name for dataset in DATASETS.values()] == list(DATASETS)
