@@ -48,14 +48,10 @@ def launch_apart(order: Order, on_epoch: OnEpoch | None = None) -> None:
     command = [sys.executable, "-P", "-c", f"from {__name__} import main; main({writer})"]
     paths = dict.fromkeys([*filter(None, sys.path), str(Path(__file__).parents[1])])
     process = subprocess.Popen(
-        command,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        pass_fds=[writer],
+        command, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=[writer],
         start_new_session=True,  # Ctrl-C in a terminal reaches this process alone, which sends it
-    )
+    )  # fmt: skip
     os.close(writer)
     threading.Thread(target=_forward, args=[process.stderr], daemon=True).start()
     try:

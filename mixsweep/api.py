@@ -49,7 +49,7 @@ class Results:
         self.study = request.grown
         self.stored = request.results()
         self._request = request
-        self._store = request.store
+        self._read = partial(read_predictions, store=request.store)
 
     def __repr__(self) -> str:
         """Return the number of finished runs, and what they show on one screen."""
@@ -63,8 +63,8 @@ class Results:
             self.study,
             self.stored,
             history=self._request.history,
-            predictions=partial(read_predictions, store=self._store),
-            statements=statements_of(self.study, self._store),
+            predictions=self._read,
+            statements=statements_of(self.study, self._request.store),
         )
         return f"{head}\n{text}"
 
@@ -102,9 +102,8 @@ class Results:
         """
         from reports.pages.build import report_table
 
-        read = partial(read_predictions, store=self._store)
         history = self._request.history
-        table = report_table(self.study, self.stored, history=history, predictions=read)
+        table = report_table(self.study, self.stored, history=history, predictions=self._read)
         return table.latex()
 
     @cached_property
@@ -145,8 +144,7 @@ class Results:
         """
         from reports.tables.frames import classes_frame
 
-        read = partial(read_predictions, store=self._store)
-        return classes_frame(self.study, self.stored, read)
+        return classes_frame(self.study, self.stored, self._read)
 
     @cached_property
     def epochs(self) -> "pd.DataFrame":
@@ -189,8 +187,7 @@ class Results:
 
         from reports.tables.frames import prediction_frames
 
-        read = partial(read_predictions, store=self._store)
-        found = list(prediction_frames(self.study, self.stored, read))
+        found = list(prediction_frames(self.study, self.stored, self._read))
         return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
     @cached_property
@@ -296,16 +293,11 @@ def run(  # noqa: PLR0913  the options of a launch
             raise error.__cause__ or error from None
     else:
         reference = dict(study) if isinstance(study, Mapping) else str(study)
-        launch_apart(
-            Order(
-                study=reference,
-                overrides=overrides,
-                plugins=loaded_paths(),
-                home=request.home,
-                options=options,
-            ),
-            on_epoch,
-        )
+        order = Order(
+            study=reference, overrides=overrides, plugins=loaded_paths(), home=request.home,
+            options=options,
+        )  # fmt: skip
+        launch_apart(order, on_epoch)
     return load(study, *overrides, home=home, store=store)
 
 

@@ -16,7 +16,7 @@ from sweeps.machine.databases import require_search, require_tracking
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study, study_of
 from sweeps.searching.selection import grown_study
-from sweeps.state.ledger import Launch, launches, same_plugins, spell_differences
+from sweeps.state.ledger import launches, same_plugins, spell_differences
 from sweeps.state.results import RunResult, read_results
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
@@ -86,10 +86,9 @@ class Request:
         return read_history(self.study, self.home.optuna_url, self.search_owner())
 
     def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
-        """Return the study and the store to which a search in Optuna's database belongs.
+        """Return the study and store to which a search in Optuna's database belongs.
 
-        These tell which search belongs to which home, if several homes share one database. The
-        result is None if the database is in this home, because then no other home uses it.
+        None if the database is in this home, because then no other home uses it.
         """
         if self.home.optuna is None:
             return None
@@ -100,9 +99,9 @@ class Request:
     @property
     def grown(self) -> Study:
         """The study, with the search points, confirmation and seeds that were added so far."""
-        if self.study.until is not None:
-            return self._reached
-        return grown_study(self.study, self.history, self.store)
+        if self.study.until is None:
+            return grown_study(self.study, self.history, self.store)
+        return self._reached
 
     @cached_property
     def _reached(self) -> Study:
@@ -120,10 +119,7 @@ class Request:
         return read_results(self.grown.runs(), self.store)
 
     def spell(self, verb: str) -> str:
-        """Return the command line of a `mixsweep` command for this request's study and addresses.
-
-        An address with a password is written as a reference to its environment variable.
-        """
+        """Return the command line of a command of `mixsweep` for this study and its addresses."""
         line = [program(), verb, self.reference, *self.changes()]
         return f"{shlex.join(line)} {self.home.options}"
 
@@ -133,10 +129,7 @@ class Request:
         return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
 
     def say_elsewhere(self, *, edits_alone: bool = False) -> None:
-        """Print a hint for each earlier launch of this study, in this store, with other settings.
-
-        The hint has the number of runs that the launch has finished, and the settings that differ.
-        """
+        """Print a hint for each earlier launch of this study here with other settings."""
         for sentence in stored_elsewhere(self.study, self.grown, self.store, edits_alone):
             click.echo(sentence, err=True)
 
@@ -151,35 +144,23 @@ class Request:
     def require_stored(self) -> None:
         """Check that the store contains results of the study; if not, its address may be wrong."""
         self.require_store()
-        if any(launch.settings == self.study.settings for launch in self._launches):
+        launched = launches(self.store, self.study.name)
+        if any(launch.settings == self.study.settings for launch in launched):
             return
         if any(result.outcome != "missing" for result in self.results()):
             return
-        place = self.home.shown_store
-        if not self._launches:
-            raise RefusedError(f"{place}: nothing of the study {self.study.name} is stored there")
-        stored = "; ".join(map(self._told, self._launches))
-        raise RefusedError(
-            f"{place}: nothing of the study {self.study.name} is stored there with these settings; "
-            f"the store has {stored}"
-        )
-
-    def _told(self, launch: Launch) -> str:
-        """Return a text with the number of finished runs of a launch, and its other settings."""
-        told = f"{launch.num_finished(self.store.keys())} finished runs of {launch.command!r}"
-        different = spell_differences(launch.arms, self.study)
-        return f"{told} with {different}" if different else told
-
-    @cached_property
-    def _launches(self) -> tuple[Launch, ...]:
-        return launches(self.store, self.study.name)
+        told = f"{self.home.shown_store}: nothing of the study {self.study.name} is stored there"
+        others = []
+        for launch in launched:
+            different = spell_differences(launch.arms, self.study)
+            runs = f"{launch.num_finished(self.store.keys())} finished runs of {launch.command!r}"
+            others.append(f"{runs} with {different}" if different else runs)
+        if others:
+            told += f" with these settings; the store has {'; '.join(others)}"
+        raise RefusedError(told)
 
     def require_databases(self) -> None:
-        """Check that MLflow's database and artifact folder, and Optuna's database, can be written.
-
-        Raises:
-            DatabaseError: If one of them cannot be written; the message says what to do.
-        """
+        """Check that the databases of MLflow and Optuna, and the artifacts, can be written."""
         require_tracking(self.home.tracking_uri, self.spell("sync"))
         require_artifacts(self.home.artifact_location)
         if self.study.search is not None:
@@ -205,8 +186,7 @@ def stored_elsewhere(
 ) -> list[str]:
     """Return a sentence for each earlier launch of a study that had other settings, in this store.
 
-    A sentence has the number of runs that the launch has finished, and the settings that differ. A
-    launch without a finished run is left out.
+    A launch without a finished run is left out.
     """
     others = [
         launch

@@ -4,9 +4,13 @@ import gc
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -108,6 +112,27 @@ class CommandLine:
         """Run a command with `--json` and return the parsed output."""
         said: dict[str, Any] = json.loads(self(*arguments, "--json").stdout)
         return said
+
+    @contextmanager
+    def serving(self, *arguments: str) -> "Iterator[tuple[subprocess.Popen[str], int]]":
+        """Run `mixsweep ui` during a `with`; yield its process and port once the pages answer."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        server = self.start("ui", *arguments, "--port", str(port))
+        give_up_at = time.monotonic() + 120
+        try:
+            while True:
+                assert server.poll() is None, server.communicate()
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=20).close()
+                    break
+                except OSError:
+                    assert time.monotonic() < give_up_at, "the server does not answer"
+                    time.sleep(0.5)
+            yield server, port
+        finally:
+            server.terminate()
+            server.communicate(timeout=30)
 
     def report(self, study: str, file: str) -> bytes:
         """Return the content of a file of a study's report."""

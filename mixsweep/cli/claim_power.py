@@ -1,8 +1,10 @@
 """Claim power: what the planned seeds can detect, and how many planned looks will need."""
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from mixsweep.launching.costs import work_to_train
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reports.numbers.looks import Decides
 
 _INFINITIVES = {"holds": "hold", "fails": "fail"}
 
@@ -26,25 +27,13 @@ _INFINITIVES = {"holds": "hold", "fails": "fail"}
 def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[str, Any]]:
     """Return, for each claim of a study, how small a difference its test can detect.
 
-    Each claim gives one dict. The value of a claim is the difference that it is about, such as the
-    error of one arm minus that of another; its limit is the number that this value must not pass
-    for the claim to hold, such as 0. `n` is the number of planned seeds. `found_sd` is the smallest
-    distance between the true value of the claim and its limit that the test detects with power 0.8,
-    in standard deviations (sd) of the value over seeds. With `n` seeds the test never detects a
-    difference below `never_below` (in the unit of the metric), because the metric is a fraction of
-    a finite number of images; None if it is no such fraction, or if the claim is about one arm.
-    `found_sd` and `never_below` are None with fewer than two seeds. `cannot` lists the verdicts
-    (`holds`, `fails`) that no results can reach with `n` seeds. `found_ratio` is for a claim about
-    variances: the smallest ratio that is detected with power 0.8 if the values of both arms are
-    normal and independent.
-
-    `pilot` is the number of stored seeds that all arms of the claim have, `sd` the standard
-    deviation of the claim's value over these seeds, and `sd_upper` its upper 95 % confidence limit.
-    `margin` is the largest difference that counts as equal: that of the claim, or else, for the
-    headline metric, that of the study; None if there is neither. `needed` is the number of seeds at
-    which a difference as large as the margin is detected with power 0.8, given this sd. `sd`,
-    `sd_upper` and `needed` are None if `pilot` is less than 2; `needed` also without a margin, or
-    if 10,000 seeds are too few.
+    The value of a claim is the difference that it is about. Of it, with the `n` planned seeds, the
+    test finds `found_sd` (in standard deviations over seeds) with power 0.8 and nothing below
+    `never_below` (in the unit of the metric, a fraction of finitely many images); for a claim about
+    variances, it finds `found_ratio`. `cannot` lists the verdicts that no results can reach.
+    `pilot` is the number of stored seeds that all arms have, `sd` their standard deviation,
+    `sd_upper` its upper 95 % limit, and `needed` the number of seeds that find `margin`, the
+    largest difference that counts as equal. What is not known is None.
     """
     if not study.claims:
         return []
@@ -84,11 +73,10 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
 
 
 def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]:
-    """Return the values of a claim by seed, such as the error of one arm minus that of another.
+    """Return the values of a claim at the seeds at which all its arms are stored.
 
-    Only seeds at which all arms of the claim are stored are included. The dict is empty if the
-    metric is computed from stored predictions (logits), because reading these takes too long, if
-    the claim is about variances, or if arms are missing in the study or evaluated on other data.
+    Empty if the claim needs stored predictions, which take too long to read, is about variances, or
+    cannot be judged.
     """
     from reports.numbers.verdict import can_be_judged, numbers_by
 
@@ -167,14 +155,13 @@ EFFECTS = (0.0, 0.5, 1.0, 2.0)
 the limit of its claim, in standard deviations over seeds."""
 
 
-def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
+def foresee_looks(
+    study: Study, store: Store, slots: int, gpus: float | None = None, price: float | None = None
+) -> dict[str, Any]:
     """Simulate how many seeds a study needs to decide its claims; return expected and largest cost.
 
-    The value of a claim is the difference that it is about, such as the error of one arm minus that
-    of another. If at least the first two seeds have a stored value of every undecided claim, the
-    values at further seeds are drawn from a distribution that is fitted to the stored ones.
-    Otherwise there are four simulations. In the first, the true value of every claim is 0 standard
-    deviations away from the limit that the claim states; in the others 0.5, 1 and 2.
+    Values at further seeds are drawn from a distribution fitted to those of the first seeds. If
+    fewer than two seeds are stored, there is one simulation for each of `EFFECTS`.
     """
     import numpy as np
 
@@ -190,21 +177,23 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
         arm: study.until.sizes[-1] for claim in claims for arm in claim.that.arms
     }
     work = work_to_train(largest, results)
-    seconds = None if work is None else {
-        (planned.run.arm, planned.run.seed): each
-        for planned, each in zip(largest.pending, work, strict=True)
-    }  # fmt: skip
     pending = [(planned.run.arm, planned.run.seed) for planned in largest.pending]
     places = {seed: place for place, seed in enumerate(bare.seeds)}
 
     def counted(reached: "dict[str, NDArray[np.int64]]") -> dict[str, Any]:
         chances = {run: float((reached[run[0]] > places[run[1]]).mean()) for run in pending}
-        busy = None if seconds is None else sum(seconds[r] * c for r, c in chances.items())
-        return {
+        found: dict[str, Any] = {
             "runs": sum(float(reached[arm].mean()) for arm in bare.arms),
             "to_run": sum(chances.values()),
-            "seconds": None if busy is None else busy / slots,
+            "seconds": None,
         }
+        if work is not None:
+            busy = sum(map(operator.mul, work, chances.values()))
+            hours = busy / SECONDS_PER_HOUR * (gpus or 1.0)
+            found["seconds"] = busy / slots
+            found["gpu_hours"] = hours if gpus else None
+            found["cost"] = None if price is None else hours * price
+        return found
 
     fixed = {arm: np.array([number]) for arm, number in with_companions(bare, most).items()}
     found: dict[str, Any] = {
@@ -232,11 +221,7 @@ def _pilot(
     arranged = arrange(bare, results)
     values = [paired_values(bare, claim, arranged) for claim in claims]
     shared: set[int] = set.intersection(*map(set, values)) if values else set()
-    first: list[int] = []
-    for seed in bare.seeds:  # seeds after a gap are simulated
-        if seed not in shared:
-            break
-        first.append(seed)
+    first = [*takewhile(shared.__contains__, bare.seeds)]  # seeds after a gap are simulated
     if len(first) < 2:
         return None
     return [{seed: of_claim[seed] for seed in first} for of_claim in values]
@@ -248,21 +233,28 @@ def _ends(
     """Return the numbers of seeds that each arm has at the end of each simulated study."""
     import numpy as np
 
-    from reports.numbers.looks import with_companions
+    from reports.numbers.looks import outcome_of, with_companions
     from reports.numbers.power import draw_after, draw_effects, foresee
     from reports.numbers.verdict import family_size
 
     if pilot is None:
         return {arm: np.array([number]) for arm, number in study.reached.items()}
     assert study.until is not None
-    decides: list[Decides] = [_is_told] * len(claims)
+
+    def decides(claim: Claim, low: float, high: float) -> bool:
+        if isinstance(pilot, float):
+            return low > 0 or high < 0
+        return outcome_of(study, claim, low, high) != "undecided"
+
     if isinstance(pilot, float):
         drawn, after = draw_effects(study.until, [pilot] * len(claims)), 0
     else:
-        decides = [partial(_decides, study, claim) for claim in claims]
         sizes = [n for n in study.until.sizes if n < max(study.reached.values())]
         drawn, after = draw_after(study.until, pilot), max(sizes, default=0)
-    foreseen = foresee(study.until, decides, drawn, tests=family_size(study), after=after)
+    foreseen = foresee(
+        study.until, [partial(decides, claim) for claim in claims], drawn,
+        tests=family_size(study), after=after,
+    )  # fmt: skip
     arms = [frozenset(claim.that.arms) for claim in claims]
     of_arm = {arm: foreseen.reached(arms, arm, number) for arm, number in study.reached.items()}
     studies = [
@@ -272,47 +264,22 @@ def _ends(
     return {arm: np.array([each[arm] for each in studies]) for arm in study.arms}
 
 
-def _is_told(low: float, high: float) -> bool:
-    return low > 0 or high < 0
-
-
-def _decides(study: Study, claim: Claim, low: float, high: float) -> bool:
-    from reports.numbers.looks import outcome_of
-
-    return outcome_of(study, claim, low, high) != "undecided"
-
-
-def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: float | None) -> None:
-    """Add GPU-hours (`gpu_hours`) and money (`cost`) to estimates of further training.
-
-    An estimate whose time is not known (`seconds` is None) is left unchanged.
-    """
-    for found in (
-        looks["most"],
-        *([looks["expected"]] if "expected" in looks else looks["expected_by_sd"].values()),
-    ):
-        if found["seconds"] is not None:
-            hours = found["seconds"] * slots / SECONDS_PER_HOUR * (gpus or 1.0)
-            found["gpu_hours"] = hours if gpus else None
-            found["cost"] = None if price is None else hours * price
-
-
-def spell_looks(looks: dict[str, Any], slots: int) -> list[str]:
-    """Return the expected cost of further seeds (from `foresee_looks`) as lines of text."""
-    most = looks["most"]
+def tell_looks(looks: dict[str, Any], slots: int) -> dict[str, list[str]]:
+    """Return the expected cost of further seeds (from `foresee_looks`) as texts by their label."""
     claims = "1 claim" if looks["open"] == 1 else f"{looks['open']} claims"
-    lines = [f"looks     at {', '.join(map(str, looks['at']))} seeds; {claims} open"]
+    told = {"looks": [f"at {', '.join(map(str, looks['at']))} seeds; {claims} open"]}
+    if not looks["open"]:
+        return told
     if "expected" in looks:
-        if looks["open"]:
-            expected = _spell(looks["expected"], slots)
-            lines.append(f"expected  {expected}, if new seeds vary like the stored ones")
+        expected = _spell(looks["expected"], slots)
+        told["expected"] = [f"{expected}, if new seeds vary like the stored ones"]
     else:
-        lines += [
-            f"expected  {_spell(found, slots)}, if each true value is {effect} sd over seeds from "
-            "the limit of its claim"
+        told["expected"] = [
+            f"{_spell(found, slots)}, if each true value is {effect} sd over seeds from the limit "
+            "of its claim"
             for effect, found in looks["expected_by_sd"].items()
         ]
-    return [*lines, f"at most   {_spell(most, slots)}"] if looks["open"] else lines
+    return told | {"at most": [_spell(looks["most"], slots)]}
 
 
 def _spell(found: dict[str, Any], slots: int) -> str:

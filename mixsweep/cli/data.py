@@ -1,12 +1,13 @@
-"""Data commands: list, fetch and check datasets."""
+"""Data commands: list and fetch datasets, and check folders of photos."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
 import click
 
 from mixsweep.cli.options import LocalPath, loading_option
-from mixsweep.request import BAD_INPUT, DONE
+from mixsweep.request import BAD_INPUT, DONE, RefusedError
 from mixup_core.images.data.facts import SplitName
 from mixup_core.images.data.fetching import data_root
 from mixup_core.images.data.folder_facts import Examined, FolderFacts, examine, scan_folder
@@ -16,9 +17,19 @@ from mixup_core.images.data.folders import (
     spelled_alike,
     unused_folders,
 )
-from mixup_core.problem import DataError, all_data_needs
+from mixup_core.problem import DataError, DataSet, all_data_needs
 from mixup_core.rules import printable
+from sweeps.machine.command_line import program
 from sweeps.machine.terminal_text import still
+
+
+def spell_place(found: DataSet) -> str:
+    """Return where a dataset is; for a missing one, the command that fetches it."""
+    return found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
+
+
+_SIDE = 224
+"""Side in pixels to which `data check` scales the images that it compares."""
 
 
 @click.group()
@@ -26,37 +37,38 @@ def data() -> None:
     """List, fetch and check datasets."""
 
 
-@data.command("list")
-@loading_option
+@data.command("list", hidden=True)
 def list_data() -> int:
-    """List the datasets and their folders; for a missing one, the command that fetches it."""
-    for needs in all_data_needs().values():
-        for found in needs.sets():
-            here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
-            click.echo(f"{found.name:<14} {here}")
-    return DONE
+    """Say where the list of datasets is now. For one release."""
+    raise RefusedError(f"now: {program()} data fetch")
 
 
 @data.command("fetch")
-@click.argument("name")
+@click.argument("name", required=False)
 @loading_option
-def fetch_data(name: str) -> int:
-    """Fetch a dataset to this machine; one that is already here is not changed."""
-    known = {found.name: needs for needs in all_data_needs().values() for found in needs.sets()}
+def fetch_data(name: str | None) -> int:
+    """Fetch a dataset to this machine; one that is already here is not changed.
+
+    Without NAME, list the datasets and their folders; for a missing one, the command to fetch it.
+    """
+    known = {found.name: (needs, found) for needs in all_data_needs().values()
+             for found in needs.sets()}  # fmt: skip
+    if name is None:
+        for title, (_, found) in known.items():
+            click.echo(f"{title:<14} {spell_place(found)}")
+        return DONE
     if name not in known:
         raise DataError(
             f"{name}: not a dataset that can be fetched; these can be: {', '.join(known)}."
         )
     with still(f"fetching {name}"):
-        source = known[name].fetch(name)
+        source = known[name][0].fetch(name)
     click.echo(f"{name}: {source}")
     return DONE
 
 
 @data.command("check")
 @click.argument("folder", type=LocalPath(file_okay=False, exists=True))
-@click.option("--size", type=click.IntRange(min=4), default=224, show_default=True,
-              help="Side in pixels to which training resizes the images.")  # fmt: skip
 @click.option("--test-folder", help="Folder of test images; default: test, or else val.")
 @click.option("--skip", multiple=True, help="Files to leave out, as in data.skip; repeatable.")
 @click.option(
@@ -67,7 +79,7 @@ def fetch_data(name: str) -> int:
     "without this option, many files with the same fault get one line.",
 )
 def check_data(
-    folder: Path, size: int, test_folder: str | None, skip: tuple[str, ...], names_all: bool
+    folder: Path, test_folder: str | None, skip: tuple[str, ...], names_all: bool
 ) -> int:
     """Decode every image of FOLDER, and name the files that cannot be used.
 
@@ -77,7 +89,7 @@ def check_data(
     there = [name for name in TEST_FOLDERS if (folder / name).is_dir()]
     layout = Layout(test_folder=test_folder or next(iter(there), "test"), skip=skip)
     with still("decoding the images"):
-        examined = examine(folder, size, layout)
+        examined = examine(folder, _SIDE, layout)
     for line in examined.lines(names_all=names_all):
         click.echo(line, err=True)
     if number := examined.number:
@@ -100,30 +112,20 @@ def _report(facts: FolderFacts, examined: Examined, layout: Layout) -> None:
     for name in facts.classes:
         held = f", {len(facts.test.get(name, ()))} test" if facts.test else ""
         click.echo(f"{printable(name)}: {len(facts.train[name])} training{held} images")
+    near = [pair for pair in examined.near if pair[0].partition("/")[2] not in facts.shared]
+
+    def alike(pairs: Iterable[tuple[str, str]]) -> list[str]:
+        return [f"{one}, like {other}" for one, other in pairs]
+
     for what, names in (
         ("images have transparent pixels; set data.background", facts.transparent),
         ("test images are training images too", facts.shared),
-        (
-            "test images look like a training image",
-            [
-                f"{test}, like {train}"
-                for test, train in examined.near
-                if test.partition("/")[2] not in facts.shared
-            ],
-        ),
-        (
-            "training images are identical files of another",
-            [f"{one}, like {other}" for one, other in facts.equal_images()],
-        ),
-        *(
-            (
-                f"images are in two classes of {layout.place(split)}/, so that a label is wrong",
-                [f"{one}, like {other}" for one, other in facts.in_two_classes(split)],
-            )
-            for split in get_args(SplitName)
-        ),
+        ("test images look like a training image", alike(near)),
+        ("training images are identical files of another", alike(facts.equal_images())),
+        *((f"images are in two classes of {layout.place(split)}/, so that a label is wrong",
+           alike(facts.in_two_classes(split))) for split in get_args(SplitName)),
         ("names differ only in capitals or in how an accent is written", _alike(facts)),
-    ):
+    ):  # fmt: skip
         if names:
             click.echo(f"{len(names)} {what}; the first: {printable(names[0])}")
     if not facts.test:

@@ -29,7 +29,12 @@ def write_rows(request: Request, path: Path, *, predictions: bool) -> int:
     if path.suffix not in _KINDS:
         option = "--predictions" if predictions else "--epochs"
         raise RefusedError(f"{option} must end in .parquet or .csv, got ({str(path)!r})")
-    frames = _predictions(request) if predictions else _epochs(request)
+    from reports.tables.frames import epochs_frame, prediction_frames
+
+    study, results = request.grown, request.results()
+    read = partial(read_predictions, store=request.store)
+    epochs = () if predictions else (epochs_frame(study, results),)
+    frames = prediction_frames(study, results, read) if predictions else iter(epochs)
     runs, rows, columns = _write(frames, path)
     if not rows:
         what = "prediction" if predictions else "epoch"
@@ -38,20 +43,6 @@ def write_rows(request: Request, path: Path, *, predictions: bool) -> int:
         return SOME_FAILED
     click.echo(f"{path}: {rows} rows of {runs} runs, {columns} columns")
     return DONE
-
-
-def _epochs(request: Request) -> "Iterator[pd.DataFrame]":
-    from reports.tables.frames import epochs_frame
-
-    yield epochs_frame(request.grown, request.results())
-
-
-def _predictions(request: Request) -> "Iterator[pd.DataFrame]":
-    from reports.tables.frames import prediction_frames
-
-    yield from prediction_frames(
-        request.grown, request.results(), partial(read_predictions, store=request.store)
-    )
 
 
 def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]:

@@ -22,7 +22,7 @@ from mixsweep.cli.new import check, new
 from mixsweep.cli.plan import plan
 from mixsweep.cli.report import report
 from mixsweep.cli.run import run, stop
-from mixsweep.cli.share import add, publish, share
+from mixsweep.cli.share import add, share
 from mixsweep.cli.status import status
 from mixsweep.cli.store import store_commands
 from mixsweep.cli.studies import list_studies, schema
@@ -66,7 +66,9 @@ from sweeps.machine.terminal_text import fitted_text
 from sweeps.machine.watchdog import ended_if_interrupted
 from sweeps.reading.study_file import StudyError
 from sweeps.running.head import HeadLostError
+from sweeps.running.jobs import ClusterError
 from sweeps.running.placement import PlacementError
+from sweeps.running.upload import UploadError
 from sweeps.study.search import SearchError
 
 MOVED = {
@@ -76,6 +78,7 @@ MOVED = {
     "compare": "report STUDY OTHER, or report STUDY --arms A B",
     "export": "report STUDY --epochs FILE, or --predictions FILE",
     "cite": "report STUDY --cite",
+    "publish": "report --out FOLDER",
     "doctor": "plan STUDY",
     "bench": "plan STUDY, which says how long a study takes here",
 }
@@ -85,7 +88,7 @@ MOVED = {
 SECTIONS = {
     "Choose or write a study": ("studies", "new", "check", "data", "schema"),
     "Train and read": ("plan", "run", "status", "report", "ui", "stop"),
-    "Share, clusters and clean-up": ("share", "add", "publish", "submit", "sync", "store"),
+    "Share, clusters and clean-up": ("share", "add", "submit", "sync", "store"),
 }
 """Commands by heading, in the order in which `mixsweep --help` lists them."""
 
@@ -97,27 +100,22 @@ class Commands(click.Group):
         """Write each command with its first sentence, below a heading."""
         del ctx
         for heading, names in SECTIONS.items():
-            texts = {name: (self.commands[name].help or "").strip() for name in names}
+            firsts = (re.split(r"[.;]\s", self.commands[name].help or "")[0] for name in names)
             with formatter.section(heading):
                 formatter.write_dl(
-                    [
-                        (name, " ".join(re.split(r"[.;]\s", text)[0].split()).rstrip("."))
-                        for name, text in texts.items()
-                    ]
-                )
+                    [(name, " ".join(first.split()).rstrip("."))
+                     for name, first in zip(names, firsts, strict=True)]
+                )  # fmt: skip
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command with a name; one that has moved only says where it is now."""
         if cmd_name not in MOVED:
             return super().get_command(ctx, "new" if cmd_name == "init" else cmd_name)
-        settings = {"ignore_unknown_options": True, "help_option_names": []}
-        words = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED, expose_value=False)
+        settings = {"ignore_unknown_options": True, "allow_extra_args": True}
         return click.Command(
-            cmd_name,
-            context_settings=settings,
-            params=[words],
+            cmd_name, add_help_option=False, context_settings=settings,
             callback=partial(_refuse, MOVED[cmd_name]),
-        )
+        )  # fmt: skip
 
 
 def _refuse(now: str) -> NoReturn:
@@ -126,7 +124,7 @@ def _refuse(now: str) -> NoReturn:
 
 _REFUSALS = (
     StudyError, DataError, StoreError, DatabaseError, PlaceError, PlacementError, PluginError,
-    RefusedError, SearchError, OutputError,
+    RefusedError, SearchError, OutputError, ClusterError, UploadError,
 )  # fmt: skip
 
 _PATIENCE = 15.0
@@ -215,9 +213,15 @@ def _spell_unknown_option(error: click.NoSuchOption, path: str) -> str:
 
 def _unforeseen(error: Exception) -> int:
     """Print the message of a system error or an internal error; return the exit code."""
-    if isinstance(error, OSError):
-        return _say(_spell(error), SOME_FAILED if is_full(error) else BAD_INPUT)
-    return _say(_mistake(error), SOME_FAILED)
+    if not isinstance(error, OSError):
+        return _say(_mistake(error), SOME_FAILED)
+    told = spell_file_error(error)
+    if not error.filename:
+        try:
+            _require_working_directory()
+        except RefusedError as refused:
+            told = str(refused)
+    return _say(told, SOME_FAILED if is_full(error) else BAD_INPUT)
 
 
 def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
@@ -273,16 +277,6 @@ def _require_home() -> None:
         getpass.getuser()
     except (KeyError, OSError):
         os.environ["USER"] = f"user-{os.geteuid()}"
-
-
-def _spell(error: OSError) -> str:
-    """Return the message of a system error for users."""
-    if not error.filename:
-        try:
-            _require_working_directory()
-        except RefusedError as refused:
-            return str(refused)
-    return spell_file_error(error)
 
 
 def _mistake(error: Exception) -> str:
@@ -345,7 +339,7 @@ def commands() -> None:
 
 
 for command in (
-    run, plan, status, report, sync, ui, stop, publish, submit, store_commands, data, share, add,
+    run, plan, status, report, sync, ui, stop, submit, store_commands, data, share, add,
     new, check, schema, list_studies,
 ):  # fmt: skip
     commands.add_command(command)

@@ -1,10 +1,10 @@
 """Options: command-line options that several commands share, and the line that they make."""
 
-import functools
 import math
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Literal
 
@@ -144,7 +144,8 @@ def _use(
     return files
 
 
-plugin_option = click.option(
+_PLUGIN = partial(
+    click.option,
     "--plugin",
     "plugins",
     multiple=True,
@@ -153,27 +154,13 @@ plugin_option = click.option(
     callback=_use,
     help="Python file that adds models, datasets, operations, ... to study files; repeatable.",
 )
-
-
-loading_option = click.option(
-    "--plugin",
-    multiple=True,
-    metavar="FILE",
-    is_eager=True,
-    expose_value=False,
-    callback=_use,
-    help="Python file that adds models, datasets, operations, ... to study files; repeatable.",
-)
-
+plugin_option, loading_option = _PLUGIN(), _PLUGIN(expose_value=False)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
 def placement_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options that place runs on CPUs and GPUs, and `--keep-final-states`, to a command.
-
-    The command then has the parameters `slots`, `gpus_per_run` and `keep_final_states`.
-    """
+    """Add the options that place runs on CPUs and GPUs, and `--keep-final-states`, to a command."""
     for decorate in reversed(_PLACEMENT):
         command = decorate(command)
     return command
@@ -263,12 +250,9 @@ def on_study(
 
     The command gets a `Request`; if it takes many studies, it is called once for each after all are
     read, and the exit code is the largest. One that takes one or none gets a `Request` or None, and
-    the `Home`; one that takes any number gets a list of requests, and the `Home`.
-
-    Args:
-        takes: Number of studies.
-        databases: If True, add options for the addresses of MLflow and Optuna.
-        reads_only: If True, plugins of launched studies need not be loaded.
+    the `Home`; one that takes any number gets a list of requests, and the `Home`. If `reads_only`,
+    plugins of launched studies need not be loaded. Options of the command stand above this
+    decorator, and its further arguments below.
     """
     argument = {
         "one": click.argument("study"),
@@ -308,26 +292,12 @@ def on_study(
 
         addresses = (tracking_option, optuna_option) if databases else ()
         shared = (plugin_option, set_option, *addresses, store_option, home_option, argument)
-        return _decorated(command, with_requests, shared)
+        wrapped: Callable[..., int] = wraps(command)(with_requests)
+        for add in shared:
+            wrapped = add(wrapped)
+        return wrapped
 
     return decorate
-
-
-def _decorated(
-    command: Callable[..., int], call: Callable[..., int], shared: Sequence[Callable[..., Any]]
-) -> Callable[..., int]:
-    """Return `call` with the name and text of a command, its options and shared ones."""
-    wrapped: Any = functools.wraps(command)(call)
-    wrapped.__click_params__ = []
-    for decorate in shared:
-        wrapped = decorate(wrapped)
-    # Click reads the last of the list first: the command's options, the study, then arguments.
-    own = getattr(command, "__click_params__", [])
-    after = [parameter for parameter in own if isinstance(parameter, click.Argument)]
-    options = [parameter for parameter in own if parameter not in after]
-    wrapped.__click_params__[:] = [*after, *wrapped.__click_params__, *options]
-    decorated: Callable[..., int] = wrapped
-    return decorated
 
 
 _RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}

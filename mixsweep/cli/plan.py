@@ -11,6 +11,7 @@ from typing import Literal
 
 import click
 
+from mixsweep.cli.data import spell_place
 from mixsweep.cli.options import AtLeastZero, StudyCommand, json_option, on_study
 from mixsweep.cli.plan_summary import plan_summary, spell_plan
 from mixsweep.launching.preconditions import missing_data
@@ -27,7 +28,6 @@ _ROUGH = 2_000_000_000
 
 
 @click.command(cls=StudyCommand)
-@on_study("one or none")
 @click.option(
     "--slots",
     type=click.IntRange(min=1),
@@ -50,6 +50,7 @@ _ROUGH = 2_000_000_000
     help="In errors, list all accepted values of a key, not only some.",
 )
 @json_option
+@on_study("one or none")
 def plan(  # noqa: PLR0913  its options
     request: Request | None,
     home: Home,
@@ -143,10 +144,9 @@ def findings(home: Home) -> Iterator[str]:
     )
     for needs in all_data_needs().values():
         for found in needs.sets():
-            here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
             size = found.num_bytes
             held = "" if size is None else f"; {size / 1e6:,.1f} MB in memory"
-            yield f"data         {found.name}: {here}{held}"
+            yield f"data         {found.name}: {spell_place(found)}{held}"
 
 
 def _gpus() -> str:

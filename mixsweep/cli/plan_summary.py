@@ -2,16 +2,15 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any, assert_never
 
 from mixsweep.cli.claim_power import (
-    add_hours,
     claim_powers,
     foresee_looks,
-    spell_looks,
     spell_powers,
+    tell_looks,
 )
 from mixsweep.launching.costs import (
     bytes_of_predictions,
@@ -50,11 +49,8 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
 ) -> dict[str, Any]:
     """Return a dict with the runs that `mixsweep run` would train and their cost.
 
-    `mixsweep plan --json` prints it. `epochs_naive` counts every epoch of every run;
-    `epochs_planned` only the epochs to train, which are neither stored nor shared with another run.
-    `seconds`, `gpu_hours`, `cost` and `kept_bytes` (size of the states that are kept for other
-    runs) are None before a first measurement; `gpu_hours` also if runs use no GPU, and `cost`
-    without a price. `prediction_bytes` is the size of the predictions of the runs to train.
+    `mixsweep plan --json` prints it. `epochs_planned` counts the epochs that are neither stored nor
+    shared with another run. What is not measured yet is None, and so is `cost` without a price.
     """
     if study.search is not None and history.asks(study.search):
         study = foreseen_study(study)
@@ -104,9 +100,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         gpus_per_run = 1.0
     hours = None if busy is None else busy / SECONDS_PER_HOUR * (gpus_per_run or 1.0)
     if study.until is not None:
-        looks = foresee_looks(study, store, slots)
-        add_hours(looks, slots, gpus_per_run, price)
-        summary["looks"] = looks
+        summary["looks"] = foresee_looks(study, store, slots, gpus_per_run, price)
     return summary | {
         "gpu_hours": hours if gpus_per_run else None,
         "cost": None if price is None or hours is None else hours * price,
@@ -187,98 +181,91 @@ def _spell_distribution(distribution: Distribution) -> dict[str, Any]:
 
 def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
     """Return the runs to train and their cost (from `plan_summary`) as text for the console."""
-    naive, planned = summary["epochs_naive"], summary["epochs_planned"]
-    seconds, kept = summary["seconds"], summary["kept_bytes"]
-    time = "not known before a first run"
+    search, looks, diverged = summary.get("search"), summary.get("looks"), summary["diverged"]
+    is_at_least = looks is not None and looks["open"] and "budget" not in summary
+    is_at_most = search is not None or "budget" in summary
+    most = "at least " if is_at_least else "at most " if is_at_most else ""
+    time, seconds = "not known before a first run", summary["seconds"]
     if seconds is not None:
         time = f"about {spell_duration(seconds)} on {summary['slots']} slots, from measured epochs"
-    search = summary.get("search")
-    lines = [] if search is None else _spell_search(search)
-    most = "" if search is None else "at most "
-    if "looks" in summary and summary["looks"]["open"]:
-        most = "at least "
-    if budget := summary.get("budget"):
-        lines = [_spell_budget(budget)]
-        most = "at most "
-    predicted = summary["prediction_bytes"]
-    disk = ["records"]
+    epochs, naive = summary["epochs_planned"], summary["epochs_naive"]
+    rows = {
+        arm: f"{row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
+        for arm, row in summary["arms"].items()
+    }
+    told = {
+        "added": [summary["added"]],
+        **({} if search is None else _tell_search(search)),
+        "budget": [_spell_budget(summary.get("budget"))],
+        **({} if looks is None else tell_looks(looks, summary["slots"])),
+        "epochs": [f"{most}{epochs} to train, of {most}{naive} in all runs"],
+        "time": [time],
+        **_tell_money(summary, "" if search is None else "at most "),
+        "disk": [", ".join(_disk(summary, most))],
+        "memory": ["; ".join(_memory_needs(summary))],
+        "diverged": [f"{run['arm']} seed {run['seed']}: {run['message']}" for run in diverged],
+        "again": ["`mixsweep run --again` trains diverged runs again" if diverged else ""],
+        "name": [f"{c} stands for {printable(text)}" for c, text in summary["codes"].items()],
+        "code": [f"{file} is run: the study file names it" for file in summary["plugins"]],
+        "data": summary["remarks"],
+        "claim": summary["claims_decide"],
+    }
+    return "\n".join([
+        f"{summary['study']}: {most}{summary['runs']} runs, {summary['stored']} stored, "
+        + (f"{len(diverged)} diverged, " if diverged else "")
+        + f"{summary['to_run']} to run",
+        *arm_table("runs  stored  to run", rows, size,
+                   [arm for arm, row in summary["arms"].items() if row["to_run"]]),
+        *(f"{label:<10}{text}" for label, texts in told.items() for text in texts if text),
+    ])  # fmt: skip
+
+
+def _disk(summary: dict[str, Any], most: str) -> Iterator[str]:
+    predicted, last, kept = (
+        summary[f"{name}_bytes"] for name in ("prediction", "last_state", "kept")
+    )
+    yield "records"
     if predicted:
         amount = f"{most}{predicted / 1e6:.1f}" if predicted >= 5e4 else "less than 0.1"
-        disk.append(f"{amount} MB of predictions")
-    if last := summary["last_state_bytes"]:
-        disk.append(f"at most {last / 1e6:.0f} MB of last states (longer runs continue from them)")
+        yield f"{amount} MB of predictions"
+    if last:
+        yield f"at most {last / 1e6:.0f} MB of last states (longer runs continue from them)"
     if kept is None:
-        disk.append("states whose size is not known before a first run")
+        yield "states whose size is not known before a first run"
     elif kept:
-        disk.append(f"{most}{kept / 1e6:.1f} MB of states")
-    return "\n".join(
-        [
-            f"{summary['study']}: {most}{summary['runs']} runs, {summary['stored']} stored, "
-            + (f"{len(summary['diverged'])} diverged, " if summary["diverged"] else "")
-            + f"{summary['to_run']} to run",
-            *arm_table(
-                "runs  stored  to run",
-                {
-                    arm: f"{row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
-                    for arm, row in summary["arms"].items()
-                },
-                size,
-                [arm for arm, row in summary["arms"].items() if row["to_run"]],
-            ),
-            *([f"added     {summary['added']}"] if summary["added"] else []),
-            *lines,
-            *(spell_looks(summary["looks"], summary["slots"]) if "looks" in summary else []),
-            f"epochs    {most}{planned} to train, of {most}{naive} in all runs",
-            f"time      {time}",
-            *_spell_money(summary),
-            f"disk      {', '.join(disk)}",
-            *_spell_memory(summary),
-            *(
-                f"diverged  {run['arm']} seed {run['seed']}: {run['message']}"
-                for run in summary["diverged"]
-            ),
-            *(
-                ["again     `mixsweep run --again` trains diverged runs again"]
-                if summary["diverged"]
-                else []
-            ),
-            *(
-                f"name      {code} stands for {printable(text)}"
-                for code, text in summary["codes"].items()
-            ),
-            *(f"code      {file} is run: the study file names it" for file in summary["plugins"]),
-            *(f"data      {remark}" for remark in summary["remarks"]),
-            *(f"claim     {line}" for line in summary["claims_decide"]),
-        ]
-    )
+        yield f"{most}{kept / 1e6:.1f} MB of states"
 
 
-def _spell_memory(summary: dict[str, Any]) -> list[str]:
-    run = summary.get("run_memory")
-    told = [] if run is None else [run["says"]]
-    told += [
-        f"{size / 1e6:.1f} MB of {name} once per machine"
-        for name, size in summary["memory_bytes"].items()
-    ]
-    return [f"memory    {'; '.join(told)}"] if told else []
+def _memory_needs(summary: dict[str, Any]) -> Iterator[str]:
+    if (run := summary.get("run_memory")) is not None:
+        yield run["says"]
+    for name, size in summary["memory_bytes"].items():
+        yield f"{size / 1e6:.1f} MB of {name} once per machine"
 
 
-def _spell_budget(budget: dict[str, Any]) -> str:
+def _spell_budget(budget: dict[str, Any] | None) -> str:
+    if budget is None:
+        return ""
     if budget["ended"]:
-        return f"budget    the study {budget['ended']}"
-    limits = [f"{limit:g} {UNITS[name]}" for name, limit in budget.items() if name in UNITS]
-    return f"budget    no new seed after {' or '.join(limits)}"
+        return f"the study {budget['ended']}"
+    return f"no new seed after {_spell_limits(budget)}"
 
 
-def _spell_money(summary: dict[str, Any]) -> list[str]:
+def _spell_limits(budget: dict[str, Any]) -> str:
+    limits = (f"{limit:g} {UNITS[name]}" for name, limit in budget.items() if name in UNITS)
+    return " or ".join(limits)
+
+
+def _tell_money(summary: dict[str, Any], most: str) -> dict[str, list[str]]:
     hours, cost = summary["gpu_hours"], summary["cost"]
-    most = "at most " if "search" in summary else ""
-    lines = [] if hours is None else [f"GPUs      {most}{hours:.2f} GPU-hours of training"]
-    return lines + ([] if cost is None else [f"cost      {most}{cost:.2f}, without start-up"])
+    return {
+        "GPUs": [] if hours is None else [f"{most}{hours:.2f} GPU-hours of training"],
+        "cost": [] if cost is None else [f"{most}{cost:.2f}, without start-up"],
+    }
 
 
-def _spell_search(search: dict[str, Any]) -> list[str]:
-    space = [
+def _tell_search(search: dict[str, Any]) -> dict[str, list[str]]:
+    space = (
         f"{part['path']} {part['kind']} "
         + (
             ", ".join(map(str, part["choices"]))
@@ -286,12 +273,13 @@ def _spell_search(search: dict[str, Any]) -> list[str]:
             else f"{part['low']:g}..{part['high']:g}"
         )
         for part in search["space"]
-    ]
+    )
     kind = "adaptive: later points depend on results" if search["adaptive"] else "the whole grid"
-    limits = [f"{limit:g} {UNITS[name]}" for name, limit in search["budget"].items()]
-    ends = f"; no new ones after {' or '.join(limits)}" if limits else ""
-    return [
-        f"points    {search['points']} ({kind}), {search['points_known']} known{ends}",
-        f"space     {'; '.join(space)}",
-        f"to train  {search['runs_to_ask']} runs of points, {search['runs_to_confirm']} to confirm",
-    ]
+    limits = _spell_limits(search["budget"])
+    ends = f"; no new ones after {limits}" if limits else ""
+    to_ask, to_confirm = search["runs_to_ask"], search["runs_to_confirm"]
+    return {
+        "points": [f"{search['points']} ({kind}), {search['points_known']} known{ends}"],
+        "space": ["; ".join(space)],
+        "to train": [f"{to_ask} runs of points, {to_confirm} to confirm"],
+    }

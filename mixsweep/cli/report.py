@@ -1,4 +1,4 @@
-"""report: write the report of a study, or compare, export and cite stored results."""
+"""report: the report of a study, comparisons, exports and sources, or one site of all reports."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ from sweeps.study.study import Study
 
 
 @click.command(cls=StudyCommand)
-@click.argument("studies", nargs=-1, required=True, metavar="STUDY [OTHER...]")
+@click.argument("studies", nargs=-1, metavar="[STUDY [OTHER...]]")
 @click.option(
     "--home",
     "homes",
@@ -59,8 +59,8 @@ from sweeps.study.study import Study
 @click.option(
     "--out",
     type=LocalPath(file_okay=False),
-    help="Folder to write to; default: reports/STUDY in the home. A comparison of studies is "
-    "written only with --out; one of arms is always printed.",
+    help="Folder to write to; default: reports/STUDY in the home. A comparison of studies and the "
+    "site of all reports are written only with --out; a comparison of arms is always printed.",
 )
 @click.option(
     "--arms",
@@ -104,8 +104,9 @@ def report(  # noqa: PLR0913  its options
 
     `report STUDY OTHER` prints one table with a column per study; the studies may differ only in
     their datasets. With several --home, it has one column per home. `report STUDY --arms A B`
-    compares two arms. A finished report is never replaced by an unfinished one. Exit code 1 if runs
-    are missing.
+    compares two arms. Without STUDY, --out is the folder of one static site with all reports of the
+    home: open its index.html, or copy it to any web server. A finished report is never replaced by
+    an unfinished one. Exit code 1 if runs are missing.
     """
     places, line = places_of(homes, stores), command_line()
     requests = [
@@ -116,6 +117,11 @@ def report(  # noqa: PLR0913  its options
         for home in places
     ]
     given = {"--epochs": bool(epochs), "--predictions": bool(predictions), "--cite": cite}
+    if not requests:
+        several = {"several --home": len(homes) > 1, "--store": bool(stores), "--json": as_json}
+        chosen = {"--arms": bool(arms), "--metric": bool(metric), "--set": bool(overrides)}
+        _require_alone("a site of all reports", several | chosen | given)
+        return _write_site(places[0].folder, out)
     if arms is not None:
         _require_alone("--arms", {"several --home": len(places) > 1, "--out": bool(out)} | given)
         return head_to_head(requests, arms, metric, as_json=as_json)
@@ -149,6 +155,21 @@ def _write(request: Request, out: Path | None) -> int:
         request.say_elsewhere()
     click.echo(written.screen)
     return conclude(request, results, written)
+
+
+def _write_site(home: Path, out: Path | None) -> int:
+    """Write one static site with the reports of all studies of a home."""
+    from reports.pages.html_pages import write_site
+
+    if out is None:
+        raise RefusedError("name a STUDY, or add --out FOLDER for one site with all reports")
+    reports = home / "reports"
+    entries = write_site(reports, out) if reports.is_dir() else ()
+    if not entries:
+        raise RefusedError(f"{reports} contains no report; `mixsweep run STUDY` writes one")
+    reported = "1 report" if len(entries) == 1 else f"{len(entries)} reports"
+    click.echo(f"{reported}  {out / 'index.html'}")
+    return DONE
 
 
 def _require_alone(what: str, given: dict[str, bool]) -> None:
@@ -261,34 +282,36 @@ def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 _OF_DATA = {"fashion-mnist": "1708.07747"}
+_OWN_ENTRY = """@software{{mixsweep,
+  title = {{mixsweep: paired, resumable studies of mixup training}},
+  author = {{{{The mixsweep authors}}}},
+  version = {{{}}},
+}}"""
 
 
 def tell_sources(study: Study) -> None:
-    """Print BibTeX entries for the papers that a study and its methods name, and for mixsweep.
+    """Print BibTeX entries for mixsweep and the papers that a study and its methods name.
 
     A paper whose BibTeX entry is not bundled is printed as its arXiv number.
     """
-    entries = _known_entries()
-    click.echo(
-        "@software{mixsweep,\n"
-        "  title = {mixsweep: paired, resumable studies of mixup training},\n"
-        "  author = {{The mixsweep authors}},\n"
-        f"  version = {{{installed_version('mixsweep') or 'unknown'}}},\n}}"
-    )
+    text = files("sweeps.studies").joinpath("sources.bib").read_text(encoding="utf-8")
+    known = {
+        eprint[1]: entry.removesuffix("}")
+        for entry in re.findall(r"^@.*?^\}", text, re.MULTILINE | re.DOTALL)
+        if (eprint := re.search(r"eprint = \{(.*?)\}", entry))
+    }
+    click.echo(_OWN_ENTRY.format(installed_version("mixsweep") or "unknown"))
     for number in works_of(study):
-        click.echo(f"\n{entries.get(number) or _bare(number)}")
+        head = known.get(number, f"@misc{{arxiv-{number},\n  eprint = {{{number}}},\n")
+        click.echo(f"\n{head}  archiveprefix = {{arXiv}},\n"
+                   f"  url = {{https://arxiv.org/abs/{number}}},\n}}")  # fmt: skip
 
 
 def works_of(study: Study) -> list[str]:
-    """Return the arXiv numbers of the papers that a study and its methods come from.
-
-    The numbers in the study file come first, in its order. Then come, for each arm, the numbers in
-    the docstrings of the classes that it uses, such as its law, and that of its dataset (known for
-    Fashion-MNIST only). No number is listed twice.
-    """
+    """Return the arXiv numbers in a study file, then those of the classes and data of its arms."""
     found = _ARXIV.findall(study.source)
     for config in study.arms.values():
-        for part in _dataclasses_in(config):
+        for part in dataclasses_in(config):
             kind = type(part)
             texts = (kind.__doc__, getattr(sys.modules.get(kind.__module__), "__doc__", None))
             found += [number for text in texts for number in _ARXIV.findall(text or "")]
@@ -297,31 +320,12 @@ def works_of(study: Study) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _dataclasses_in(value: Any) -> Iterator[Any]:
+def dataclasses_in(value: Any) -> Iterator[Any]:
+    """Yield a configuration and the dataclasses below it."""
     if isinstance(value, tuple):
         for item in value:
-            yield from _dataclasses_in(item)
+            yield from dataclasses_in(item)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield value
         for field in dataclasses.fields(value):
-            yield from _dataclasses_in(getattr(value, field.name))
-
-
-def _known_entries() -> dict[str, str]:
-    """Return the bundled BibTeX entries by arXiv number."""
-    text = files("sweeps.studies").joinpath("sources.bib").read_text(encoding="utf-8")
-    entries = {}
-    for entry in re.findall(r"^@.*?^\}", text, re.MULTILINE | re.DOTALL):
-        if number := re.search(r"eprint = \{(.*?)\}", entry):
-            link = (
-                f"  archiveprefix = {{arXiv}},\n  url = {{https://arxiv.org/abs/{number[1]}}},\n}}"
-            )
-            entries[number[1]] = entry.removesuffix("}") + link
-    return entries
-
-
-def _bare(number: str) -> str:
-    return (
-        f"@misc{{arxiv-{number},\n  eprint = {{{number}}},\n  archiveprefix = {{arXiv}},\n"
-        f"  url = {{https://arxiv.org/abs/{number}}},\n}}"
-    )
+            yield from dataclasses_in(getattr(value, field.name))

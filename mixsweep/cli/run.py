@@ -29,7 +29,6 @@ from sweeps.reading.study_file import load_study
 
 
 @click.command(cls=StudyCommand)
-@on_study("many", databases=True)
 @placement_options
 @click.option(
     "--address",
@@ -66,6 +65,7 @@ from sweeps.reading.study_file import load_study
     help="Shell command to run when this command ends, also after an error, with MIXSWEEP_STUDY, "
     "MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its environment.",
 )
+@on_study("many", databases=True)
 def run(request: Request, **options: Any) -> int:
     """Train the missing runs of studies, one study after another, and write their reports."""
     if other := spell_other_sender():

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 
 import click
 
 from mixsweep.request import RefusedError, Request
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import Stage
 from sweeps.leasing.lease import Lease
 from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.tree_reader import named
-from sweeps.state.ledger import Launch, launches
+from sweeps.state.ledger import launches
 from sweeps.state.results import (
     Addition,
     RunResult,
@@ -25,17 +25,12 @@ from sweeps.study.study import spell_seeds
 
 
 def tell_runs(request: Request, arm: str, seed: int | None) -> None:
-    """Print where the results of an arm's runs come from, or why they were not trained.
-
-    For each run: its key, its stored stages with the study, arm and seed that trained them, the
-    epochs that the next launch would train, and its error. With a seed, also every stored epoch.
-    """
+    """Print where the results of an arm's runs come from, or why they were not trained."""
     study, results = request.grown, request.results()
-    found = _chosen_results(request, arm, seed)
+    found = _chosen_results(request, results, arm, seed)
     plan = plan_study(study, request.store)
     planned = {pending.run.key: pending for pending in plan.pending}
-    launched = launches(request.store)
-    trainers, others = _trainers(request, launched), _others(request, launched)
+    trainers, others = _launched_runs(request)
     stored = request.store.keys()
     ended = ended_on_budget(study, results)
     begun = begun_seeds(results)
@@ -44,37 +39,34 @@ def tell_runs(request: Request, arm: str, seed: int | None) -> None:
     metrics = "train/loss", *study.problem.headline
     for result in found:
         is_left_out = ended is not None and result.run.seed not in begun
+        is_cut = (result.run.arm, result.run.seed) in at_end
         for line in (
             *_outcome(result, ended if is_left_out else None, request),
             *(_epochs(result, metrics) if seed is not None else ()),
             *_stages(result, request.store, stored, trainers, others.get(result.run.key, "")),
-            *_next(result, planned.get(result.run.key), trainers, is_left_out=is_left_out),
+            *_next(result, None if is_left_out else planned.get(result.run.key), trainers),
+            *([f"  killed    {cut.spell_death()}"] if cut is not None and is_cut else []),
+            *_trace(result),
         ):
             click.echo(fitted_text(line))
-        if cut is not None and (result.run.arm, result.run.seed) in at_end:
-            click.echo(fitted_text(f"  killed    {cut.spell_death()}"))
-        for line in _trace(result):
-            click.echo(fitted_text(f"  {line}"))
-    for one in dict.fromkeys(result.run.arm for result in found):
-        if seed is None and (reason := _pruned(request, one)):
-            click.echo(fitted_text(reason))
+    if seed is None and (reason := _pruned(request, arm)):
+        click.echo(fitted_text(reason))
     if any(result.outcome == "missing" for result in found):
         request.say_elsewhere()
 
 
-def _chosen_results(request: Request, arm: str, seed: int | None) -> list[RunResult]:
-    """Return the results of all runs of a study, of one arm, or of an arm at one seed."""
+def _chosen_results(
+    request: Request, results: Sequence[RunResult], arm: str, seed: int | None
+) -> list[RunResult]:
+    """Return the results of all runs of one arm, or of an arm at one seed."""
     study = request.grown
-    if arm is not None and arm not in study.arms:
+    if arm not in study.arms:
         arms = named(arm, study.arms)
         raise RefusedError(f"study {study.name} has no arm {arm!r}; its arms are {arms}")
-    found = [
-        result for result in request.results()
-        if arm in {None, result.run.arm} and seed in {None, result.run.seed}
-    ]  # fmt: skip
+    found = [r for r in results if r.run.arm == arm and seed in {None, r.run.seed}]
     if not found:
-        seeds = spell_seeds(study.seeds_of(arm or study.baseline))
-        reason = _pruned(request, arm) if arm is not None and seed in study.seeds else ""
+        seeds = spell_seeds(study.seeds_of(arm))
+        reason = _pruned(request, arm) if seed in study.seeds else ""
         more = f"; {reason}" if reason else ""
         raise RefusedError(f"study {study.name} has no seed {seed}; it has {seeds}{more}")
     return found
@@ -92,29 +84,19 @@ def _pruned(request: Request, arm: str) -> str:
     )
 
 
-def _trainers(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]:
-    """Return `STUDY: ARM seed SEED` for each run that was launched in the store, by run key."""
-    named = {
-        key: f"{launch.study}: {arm} seed {seed}"
-        for launch in launched for key, seed, arm in _launched_runs(launch)
-    }  # fmt: skip
+def _launched_runs(request: Request) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return, by run key, the name of each launched run, and its names in other studies."""
     study = request.grown
-    return named | {run.key: f"{study.name}: {run.arm} seed {run.seed}" for run in study.runs()}
-
-
-def _others(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]:
-    """Return `, which is also ...` for each run that other studies launched too, by run key."""
-    named: dict[str, dict[str, None]] = {}
-    for launch in launched:
-        if launch.study != request.grown.name:
-            for key, seed, arm in _launched_runs(launch):
-                named.setdefault(key, {})[f"{launch.study}: {arm} seed {seed}"] = None
-    return {key: f", which is also {' and '.join(names)}," for key, names in named.items()}
-
-
-def _launched_runs(launch: Launch) -> Iterator[list[str]]:
-    """Yield the run key, seed and arm of each run of a launch."""
-    return (text.split(" ", 2) for text in launch.runs)
+    trainers: dict[str, str] = {}
+    others: dict[str, dict[str, None]] = {}
+    for launch in launches(request.store):
+        for key, seed, arm in (text.split(" ", 2) for text in launch.runs):
+            trainers[key] = f"{launch.study}: {arm} seed {seed}"
+            if launch.study != study.name:
+                others.setdefault(key, {})[trainers[key]] = None
+    own = {run.key: f"{study.name}: {run.arm} seed {run.seed}" for run in study.runs()}
+    also = {key: f", which is also {' and '.join(names)}," for key, names in others.items()}
+    return trainers | own, also
 
 
 def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator[str]:
@@ -150,51 +132,38 @@ def _stages(
     others: str,
 ) -> Iterator[str]:
     """Yield lines that say which runs trained the stored epochs of a run."""
-    keys = stage_keys(result.run.config)
+    keys = (key for key in stage_keys(result.run.config) if key in stored)
+    stages = filter(None, map(store.read, keys))
     first = 1
-    stages = [stage for key in keys if key in stored and (stage := store.read(key)) is not None]
-    for place, stage in enumerate(stages, 1):
-        following = stages[place] if place < len(stages) else None
-        if following is not None and _origin(stage) == _origin(following):
-            continue
-        epochs = _spell_epochs(first, stage.epochs)
-        by = _trainer(stage)
-        own = f"this run{others}"
-        who = own if by == result.run.key else trainers.get(by, f"run {by}" if by else "")
+    for (by, addition), same in groupby(stages, lambda s: (trained_by(s)[0], Addition.of(s))):
+        *_, stage = same
+        known = trainers.get(by, f"run {by}" if by else "an unknown run")
+        who = f"this run{others}" if by == result.run.key else known
         host = stage.environment.get("host", "")
-        at = stage.facts[-1].stored_at_ms / 1000
-        when = datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
-        told = [f"trained by {who or 'an unknown run'}", *([f"on {host}"] if host else [])]
-        addition = Addition.of(stage)
         says = "" if addition is None else "the archive says: "
-        yield f"  {epochs:<9} stage {stage.key}, {says}{' '.join(told)}, stored {when}"
+        told = f"{says}trained by {who}{f' on {host}' if host else ''}"
+        stored_at = spell_time(stage.facts[-1].stored_at_ms)
+        epochs = _spell_epochs(first, stage.epochs)
+        yield f"  {epochs:<9} stage {stage.key}, {told}, stored {stored_at}"
         if addition is not None:
-            on = f"{datetime.fromtimestamp(addition.at_ms / 1000).astimezone():%Y-%m-%d %H:%M}"
             which = f"from an archive (sha256 {addition.archive[:12]})"
-            yield f"  added     {which}, {on}, by {addition.by}"
+            yield f"  added     {which}, {spell_time(addition.at_ms)}, by {addition.by}"
         first = stage.epochs + 1
+
+
+def spell_time(at_ms: int, timespec: str = "minutes") -> str:
+    """Return a time, in milliseconds since 1970, as local date and time."""
+    return datetime.fromtimestamp(at_ms // 1000).isoformat(sep=" ", timespec=timespec)
 
 
 def _spell_epochs(first: int, last: int) -> str:
     return f"epoch {first}" if first == last else f"epochs {first}-{last}"
 
 
-def _origin(stage: Stage) -> tuple[str, Addition | None]:
-    return _trainer(stage), Addition.of(stage)
-
-
-def _trainer(stage: Stage) -> str:
-    return trained_by(stage)[0]
-
-
 def _next(
-    result: RunResult,
-    planned: PlannedRun | None,
-    trainers: Mapping[str, str],
-    *,
-    is_left_out: bool,
+    result: RunResult, planned: PlannedRun | None, trainers: Mapping[str, str]
 ) -> Iterator[str]:
-    if planned is None or is_left_out:
+    if planned is None:
         return
     last, first, stored = planned.run.config.epochs, planned.first_epoch + 1, len(result.records)
     yield f"  next      `mixsweep run` trains {_spell_epochs(first, last)}"
@@ -209,12 +178,12 @@ def _next(
 
 def _epochs(result: RunResult, metrics: Sequence[str]) -> Iterator[str]:
     for record, facts in zip(result.records, result.facts, strict=True):
-        at = datetime.fromtimestamp(facts.stored_at_ms / 1000).astimezone()
+        at = spell_time(facts.stored_at_ms, timespec="seconds")
         found = [f"{m} {record.metrics[m]:.4f}" for m in metrics if m in record.metrics]
-        head = f"  {at:%Y-%m-%d %H:%M:%S}  epoch {record.epoch + 1:<4} {facts.seconds:7.1f} s"
+        head = f"  {at}  epoch {record.epoch + 1:<4} {facts.seconds:7.1f} s"
         yield "  ".join((head, *found))
 
 
-def _trace(result: RunResult) -> Sequence[str]:
-    failure = result.failure
-    return () if failure is None or result.outcome == "complete" else failure.trace.splitlines()
+def _trace(result: RunResult) -> Iterator[str]:
+    if result.failure is not None and result.outcome != "complete":
+        yield from (f"  {line}" for line in result.failure.trace.splitlines())

@@ -1,4 +1,4 @@
-"""share, add and publish: results as a file for another home, or as one static site."""
+"""share and add: write the results of a study to one file, and add the file to another home."""
 
 import dataclasses
 import getpass
@@ -38,12 +38,12 @@ from sweeps.state.ledger import Launch, known_data, launches, note
 
 
 @click.command(cls=StudyCommand)
-@on_study(reads_only=True)
 @click.option(
     "--out",
     type=LocalPath(dir_okay=False),
     help="File to write; default: exports/STUDY.mixsweep.zip in the home.",
 )
+@on_study(reads_only=True)
 def share(request: Request, out: Path | None) -> int:
     """Write the records and predictions of a study to one file, for another home.
 
@@ -131,28 +131,3 @@ def _say_plugins(launch: Launch) -> None:
     if options := plugin_options(launch):
         told = f"launched with {' '.join(options)}; needed to train, rarely to read results"
         click.echo(f"plugin    {told}", err=True)
-
-
-@click.command()
-@home_option
-@click.option(
-    "--out",
-    type=LocalPath(file_okay=False),
-    required=True,
-    help="Folder to write the site to.",
-)
-def publish(home: Path, out: Path) -> int:
-    """Write one static site with the reports of all studies of a home.
-
-    The site is a folder: open its index.html in a browser, or copy the folder to any web server.
-    It contains the reports, and nothing else of the home.
-    """
-    from reports.pages.html_pages import write_site
-
-    reports = Home(folder=home).folder / "reports"
-    entries = write_site(reports, out) if reports.is_dir() else ()
-    if not entries:
-        raise RefusedError(f"{reports} contains no report; `mixsweep run STUDY` writes one")
-    reported = "1 report" if len(entries) == 1 else f"{len(entries)} reports"
-    click.echo(f"{reported}  {out / 'index.html'}")
-    return DONE

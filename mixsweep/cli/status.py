@@ -3,14 +3,13 @@
 import json
 import os
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from mixsweep.cli.options import StudyCommand, json_option, on_study
-from mixsweep.cli.run_story import tell_runs
+from mixsweep.cli.run_story import spell_time, tell_runs
 from mixsweep.launching.costs import seconds_to_train
 from mixsweep.request import DONE, RefusedError, Request
 from mixup_core.store.checkpoints import Store
@@ -27,17 +26,26 @@ from sweeps.machine.terminal_text import (
 )
 from sweeps.running.progress import spell_duration, spell_within
 from sweeps.state.ledger import Launch, launches
-from sweeps.state.results import RunResult, added_runs, read_results, sound_stages
+from sweeps.state.results import added_runs, read_results, sound_stages
 from sweeps.state.stages import plan_study
 from sweeps.state.statements import spell_statements, stated_in
 from sweeps.study.study import Study
 
+if TYPE_CHECKING:
+    from reports.pages.report_folders import Standing
+
+_HEADER = {
+    "study": "study", "settings": "settings", "done": "done", "state": "state",
+    "launched": "launched", "told": "", "stated": "claims stated", "report": "report",
+}  # fmt: skip
+_COUNTS = ("expected", "finished", "running", "failed")
+
 
 @click.command(cls=StudyCommand)
+@json_option
 @on_study("one or none", reads_only=True)
 @click.argument("arm", required=False)
 @click.argument("seed", type=int, required=False)
-@json_option
 def status(
     request: Request | None, home: Home, arm: str | None, seed: int | None, as_json: bool
 ) -> int:
@@ -48,7 +56,7 @@ def status(
     the epochs that the next launch would train, and its error; with SEED also every stored epoch.
     """
     if request is None:
-        tell_studies(home, as_json=as_json)
+        _tell_studies(home, as_json=as_json)
         return DONE
     if arm is not None:
         if as_json:
@@ -71,15 +79,13 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
     results = read_results(study.runs(), store)
     progress = read_progress(store, study.name)
     running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
-    arms = {
-        arm: {
-            "expected": len(of_arm),
-            "finished": sum(result.outcome == "complete" for result in of_arm),
-            "running": sum((arm, result.run.seed) in running for result in of_arm),
-            "failed": sum(result.outcome in {"failed", "diverged"} for result in of_arm),
-        }
-        for arm, of_arm in _by_arm(results).items()
-    }
+    arms: dict[str, dict[str, int]] = {}
+    for result in results:
+        row = arms.setdefault(result.run.arm, dict.fromkeys(_COUNTS, 0))
+        row["expected"] += 1
+        row["finished"] += result.outcome == "complete"
+        row["running"] += (result.run.arm, result.run.seed) in running
+        row["failed"] += result.outcome in {"failed", "diverged"}
     holder = Lease.current(store, study.name)
     cut = None if holder is not None else Lease.cut_off(store, study.name)
     left = None if progress is None else progress.seconds_left
@@ -121,7 +127,8 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
 def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
     """Return the progress of a study (from `status_summary`) as text for the console."""
     driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
-    lines = [
+    points = summary.get("points")
+    return "\n".join([
         f"{summary['study']}: "
         + (f"training, process {driver['pid']} on {driver['host']}" if driver else _idle(summary)),
         *arm_table(
@@ -135,29 +142,16 @@ def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) 
             [arm for arm, row in summary["arms"].items() if row["running"] or row["failed"]],
         ),
         f"epochs    {epochs['done']} of {epochs['expected']} stored",
-    ]
-    if summary["added"]:
-        lines.append(f"added     {summary['added']}")
-    if "points" in summary:
-        points = summary["points"]
-        lines.append(
-            f"points    {points['asked']} of {points['expected']} proposed, "
-            f"{points['finished']} trained"
-        )
-    lines += [
-        f"running   {run['arm']} seed {run['seed']}, epoch {run['epoch']}"
-        + spell_within(run["within"])
-        for run in summary["running"]
-    ]
-    lines += [
-        f"failed    {failure['arm']} seed {failure['seed']}: {failure['message']}"
-        for failure in summary["failures"]
-    ]
-    if summary["cut_off"]:
-        lines.append(f"killed    {summary['cut_off']}")
-    if driver and left:
-        lines.append(f"ETA       {spell_duration(left)}")
-    return "\n".join(lines)
+        *([f"added     {summary['added']}"] if summary["added"] else []),
+        *([f"points    {points['asked']} of {points['expected']} proposed, "
+           f"{points['finished']} trained"] if points else []),
+        *(f"running   {run['arm']} seed {run['seed']}, epoch {run['epoch']}"
+          f"{spell_within(run['within'])}" for run in summary["running"]),
+        *(f"failed    {failure['arm']} seed {failure['seed']}: {failure['message']}"
+          for failure in summary["failures"]),
+        *([f"killed    {summary['cut_off']}"] if summary["cut_off"] else []),
+        *([f"ETA       {spell_duration(left)}"] if driver and left else []),
+    ])  # fmt: skip
 
 
 def _waiting(row: dict[str, int]) -> int:
@@ -166,49 +160,31 @@ def _waiting(row: dict[str, int]) -> int:
 
 def _idle(summary: dict[str, Any]) -> str:
     rows = summary["arms"].values()
-    left = sum(map(_waiting, rows))
-    if left:
+    if left := sum(map(_waiting, rows)):
         return f"not running; left to train: {left} (`mixsweep run`)"
     is_done = all(row["finished"] == row["expected"] for row in rows)
     return "not running; all runs are finished" if is_done else "not running; some runs failed"
 
 
-def _by_arm(results: Sequence[RunResult]) -> dict[str, list[RunResult]]:
-    arms: dict[str, list[RunResult]] = {}
-    for result in results:
-        arms.setdefault(result.run.arm, []).append(result)
-    return arms
-
-
-def tell_studies(place: Home, *, as_json: bool) -> None:
+def _tell_studies(place: Home, *, as_json: bool) -> None:
     """Print the studies that were launched in a home or store, with progress and reports."""
     source = click.get_current_context().get_parameter_source("home")
     is_alone = place.store_url is not None and source is ParameterSource.DEFAULT
     rows = _rows(place, with_reports=not is_alone)
     if as_json:
         click.echo(json.dumps({"studies": rows}, indent=2))
-        return
-    if not rows:
-        why = (
-            "this store does not exist"
-            if Store(place.store).is_absent
-            else "no study was launched here"
-        )
+    elif rows:
+        click.echo(_table([_HEADER, *map(_spelled, rows)], screen()))
+    else:
+        is_absent = Store(place.store).is_absent
+        why = "this store does not exist" if is_absent else "no study was launched here"
         click.echo(f"{place.shown_store}: {why}", err=True)
-        return
-    header = {
-        "study": "study", "settings": "settings", "done": "done", "state": "state",
-        "launched": "launched", "told": "", "stated": "claims stated", "report": "report",
-    }  # fmt: skip
-    click.echo(_table([header, *map(_spelled, rows)], screen()))
 
 
 def _table(lines: Sequence[dict[str, str]], size: os.terminal_size | None) -> str:
     """Return the studies as a text table; on a narrow terminal, with several lines for each study.
 
-    Args:
-        lines: The header, then one line per study; each is the text of every column, by name.
-        size: Size of the terminal; None for no limit.
+    The first line is the header; each has the text of every column, by name.
     """
     widths = {name: max(width_of(line[name]) for line in lines) for name in lines[0]}
     texts = ["  ".join(padded(line[name], widths[name]) for name in widths) for line in lines]
@@ -232,25 +208,20 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
     store = Store(place.store)
     found = launches(store)
     stored = store.keys() if found else {}
-    rows = []
     newest = {launch.study: launch for launch in found}
+    reports: dict[tuple[str, str], Standing] = {}
     # Later ones win: for equal settings the report in the study's main folder is shown.
-    shelf = (place.folder / "reports").glob("[!.]*") if with_reports else ()
-    folders = sorted(shelf, reverse=True)
-    studies = [folder.name.partition("@")[0] for folder in folders]
-    standings = map(standing, folders, studies)
-    reports = {
-        (study, report.settings): report
-        for study, report in zip(studies, standings, strict=True)
-        if report is not None and report.is_known
-    }
+    for folder in sorted((place.folder / "reports").glob("[!.]*"), reverse=True):
+        study = folder.name.partition("@")[0]
+        report = standing(folder, study) if with_reports else None
+        if report is not None and report.is_known:
+            reports[study, report.settings] = report
+    rows = []
     for launch in sorted(found, key=lambda launch: (launch.study, -launch.at_ms)):
         holder = Lease.current(store, launch.study) if launch == newest[launch.study] else None
-        report = reports.pop((launch.study, launch.settings), None)
         rows.append(
-            {
-                "study": launch.study,
-                "settings": launch.settings,
+            _row(launch.study, launch.settings, reports.pop((launch.study, launch.settings), None))
+            | {
                 "told": _told(launch, found),
                 "stated": spell_statements(stated_in(launch.study, store).values()),
                 "seeds": list(launch.seeds),
@@ -259,46 +230,39 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
                 "driver": None if holder is None else {"pid": holder.pid, "host": holder.host},
                 "launched_at_ms": launch.at_ms,
                 "command": launch.command,
-                "report": None if report is None else str(report.folder / "report.html"),
             }
         )
-    rows += [
-        {
-            "study": study,
-            "settings": settings,
-            "told": "",
-            "stated": "",
-            "seeds": list(report.seeds),
-            "finished": len(report.complete),
-            "runs": report.num_runs,
-            "driver": None,
-            "launched_at_ms": None,
-            "command": None,
-            "report": str(report.folder / "report.html"),
-        }
-        for (study, settings), report in reports.items()
-    ]
-    return rows
+    return rows + [_row(study, settings, rest) for (study, settings), rest in reports.items()]
 
 
-def _told(launch: Launch, others: tuple[Launch, ...]) -> str:
+def _row(study: str, settings: str, report: "Standing | None") -> dict[str, Any]:
+    """Return what a report tells of a study; a launch replaces most of it."""
+    return {
+        "study": study, "settings": settings, "told": "", "stated": "",
+        "seeds": list(report.seeds) if report else [],
+        "finished": len(report.complete) if report else 0,
+        "runs": report.num_runs if report else 0,
+        "driver": None, "launched_at_ms": None, "command": None,
+        "report": str(report.folder / "report.html") if report else None,
+    }  # fmt: skip
+
+
+def _told(launch: Launch, others: Sequence[Launch]) -> str:
     """Return, as text, at most three settings in which launches of the same study differ."""
     same = [other for other in others if other.study == launch.study]
     flats = [
         {
-            f"{arm}.{path}": value
+            (arm, path): json.dumps(v)
             for arm, of_arm in other.arms.items()
-            for path, value in of_arm.items()
+            for path, v in of_arm.items()
         }
         for other in same
     ]
-    own = flats[same.index(launch)]
-    paths = [path for path in own if len({json.dumps(flat.get(path)) for flat in flats}) > 1]
-    by_leaf: dict[str, set[str]] = {}
-    for path in paths:
-        leaf = path.partition(".")[2]
-        by_leaf.setdefault(leaf, set()).add(json.dumps(own[path]))
-    parts = [f"{leaf}={next(iter(v))}" for leaf, v in by_leaf.items() if len(v) == 1]
+    by_path: dict[str, set[str]] = {}
+    for (arm, path), value in flats[same.index(launch)].items():
+        if any(flat.get((arm, path), "null") != value for flat in flats):
+            by_path.setdefault(path, set()).add(value)
+    parts = [f"{path}={next(iter(v))}" for path, v in by_path.items() if len(v) == 1]
     return " ".join(parts[:3])
 
 
@@ -312,7 +276,7 @@ def _spelled(row: dict[str, Any]) -> dict[str, str]:
         "state": f"training, pid {driver['pid']} on {driver['host']}" if driver
         else "finished" if done else "not run" if at_ms is None else "stopped",
         "launched": "" if at_ms is None
-        else datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M"),
+        else spell_time(at_ms),
         "told": row["told"],
         "stated": row["stated"],
         "report": row["report"] or "",

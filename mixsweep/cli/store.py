@@ -1,7 +1,7 @@
 """Store commands: list and check the files of a store of results, and free disk space."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -14,16 +14,17 @@ from mixsweep.cli.options import (
     on_study,
     store_option,
 )
-from mixsweep.launching.stock import prune, spell_stock, take_stock
+from mixsweep.launching.stock import Holding, prune, state_bytes, take_stock
 from mixsweep.request import DONE, SOME_FAILED, RefusedError, Request, stored_elsewhere
 from mixup_core.addresses import store_address
 from mixup_core.keys import stage_keys
 from mixup_core.plugins.source import PluginError
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Stage
 from sweeps.leasing.lease import Lease, unused
 from sweeps.machine.databases import DatabaseError
 from sweeps.machine.home import Home
-from sweeps.machine.terminal_text import screen
+from sweeps.machine.terminal_text import padded, screen, shortened, width_of
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.state.ledger import forget_launch, launches
 from sweeps.study.study import Study
@@ -85,17 +86,45 @@ def list_store(studies: Sequence[str], home: Path, store_url: str | None) -> int
     store = Store(place.store)
     _require_content(store)
     shown, unread = (_grown(requests), {}) if requests else _launched(place)
-    size = screen()
-    click.echo(
-        spell_stock(
-            take_stock(shown, store), len(store.quarantined()), size.columns if size else None
-        )
-    )
+    _tell_stock(take_stock(shown, store), store)
     for name, reason in unread.items():
         said = f"{name} is counted in (others), because this study cannot be read: {reason}"
         click.echo(said, err=True)
     _say_elsewhere(shown, place)
     return DONE
+
+
+def _tell_stock(holdings: Sequence[Holding], store: Store) -> None:
+    """Print the sizes of stored files as a table, one row per study."""
+    cells = {
+        "finished": [f"{h.num_finished}/{h.num_runs}" if h.num_runs else "" for h in holdings],
+        "stages": [str(len(h.stages)) for h in holdings],
+        "states": [str(h.num_states) for h in holdings],
+        "MB": [_megabytes(h.stages) for h in holdings],
+        "prunable MB": [_megabytes(h.prunable) for h in holdings],
+        "predictions MB": [f"{sum(h.predictions.values()) / 1e6:,.1f}" for h in holdings],
+    }
+    titles = ["study", *(holding.title for holding in holdings)]
+    most = max(map(width_of, titles))
+    widths = {name: max(len(name), *map(len, column)) for name, column in cells.items()}
+    if (size := screen()) is not None:
+        columns = size.columns
+        for left_out in ("states", "stages"):
+            if columns - sum(widths.values()) - 2 * len(widths) <= min(most, 12):
+                del widths[left_out]
+        most = min(most, max(12, columns - 1 - sum(widths.values()) - 2 * len(widths)))
+    rows = zip(*([name, *cells[name]] for name in widths), strict=True)
+    lines = [
+        "  ".join((padded(shortened(title, most), most), *map(str.rjust, row, widths.values())))
+        for title, row in zip(titles, rows, strict=True)
+    ]
+    click.echo("\n".join(lines))
+    if quarantined := len(store.quarantined()):
+        click.echo(f"{quarantined} damaged files are in quarantine/")
+
+
+def _megabytes(stages: Iterable[Stage]) -> str:
+    return f"{state_bytes(stages) / 1e6:,.1f}"
 
 
 def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
@@ -138,7 +167,6 @@ def verify_store(home: Path, store_url: str | None) -> int:
 
 
 @store_commands.command("prune", cls=StudyCommand)
-@on_study("any", reads_only=True)
 @click.option("--yes", is_flag=True, help="Delete the states; without --yes they are only listed.")
 @click.option(
     "--predictions",
@@ -152,6 +180,7 @@ def verify_store(home: Path, store_url: str | None) -> int:
     help="Delete all results of the studies, as if they had never been trained or added here; "
     "those that other launched studies share are kept.",
 )
+@on_study("any", reads_only=True)
 def prune_store(
     requests: Sequence[Request], place: Home, yes: bool, with_predictions: bool, forget: bool
 ) -> int:
@@ -171,23 +200,22 @@ def prune_store(
         for study in studies if yes else ():
             leases.enter_context(Lease.acquire(store, study.name, command_line()))
         stock = take_stock(studies, store)
-        own = list(stock[:-1])
-        if yes:
-            prunable = [stage.key for holding in own for stage in holding.prunable]
-            free = unused(store, prunable, {study.name for study in studies})
-            own = [holding.without(free) for holding in own]
-        size = screen()
-        columns = size.columns if size else None
-        click.echo(spell_stock(stock, len(store.quarantined()), columns))
+        own = stock[:-1]
+        prunable = [stage for holding in own for stage in holding.prunable]
+        keys = [stage.key for stage in prunable]
+        free = set(unused(store, keys, {study.name for study in studies}) if yes else keys)
+        _tell_stock(stock, store)
         for holding in own:
             for stage in holding.prunable:
-                click.echo(f"{holding.title}  state of {stage.epochs} epochs, stage {stage.key}")
+                if stage.key in free:
+                    told = f"state of {stage.epochs} epochs, stage {stage.key}"
+                    click.echo(f"{holding.title}  {told}")
             if holding.predictions and with_predictions:
                 click.echo(f"{holding.title}  predictions of {len(holding.predictions)} runs")
         if yes:
-            freed = prune(own, store, with_predictions=with_predictions)
+            freed = prune(own, store, free, with_predictions=with_predictions)
             click.echo(f"freed {freed / 1e6:,.1f} MB")
-        elif any(h.prunable or (h.predictions and with_predictions) for h in own):
+        elif prunable or any(h.predictions and with_predictions for h in own):
             click.echo("nothing was deleted; add --yes to delete", err=True)
     _say_elsewhere(studies, place)
     return DONE

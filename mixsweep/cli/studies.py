@@ -2,11 +2,11 @@
 
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import yaml
@@ -30,25 +30,24 @@ COLUMNS = 100
 """Longest line of the list."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """A line of the list of bundled studies."""
 
     question: str
     """The question that its group of studies is about."""
-    line: str
-    """The topic of the study, in at most 55 characters."""
     seconds: float | None
     """Training time of its published runs, added up; None if they were never run on CPUs."""
+    line: str
+    """The topic of the study, in at most 55 characters."""
 
 
 def catalogue() -> Mapping[str, Listed]:
     """Return the line of every bundled study, by name, in the order of the list."""
     text = resources.files("mixsweep.cli").joinpath("studies.yaml").read_text(encoding="utf-8")
     return {
-        name: Listed(question=question, line=line, seconds=seconds)
+        name: Listed(question, *facts)
         for question, group in yaml.safe_load(text).items()
-        for name, (seconds, line) in group.items()
+        for name, facts in group.items()
     }
 
 
@@ -76,8 +75,7 @@ def list_studies(words: tuple[str, ...], home: Path, store_url: str | None) -> i
     if not found:
         raise RefusedError(
             f"no bundled study has {' and '.join(map(repr, words))} in its name, question or "
-            "description; "
-            f"`{program()} studies` lists all of them"
+            f"description; `{program()} studies` lists all of them"
         )
     measured, width = _measured(found, place), max(map(len, found))
     rows: list[str] = []
@@ -90,8 +88,17 @@ def list_studies(words: tuple[str, ...], home: Path, store_url: str | None) -> i
             for name in names
             if name not in short
         ]
-        rows += _spell_names(short)
-    click.echo("\n".join(map(fitted_text, [*rows[1:], *_notes(bool(measured))])))
+        if short:
+            text = f"  no measured time: {', '.join(short)}"
+            rows += textwrap.wrap(text, COLUMNS, subsequent_indent="    ", break_on_hyphens=False)
+    here = "*: measured by runs stored here; others" if measured else "computed"
+    rows += [
+        "",
+        f"Times: all runs on {usable_cpus()} CPUs here; {here} from the published runs of another "
+        "machine.",
+        f"`{program()} studies NAME` describes a study; `{program()} plan NAME` plans it.",
+    ]
+    click.echo("\n".join(map(fitted_text, rows[1:])))
     return DONE
 
 
@@ -124,23 +131,6 @@ def _time(name: str, each: Listed, measured: Mapping[str, float]) -> str:
     hours = seconds / SECONDS_PER_HOUR
     said = spell_duration(seconds) if hours < 1 else f"{hours:.1f} h"
     return f"{said}*" if name in measured else f"{said} "
-
-
-def _spell_names(names: Sequence[str]) -> list[str]:
-    text = f"  no measured time: {', '.join(names)}"
-    lines = textwrap.wrap(text, COLUMNS, subsequent_indent="    ", break_on_hyphens=False)
-    return lines if names else []
-
-
-def _notes(has_measured: bool) -> list[str]:
-    """Return the lines below the list: what the times mean, and what to type next."""
-    there = "the published runs of another machine"
-    here = "*: measured by runs stored here; others" if has_measured else "computed"
-    return [
-        "",
-        f"Times: all runs on {usable_cpus()} CPUs here; {here} from {there}.",
-        f"`{program()} studies NAME` describes a study; `{program()} plan NAME` plans it.",
-    ]
 
 
 def _describe(name: str, listed: Listed, home: Home) -> None:

@@ -6,7 +6,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -26,12 +26,11 @@ from sweeps.machine.command_line import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.signals import INTERRUPTED
 from sweeps.reading.study_file import bundled_names
-from sweeps.running.jobs import Cluster, ClusterError, accepts_no_token, certificates
-from sweeps.running.upload import Upload, UploadError, checkout
+from sweeps.running.jobs import Cluster, accepts_no_token, certificates
+from sweeps.running.upload import Upload, checkout
 
 
 @click.command(cls=StudyCommand)
-@on_study(databases=True)
 @placement_options
 @click.option(
     "--address",
@@ -45,6 +44,7 @@ from sweeps.running.upload import Upload, UploadError, checkout
     is_flag=True,
     help="Print the files that would be uploaded, with their sizes, and submit nothing.",
 )
+@on_study(databases=True)
 def submit(  # noqa: PLR0913  each is an option
     request: Request,
     slots: int | None,
@@ -65,14 +65,13 @@ def submit(  # noqa: PLR0913  each is an option
     places = _places(request)
     environment = _shipped_environment()
     file = _study_file(request)
-    try:
-        named = [] if file is None else _named_files(request, file.parent)
-        plugins = [local_path(plugin) for plugin in request.plugins]
-        beside = [] if file is None else [file.parent / name for name in request.study.plugins]
-        own = [] if file is None else [file, *beside]
-        upload = Upload.of([*own, *plugins, *named], folder=file.parent if file else Path())
-    except UploadError as error:
-        raise RefusedError(str(error)) from error
+    plugins = [local_path(plugin) for plugin in request.plugins]
+    if file is None:
+        upload = Upload.of(plugins, folder=Path())
+    else:
+        beside = [file.parent / name for name in request.study.plugins]
+        named = _named_files(request, file.parent)
+        upload = Upload.of([file, *beside, *plugins, *named], folder=file.parent)
     if list_files:
         _list(upload, environment)
         return DONE
@@ -80,53 +79,48 @@ def submit(  # noqa: PLR0913  each is an option
         raise RefusedError(
             "--address is missing; give the address of the cluster's dashboard, http://HOST:8265"
         )
-    options = {
-        **places,
-        "--slots": slots,
-        "--gpus-per-run": gpus_per_run,
-        "--device": device,
-    }
-    reference = request.reference if file is None else upload.name_of(file)
+    placement = {"--slots": slots, "--gpus-per-run": gpus_per_run, "--device": device}
     arguments = [
         "run",
-        reference,
-        *(part for override in request.overrides for part in ("--set", override)),
-        *(part for each in plugins for part in ("--plugin", upload.name_of(each))),
-        *(
-            str(part)
-            for name, value in options.items()
-            if value is not None
-            for part in (name, value)
-        ),
+        request.reference if file is None else upload.name_of(file),
+        *_given(("--set", override) for override in request.overrides),
+        *_given(("--plugin", upload.name_of(plugin)) for plugin in plugins),
+        *_given((places | placement).items()),
         *(["--keep-final-states"] if keep_final_states else []),
     ]
+    cluster = Cluster.connect(address.rstrip("/"))
+    study = {"study": request.study.name, "store": places.get("--store", request.home.store)}
+    if (running := cluster.job_of(study)) is not None:
+        click.echo(f"study {request.study.name!r} is already run by job {running}", err=True)
+        click.echo(_advice(cluster, running), err=True)
+        return BUSY
+    job = f"{request.study.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    environment["env_vars"] |= _variables()
+    with temporary_folder(Path(tempfile.gettempdir())) as folder:
+        archive = folder / "upload.zip"
+        upload.write(archive)
+        environment["working_dir"] = str(archive)
+        cluster.start(job, _entrypoint(arguments), environment, study)
+    where = f"{study['store']} on the cluster"
+    if "--store" not in places:
+        where += f", unless {STORE[1]} was set when its head node was started"
+    click.echo(f"job       {job}\nstore     {where}", err=True)
+    click.echo(f"fetch     {_fetching(cluster, request, places)}", err=True)
+    if not follow:
+        click.echo(_advice(cluster, job), err=True)
+        return DONE
     try:
-        cluster = Cluster.connect(address.rstrip("/"))
-        study = {"study": request.study.name, "store": places.get("--store", request.home.store)}
-        running = cluster.job_of(study)
-        if running is not None:
-            click.echo(f"study {request.study.name!r} is already run by job {running}", err=True)
-            click.echo(_advice(cluster, running), err=True)
-            return BUSY
-        job = f"{request.study.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-        environment["env_vars"] |= _variables()
-        with temporary_folder(Path(tempfile.gettempdir())) as folder:
-            archive = folder / "upload.zip"
-            upload.write(archive)
-            environment["working_dir"] = str(archive)
-            cluster.start(job, _entrypoint(arguments), environment, study)
-        click.echo(f"job       {job}\nstore     {_shown_store(places, study['store'])}", err=True)
-        click.echo(f"fetch     {_fetching(cluster, request, places)}", err=True)
-        if not follow:
-            click.echo(_advice(cluster, job), err=True)
-            return DONE
-        try:
-            return cluster.follow(job)
-        except KeyboardInterrupt:
-            click.echo(f"\nthe job {job} continues\n{_advice(cluster, job)}", err=True)
-            return INTERRUPTED
-    except (ClusterError, UploadError) as error:
-        raise RefusedError(str(error)) from error
+        return cluster.follow(job)
+    except KeyboardInterrupt:
+        click.echo(f"\nthe job {job} continues\n{_advice(cluster, job)}", err=True)
+        return INTERRUPTED
+
+
+def _given(options: Iterable[tuple[str, object]]) -> Iterator[str]:
+    """Yield the options that have a value, and these values, as arguments of a command."""
+    for name, value in options:
+        if value is not None:
+            yield from (name, str(value))
 
 
 def _places(request: Request) -> dict[str, str]:
@@ -149,13 +143,6 @@ def _places(request: Request) -> dict[str, str]:
     return places
 
 
-def _shown_store(places: Mapping[str, str], store: str) -> str:
-    """Return a text that says where the job stores its runs, as far as it is known here."""
-    if "--store" in places:
-        return f"{store} on the cluster"
-    return f"{store} on the cluster, unless {STORE[1]} was set when its head node was started"
-
-
 def _absolute(place: str) -> str:
     """Make a path or the address of a SQLite file absolute; return other addresses unchanged."""
     if (file := database_file(place)) is not None:
@@ -176,19 +163,18 @@ def _study_file(request: Request) -> Path | None:
 def _named_files(request: Request, folder: Path) -> list[Path]:
     """Return the files below the folder of a study file that the study names, such as weights."""
     found, elsewhere = [], []
-    texts = {
-        value: path
+    places = {
+        Path(value): path
         for config in request.study.arms.values()
         for path, value in flatten(config).items()
         if isinstance(value, str) and Path(value).is_absolute() and Path(value).exists()
     }
-    for text, path in texts.items():
-        place = Path(text)
+    for place, path in places.items():
         if not place.resolve().is_relative_to(folder.resolve()):
-            elsewhere.append(text)
+            elsewhere.append(str(place))
         elif place.is_dir():
             raise RefusedError(
-                f"{text}: folders of photos are not uploaded ({path}); copy it to a file system "
+                f"{place}: folders of photos are not uploaded ({path}); copy it to a file system "
                 "that this machine and all nodes share, and name its absolute path in the study"
             )
         else:
@@ -246,11 +232,10 @@ def _advice(cluster: Cluster, job: str) -> str:
 def _fetching(cluster: Cluster, request: Request, places: Mapping[str, str]) -> str:
     """Return the command that copies a study's report and archive from the home on the cluster."""
     study, home = request.study.name, shlex.quote(places["--home"])
-    changes = [part for override in request.overrides for part in ("--set", override)]
-    options = shlex.join(part for name in ("--home", "--store") if name in places
-                         for part in (name, places[name]))  # fmt: skip
+    changes = _given(("--set", override) for override in request.overrides)
+    stored = _given((name, places.get(name)) for name in ("--home", "--store"))
     packed = (
-        f"{_entrypoint(['share', study, *changes]).removeprefix('exec ')} {options}; "
+        f"{_entrypoint(['share', study, *changes, *stored]).removeprefix('exec ')}; "
         f"tar -cz -C {home} reports/{study} exports/{study}.mixsweep.zip | base64"
     )
     return (

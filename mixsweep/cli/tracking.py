@@ -128,39 +128,24 @@ def ui(study: str | None, home: Path, port: int) -> int:
         )
     click.echo(f"MLflow starts at http://127.0.0.1:{port}  (Ctrl-C ends it)")
     server = [
-        sys.executable,
-        "-P",
-        "-m",
-        "mlflow",
-        "server",
-        "--backend-store-uri",
-        place.tracking_uri,
-        "--artifacts-destination",
-        str(place.artifact_location),
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--workers",
-        "1",
+        sys.executable, "-P", "-m", "mlflow", "server",
+        "--backend-store-uri", place.tracking_uri,
+        "--artifacts-destination", str(place.artifact_location),
+        "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
         # Any port, because a port forwarded by ssh has another number at its other end. MLflow's
         # default list allows every address of a private network, and names with such a prefix.
-        "--allowed-hosts",
-        "127.0.0.1,localhost,127.0.0.1:*,localhost:*",
+        "--allowed-hosts", "127.0.0.1,localhost,127.0.0.1:*,localhost:*",
         # uvicorn searches the working directory for modules first, unless another folder is named.
-        "--uvicorn-opts",
-        shlex.join(["--app-dir", sysconfig.get_path("purelib")]),
-    ]
+        "--uvicorn-opts", shlex.join(["--app-dir", sysconfig.get_path("purelib")]),
+    ]  # fmt: skip
     # The server replaces this process.
     os.execve(sys.executable, server, closed_environment(os.environ))  # noqa: S606
 
 
 def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return a copy of environment variables without those with options of the MLflow server.
+    """Return environment variables without options of MLflow and its web servers.
 
-    MLflow, uvicorn and gunicorn read options from environment variables, for example to listen on
-    other addresses, to accept requests from any site, or to open another database. A few
-    variables are added, for example one that switches off MLflow's telemetry, unless it is set.
+    Such options listen on other addresses, accept requests from any site, or open another database.
     """
     kept = {
         name: value
@@ -180,15 +165,10 @@ def _require_free(port: int) -> None:
             own.bind(("127.0.0.1", port))
             own.listen()
         except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                reason = "another program uses this port"
-            else:
-                reason = f"this port cannot be used ({error.strerror})"
+            is_taken = error.errno == errno.EADDRINUSE
+            cannot = f"this port cannot be used ({error.strerror})"
+            reason = "another program uses this port" if is_taken else cannot
+            another = port + 1 if 1024 <= port < 65535 else 5001
             raise RefusedError(
-                f"--port {port}: {reason}; choose another, for example --port {_another(port)}"
+                f"--port {port}: {reason}; choose another, for example --port {another}"
             ) from error
-
-
-def _another(port: int) -> int:
-    """Return another port number above 1024 to suggest; it may be in use too."""
-    return port + 1 if 1024 <= port < 65535 else 5001

@@ -37,10 +37,7 @@ _MOST_UNFINISHED = 4
 
 
 def write_report(
-    request: Request,
-    study: Study,
-    results: Sequence[RunResult],
-    out: Path | None,
+    request: Request, study: Study, results: Sequence[RunResult], out: Path | None
 ) -> "Report":
     """Write the report of a study to its folder; a report with other results is renamed first.
 
@@ -52,7 +49,6 @@ def write_report(
 
     folder = out or request.home.report_of(request.study.name)
     finished = is_finished(study, results, request.history)
-    statements = statements_of(study, request.store)
     draft = draft_report(
         study,
         results,
@@ -61,7 +57,7 @@ def write_report(
         history=request.history,
         predictions=partial(read_predictions, store=request.store),
         pages=None if request.home.tracking else _pages(request),
-        statements=statements,
+        statements=statements_of(study, request.store),
     )
     look(study, request.store, results)
     room = room_for(folder, study, results, is_finished=finished, predicted=draft.predicted)
@@ -135,12 +131,8 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
         if evidence is None:
             file.unlink(missing_ok=True)
             return
-        content = {
-            "evidence": evidence,
-            "folder": report.folder.name,
-            "screen": report.screen,
-        }
-        write_durably(file, seal(content))
+        named = {"folder": report.folder.name, "screen": report.screen}
+        write_durably(file, seal({"evidence": evidence, **named}))
 
 
 def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:

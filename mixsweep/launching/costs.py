@@ -9,46 +9,36 @@ from sweeps.state.stages import Plan
 
 
 def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...] | None:
-    """Estimate, for each single run that is still to train, the seconds that its training takes.
+    """Estimate the seconds of training of each run to train; None before a first measured epoch.
 
-    The estimate uses the measured epochs of the same study. For an arm without a measured epoch it
-    uses the median of the other arms. Start-up time is not included.
+    The estimate uses the measured epochs of the same arm, or else the median of the other arms.
+    Start-up time is not included.
     """
-    typical = _seconds_per_epoch(results)
-    if not typical:
-        return None
-    anywhere = median(typical.values())
-    return tuple(p.epochs_to_train * typical.get(p.run.arm, anywhere) for p in plan.pending)
+    return _seconds_of([(p.run.arm, p.epochs_to_train) for p in plan.pending], results)
 
 
-def _seconds_per_epoch(results: Sequence[RunResult]) -> dict[str, float]:
-    """Return the median of the measured seconds of an epoch, by arm that has any."""
+def _seconds_of(
+    epochs: Iterable[tuple[str, int]], results: Sequence[RunResult]
+) -> tuple[float, ...] | None:
+    """Return the seconds of numbers of epochs of arms, by the median epoch of each arm."""
     by_arm: dict[str, list[float]] = {}
     for result in results:
         by_arm.setdefault(result.run.arm, []).extend(facts.seconds for facts in result.facts)
-    return {arm: median(seconds) for arm, seconds in by_arm.items() if seconds}
-
-
-def seconds_of_all(results: Sequence[RunResult]) -> float | None:
-    """Estimate the seconds that training all runs of a study takes, one after another.
-
-    None before a first measured epoch. Arms without one count as the median of the others.
-    """
-    typical = _seconds_per_epoch(results)
+    typical = {arm: median(seconds) for arm, seconds in by_arm.items() if seconds}
     if not typical:
         return None
     anywhere = median(typical.values())
-    return sum(
-        result.run.config.epochs * typical.get(result.run.arm, anywhere) for result in results
-    )
+    return tuple(number * typical.get(arm, anywhere) for arm, number in epochs)
+
+
+def seconds_of_all(results: Sequence[RunResult]) -> float | None:
+    """Estimate the seconds that training all runs of a study takes, one after another."""
+    work = _seconds_of([(r.run.arm, r.run.config.epochs) for r in results], results)
+    return None if work is None else sum(work)
 
 
 def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:
-    """Estimate the wall-clock seconds to train all missing runs of a study, `slots` at a time.
-
-    The estimate uses the measured epochs of the same study; for an arm without any, the median of
-    the other arms.
-    """
+    """Estimate the wall-clock seconds to train all missing runs of a study, `slots` at a time."""
     work = work_to_train(plan, results)
     return None if work is None else max(sum(work) / slots, max(work, default=0.0))
 
@@ -64,12 +54,7 @@ def bytes_of_predictions(configs: Iterable[Config]) -> int:
 
 
 def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0) -> int | None:
-    """Estimate the size, in bytes, of the states (checkpoints) that are kept for use by other runs.
-
-    Returns:
-        The estimate; None if states will be kept, but their size is unknown, because no state of
-            the study is stored yet.
-    """
+    """Estimate the bytes of states kept for other runs; None while their size is unknown."""
     num_states = more_states + sum(
         epoch > planned.first_epoch for planned in plan.pending for epoch in planned.keep
     )

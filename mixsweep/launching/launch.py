@@ -22,7 +22,6 @@ from mixsweep.launching.preconditions import (
     require_address_space,
     require_data,
     require_inline,
-    require_memory,
     require_room,
     with_memory,
     with_room,
@@ -162,9 +161,9 @@ def launch(
             _forget_divergence(request)
         state(request.study, store)
         request = request.refreshed()
-        plan = _plan(request, options)
+        plan = _plan(request, options.keep_final_states)
         if let_results_stay(plan.finished, store):
-            plan = _plan(request, options)
+            plan = _plan(request, options.keep_final_states)
         is_over = _announce(request, plan)
         if is_over and (left := recall(request, stored := request.results())) is not None:
             return Launched(request=request, results=stored, report=left)
@@ -208,13 +207,12 @@ def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and 
     told: "Callable[[Run, Sequence[LoggedEpoch]], None]",
 ) -> Launched:
     """Train the planned runs, track them, and write the report; the caller holds the lease."""
-    store, placement = request.store, options.placement
-    if not is_over:
-        placement = _checked_placement(request, options, plan)
+    store, keeps = request.store, options.keep_final_states
+    placement = options.placement if is_over else _checked_placement(request, options, plan)
     if not plan.finished:
         request.say_elsewhere()
     begun_ms = enter(request.grown, store, request.command)
-    source = source_of(request, plan, options.keep_final_states)
+    source = source_of(request, plan, keeps)
     tracker = _opened_tracker(request, lease, is_over, tracks=tracks, is_inline=options.is_inline)
     tracker.on_epochs = told
     with settled_if_cut(tracker, store):
@@ -226,15 +224,21 @@ def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and 
             if is_over:
                 results = request.results()
             elif options.is_inline:
-                results = _train_inline(source, store, tracker, lease, options, at)
+                from sweeps.running.inline import Deadline, train_inline
+
+                on_gpu = placement.device is None and has_usable_gpu(options.gpus_per_run)
+                device, deadline = "cuda" if on_gpu else "cpu", Deadline(at=at)
+                results = train_inline(
+                    source, store, tracker, lease, device=device, deadline=deadline,
+                    keep_final_states=keeps,
+                )  # fmt: skip
             else:
                 from sweeps.running.launch import train
 
                 tracker.load_ahead("reports.pages.build")
-                with_more = partial(_source_again, request, options)
+                with_more = partial(_source_again, request, keeps)
                 # From here on `source` is the one in training.
                 for source, placed in with_room(source, with_more, placement):  # noqa: B020
-                    keeps = options.keep_final_states
                     results = train(source, store, tracker, lease, placed, keep_final_states=keeps)
             _require_whole(source, request)
             request = request.refreshed()
@@ -258,8 +262,7 @@ def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and 
     return Launched(request=request, results=results, report=report, is_refused=tracker.was_refused)
 
 
-def _plan(request: Request, options: LaunchOptions) -> Plan:
-    keeps = options.keep_final_states
+def _plan(request: Request, keeps: bool) -> Plan:
     return plan_study(request.grown, request.store, keep_final_states=keeps)
 
 
@@ -269,40 +272,17 @@ def _checked_placement(request: Request, options: LaunchOptions, plan: Plan) -> 
     if not options.is_inline:
         require_address_space()
     look_at_data(request.study)
-    placement = options.placement
-    if options.is_inline:
-        require_memory(request.grown, placement)
-    elif options.slots is None:
-        placement = with_memory(placement, request.grown, len(plan.pending))
-    return placement
+    if options.slots is not None and not options.is_inline:
+        return options.placement
+    return with_memory(
+        options.placement, request.grown, len(plan.pending), is_inline=options.is_inline
+    )
 
 
 def _forget_divergence(request: Request) -> None:
     for result in request.results():
         if result.outcome == "diverged":
             request.store.failures.remove(result.run.key)
-
-
-def _train_inline(  # noqa: PLR0913  independent objects, opened by the caller
-    source: "RunSource",
-    store: Store,
-    tracker: "Tracker",
-    lease: Lease,
-    options: LaunchOptions,
-    at: float | None,
-) -> tuple[RunResult, ...]:
-    from sweeps.running.inline import Deadline, train_inline
-
-    on_gpu = options.placement.device is None and has_usable_gpu(options.gpus_per_run)
-    return train_inline(
-        source,
-        store,
-        tracker,
-        lease,
-        device="cuda" if on_gpu else "cpu",
-        deadline=Deadline(at=at),
-        keep_final_states=options.keep_final_states,
-    )
 
 
 def _opened_tracker(
@@ -324,9 +304,9 @@ def _opened_tracker(
         return open_tracker(request, lease, loads_mlflow=is_over or is_search or is_inline)
 
 
-def _source_again(request: Request, options: LaunchOptions) -> "RunSource":
+def _source_again(request: Request, keeps: bool) -> "RunSource":
     request = request.refreshed()
-    return source_of(request, _plan(request, options), options.keep_final_states)
+    return source_of(request, _plan(request, keeps), keeps)
 
 
 def _require_whole(source: "RunSource", request: Request) -> None:
@@ -348,30 +328,22 @@ def _close(tracker: "Tracker", source: "RunSource", store: Store) -> None:
 
 def _announce(request: Request, plan: Plan) -> bool:
     """Print what the launch will train; return True if nothing is left to train."""
-    study = request.study
+    study, stored = request.study, len(plan.finished)
     ended = ended_on_budget(study, request.results()) if study.budget.limits else None
-    click.echo(f"{study.name}: {_announcement(request, plan, ended)}", err=True)
-    return study.search is None and (not plan.pending or ended is not None)
-
-
-def _announcement(request: Request, plan: Plan, ended: str | None) -> str:
-    study = request.study
     if study.search is not None:
         points = request.history.points
         closed = sum(point.state != "open" for point in points)
-        return (
-            f"{study.search.points} points by {study.search.strategy.sampler}, "
-            f"{closed} evaluated, {len(points) - closed} open; {len(plan.finished)} runs stored"
-        )
-    if ended is not None:
-        return f"the study {ended}; nothing to train"
-    if not plan.pending:
-        return f"{len(plan.finished)} runs are stored, nothing to train"
-    shared = plan.epochs_naive - plan.epochs_planned
-    sizes = [] if study.until is None else study.until.sizes
-    return (
-        f"{len(plan.pending)} runs to train, {len(plan.finished)} stored; "
-        f"{plan.epochs_planned} epochs"
-        + (f" ({shared} stored or shared)" if shared else "")
-        + (f"; looks at {', '.join(map(str, sizes))} seeds" if sizes else "")
-    )
+        told = f"{study.search.points} points by {study.search.strategy.sampler}, "
+        told += f"{closed} evaluated, {len(points) - closed} open; {stored} runs stored"
+    elif ended is not None:
+        told = f"the study {ended}; nothing to train"
+    elif not plan.pending:
+        told = f"{stored} runs are stored, nothing to train"
+    else:
+        told = f"{len(plan.pending)} runs to train, {stored} stored; {plan.epochs_planned} epochs"
+        if shared := plan.epochs_naive - plan.epochs_planned:
+            told += f" ({shared} stored or shared)"
+        if study.until is not None:
+            told += f"; looks at {', '.join(map(str, study.until.sizes))} seeds"
+    click.echo(f"{study.name}: {told}", err=True)
+    return study.search is None and (not plan.pending or ended is not None)

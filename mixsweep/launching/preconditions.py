@@ -103,8 +103,7 @@ def require_address_space() -> None:
 def require_room(request: Request, plan: Plan) -> None:
     """Check that the disks of the home and of the store have room for the files of planned runs.
 
-    Predictions are counted, and states that the plan keeps for other runs. The size of a state is
-    known from stored states of the study; if there are none, states are not counted.
+    States that are kept for other runs are counted if one of the study is stored already.
     """
     files, places = request.store.files, {request.home.folder: _LEAST_FREE}
     if isinstance(files, Folder):
@@ -125,10 +124,7 @@ def require_room(request: Request, plan: Plan) -> None:
 
 
 def look_at_data(study: Study) -> None:
-    """Open each dataset of a study, so that unusable data are reported before training.
-
-    Datasets that this process has opened before are not opened again.
-    """
+    """Open each dataset of a study, so that unusable data are reported before training."""
     if study.problem.data is None:
         return
     needs = study.problem.data()
@@ -137,7 +133,7 @@ def look_at_data(study: Study) -> None:
             needs.open(config)
 
 
-def with_memory(placement: Placement, study: Study, runs: int) -> Placement:
+def with_memory(placement: Placement, study: Study, runs: int, *, is_inline: bool) -> Placement:
     """Return a placement (CPUs and GPUs per run) with which parallel runs fit into memory.
 
     On CPUs it also reserves the memory of a run; for `--gpus-per-run auto`, it sets the part of a
@@ -147,34 +143,16 @@ def with_memory(placement: Placement, study: Study, runs: int) -> Placement:
     from sweeps.running.run_memory import RunMemory
 
     on_gpu = placement.gpus_per_run != 0 and placement.device is None and sign_of_gpus()
-    if on_gpu and not placement.is_auto:
-        return placement  # the user has set the GPU share, or a run has a whole GPU
-    at_once = min(placement.cpus_here(runs), max(1, runs))
+    if on_gpu and (is_inline or not placement.is_auto):
+        return placement  # a lack of GPU memory ends the run, not this process
+    at_once = 1 if is_inline else min(placement.cpus_here(runs), max(1, runs))
     memory = RunMemory.of(study, at_once, "auto" if on_gpu else "cpu")
     if memory is None:
         return placement
+    placed = memory.placed(placement)
     if warning := memory.warning(study):
         click.echo(warning, err=True)
-    return memory.placed(placement)
-
-
-def require_memory(study: Study, placement: Placement) -> None:
-    """Check that this process can train a run on the CPU; print a warning if free memory is short.
-
-    Raises:
-        PlacementError: If a training step ran out of memory. It is tried in a child process, so
-            that this process survives.
-    """
-    from sweeps.running.run_memory import RunMemory
-
-    if placement.gpus_per_run != 0 and placement.device is None and sign_of_gpus():
-        return  # a lack of GPU memory ends the run, not this process
-    memory = RunMemory.of(study, 1, "cpu")
-    if memory is None:
-        return
-    memory.placed(placement)
-    if warning := memory.warning(study):
-        click.echo(warning, err=True)
+    return placed
 
 
 def with_room(
@@ -182,10 +160,8 @@ def with_room(
 ) -> "Iterator[tuple[RunSource, Placement]]":
     """Yield the runs that a launch must train, with the CPUs and GPUs of each run.
 
-    The caller trains the runs after each `yield`. If some of them lacked GPU memory, the runs that
-    are still missing are yielded next, with a larger part of a GPU for each run. This ends when no
-    run lacked memory, when a stop was requested, or when the part cannot grow, because it is a
-    whole GPU or was set by the user.
+    If some lacked GPU memory when the caller trained them, those that are still missing are yielded
+    with a larger part of a GPU, unless a stop was requested or the part cannot grow.
     """
     while True:
         yield source, placement

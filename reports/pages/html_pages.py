@@ -237,7 +237,7 @@ def _require_own(out: Path, names: Sequence[str]) -> None:
         mark in read_regular(index, _HEAD) for mark in (_MARK, _FORMER_MARK)
     ):
         raise FileExistsError(
-            errno.EEXIST, "is a page of another website, not of `mixsweep publish`", str(index)
+            errno.EEXIST, "is a page of another website, not a site of mixsweep", str(index)
         )
     for folder in (out / name for name in names):
         if folder.exists() and not holds_report(folder) and any(folder.iterdir()):

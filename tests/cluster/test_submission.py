@@ -29,6 +29,8 @@ arms:
   wild: {mix.law: erm, optimizer.name: sgd, optimizer.weight_decay: 1.0e+30}
 seeds: 1
 """
+CREDENTIALS = (".pgpass", ".ssh/id_rsa", ".aws/credentials", "server.pem", ".env.local")
+Line = Callable[..., CommandLine]
 LONGER = Task("digits", ("base.epochs=400", "seeds=1"))
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
@@ -65,11 +67,7 @@ def _jobs(head: Head, monkeypatch: pytest.MonkeyPatch) -> Any:
     ids=["missing", "a file that is not there", "wrong"],
 )
 def test_a_wrong_or_missing_token_is_refused_in_one_message(
-    command_line: Callable[..., CommandLine],
-    head: Head,
-    tmp_path: Path,
-    token: dict[str, str],
-    said: str,
+    command_line: Line, head: Head, tmp_path: Path, token: dict[str, str], said: str
 ) -> None:
     output = _submit(command_line(HOME=str(tmp_path), **token), head, "digits", code=2)
     assert said in output
@@ -92,7 +90,7 @@ def test_paths_of_a_job_are_made_absolute(place: str, absolute: str) -> None:
 
 
 def test_invalid_jobs_are_refused_before_any_cluster_is_contacted(
-    command_line: Callable[..., CommandLine], tmp_path: Path
+    command_line: Line, tmp_path: Path
 ) -> None:
     mixsweep = command_line()
     nobody = ("--address", "http://127.0.0.1:1")
@@ -116,7 +114,7 @@ def test_invalid_jobs_are_refused_before_any_cluster_is_contacted(
 
 @pytest.mark.long
 def test_a_job_that_is_stopped_and_submitted_again_ends_like_a_local_run(
-    command_line: Callable[..., CommandLine], head: Head, monkeypatch: pytest.MonkeyPatch
+    command_line: Line, head: Head, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local, mixsweep = command_line(), command_line(**head.environment())
     local("run", *LONGER.arguments)
@@ -159,7 +157,7 @@ def test_a_job_that_is_stopped_and_submitted_again_ends_like_a_local_run(
 @needs_nginx
 @pytest.mark.long
 def test_a_job_through_a_login_is_followed_and_its_results_are_fetched(
-    command_line: Callable[..., CommandLine], head: Head, tmp_path: Path
+    command_line: Line, head: Head, tmp_path: Path
 ) -> None:
     """nginx with TLS of an own authority and a login stands before the head."""
     small = ("digits", "--set", "seeds=1", "--set", "base.epochs=2")
@@ -195,13 +193,11 @@ def test_a_job_through_a_login_is_followed_and_its_results_are_fetched(
 
 @pytest.mark.long
 def test_a_job_needs_only_a_study_file_in_its_folder(
-    command_line: Callable[..., CommandLine],
-    head: Head,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    command_line: Line, head: Head, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """mixsweep is installed on the cluster; exit code 1 and the commit are passed on."""
-    for name in ("mine.yaml", "results/store/blob", "images/train", ".venv/python", ".git/HEAD"):
+    beside = ("results/store/blob", "images/train", ".venv/python", ".git/HEAD")
+    for name in ("mine.yaml", *beside, *CREDENTIALS):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(MINE)
     monkeypatch.chdir(tmp_path)
@@ -215,51 +211,24 @@ def test_a_job_needs_only_a_study_file_in_its_folder(
     assert names - {"mixsweep", "mixup_core", "sweeps", "reports", "cluster"} == {"mine.yaml"}
 
 
-CREDENTIALS = (".pgpass", ".ssh/id_rsa", ".aws/credentials", "server.pem", ".env.local")
-
-
-@pytest.fixture
-def canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Write a text to files of credentials and results beside a study; return the text."""
-    canary = token_hex(16)
-    for name in (*CREDENTIALS, "runs[1]/store/x.json", "tracked.sqlite"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(canary)
-    (tmp_path / "mine.yaml").write_text(f"{MINE}description: with {canary[:8]}\n")
-    monkeypatch.chdir(tmp_path)
-    return canary
-
-
-PLACES = ("--home", "runs[1]", "--optuna", "sqlite:///tracked.sqlite")
-
-
 def test_credentials_beside_a_study_are_not_listed(
-    command_line: Callable[..., CommandLine], canary: str, tmp_path: Path
+    command_line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del canary
+    for name in (*CREDENTIALS, "runs[1]/store/x.json", "tracked.sqlite", "mine.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(MINE)
+    monkeypatch.chdir(tmp_path)
     mixsweep = command_line(tmp_path / "runs[1]")
-    listed = mixsweep("submit", "mine.yaml", *PLACES, "--list-files").stdout
+    given = ("--home", "runs[1]", "--optuna", "sqlite:///tracked.sqlite", "--list-files")
+    listed = mixsweep("submit", "mine.yaml", *given).stdout
     packages = ("mixsweep/", "mixup_core/", "sweeps/", "reports/", "cluster/")
     names = [line.split()[1] for line in listed.splitlines()]
     assert [name for name in names if not name.startswith(packages)] == ["mine.yaml"]
 
 
 @pytest.mark.long
-def test_credentials_beside_a_study_are_never_uploaded(
-    command_line: Callable[..., CommandLine], head: Head, canary: str, tmp_path: Path
-) -> None:
-    mixsweep = command_line(tmp_path / "runs[1]", **head.environment())
-    _submit(mixsweep, head, "mine.yaml", *PLACES, code=1)
-    uploads = head.token.parent.glob("session_2*/runtime_resources/working_dir_files/*/mine.yaml")
-    (own,) = [file for file in uploads if canary[:8] in file.read_text()]
-    assert {file.name for file in own.parent.iterdir() if file.is_file()} == {"mine.yaml"}
-    session = [file for file in head.token.parent.rglob("*") if file.is_file()]
-    assert [file for file in session if canary.encode() in file.read_bytes()] == []
-
-
-@pytest.mark.long
 def test_ray_job_submit_gives_the_same_results_as_a_local_run(
-    command_line: Callable[..., CommandLine], head: Head
+    command_line: Line, head: Head
 ) -> None:
     mixsweep = command_line(**head.environment())
     ray = [sys.executable, "-m", "ray.scripts.scripts", "job", "submit"]
@@ -282,10 +251,7 @@ def test_ray_job_submit_gives_the_same_results_as_a_local_run(
 
 @pytest.mark.long
 def test_no_secret_of_client_or_cluster_is_written_to_a_file(
-    command_line: Callable[..., CommandLine],
-    head: Head,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    command_line: Line, head: Head, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Token, keys and passwords: not in home, database, report, logs, upload or description."""
     # Drawn anew: the source of this test is among what other jobs upload.

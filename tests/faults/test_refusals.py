@@ -64,7 +64,7 @@ COMMANDS = {
     "sync": ("sync", "study.yaml"),
     "share": ("share", "study.yaml", "--out", "new.zip"),
     "add": ("add", "shared.zip", "--home", "other"),
-    "publish": ("publish", "--out", "site"),
+    "site": ("report", "--out", "site"),
     "stop": ("stop", "refusals"),
 }
 

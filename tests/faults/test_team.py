@@ -112,8 +112,8 @@ def test_two_users_of_a_group_train_stop_prune_and_report_one_home(
     say(second, "sync", "study.yaml", *longer)
     say(first, "report", "study.yaml", *longer)
     say(second, "report", "study.yaml", *longer)
-    say(second, "publish", "--out", "team/site")
-    say(first, "publish", "--out", "team/site")
+    say(second, "report", "--out", "team/site")
+    say(first, "report", "--out", "team/site")
     found = modes(place / "team")
     private = {name for name, mode in found.items() if int(mode.split()[1]) != TEAM}
     folders = {
@@ -150,7 +150,7 @@ def test_a_user_with_read_permission_can_use_every_reading_command(place: Path, 
         ("plan", "study.yaml"), ("status", "teams"), ("status", "teams", "erm"), ("status",),
         ("report", "study.yaml", "--out", "eve/report"), ("store", "list"), ("store", "verify"),
         ("report", "teams", "--arms", "erm", "uniform"), ("share", "teams", "--out", "eve/t.zip"),
-        ("report", "teams", "--epochs", "eve/rows.csv"), ("publish", "--out", "eve/site"),
+        ("report", "teams", "--epochs", "eve/rows.csv"), ("report", "--out", "eve/site"),
     ):  # fmt: skip
         say("eve", *words)
     assert modes(place / "team") == before

@@ -5,7 +5,6 @@ the methods and properties of their classes, and the classes that study files na
 """
 
 import ast
-import dataclasses
 import doctest
 import inspect
 import io
@@ -23,6 +22,7 @@ import yaml
 
 import mixsweep
 from mixsweep import plugins
+from mixsweep.cli.report import dataclasses_in
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.parts import members
 from mixup_core.images.choices.optimizers import Averaging, LrSchedule
@@ -142,16 +142,6 @@ def test_an_example_works_and_leaves_no_file(
     assert not list(tmp_path.iterdir())
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    """Yield all dataclasses in a configuration."""
-    for item in value if isinstance(value, tuple) else ():
-        yield from _parts(item)
-    if dataclasses.is_dataclass(value):
-        yield value
-        for field in dataclasses.fields(value):
-            yield from _parts(getattr(value, field.name))
-
-
 def test_an_example_in_the_form_of_a_study_file_selects_its_class() -> None:
     for name in CHOICES:
         text = " ".join(DOCSTRINGS[name].split())
@@ -161,4 +151,4 @@ def test_an_example_in_the_form_of_a_study_file_selects_its_class() -> None:
         arm = {path: yaml.safe_load(value) for path, _, value in pairs}
         arms = {"erm": {"batch_size": 4}, "example": arm}
         study = mixsweep.read_study({"study": "one", "base": base, "arms": arms, "seeds": 1})
-        assert CHOICES[name] in set(map(type, _parts(study.arms["example"]))), name
+        assert CHOICES[name] in set(map(type, dataclasses_in(study.arms["example"]))), name

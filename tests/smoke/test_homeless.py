@@ -29,7 +29,7 @@ def ran(place: Path, *arguments: str, **home: str) -> "subprocess.CompletedProce
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["run digits", "plan", "data list"])
+@pytest.mark.parametrize("command", ["run digits", "plan", "data fetch"])
 def test_a_command_without_a_home_directory_fails_with_one_line(
     tmp_path: Path, command: str
 ) -> None:

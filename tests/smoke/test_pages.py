@@ -3,10 +3,7 @@
 import csv
 import re
 import shutil
-import socket
 import subprocess
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -38,25 +35,12 @@ def finished(command_line: Callable[..., CommandLine]) -> CommandLine:
 @pytest.fixture(scope="module")
 def links(finished: CommandLine) -> Iterator[dict[str, str]]:
     """Return the links that `mixsweep ui` prints for a finished home, while it serves."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = finished.start("ui", "digits", "--port", str(port))
-    assert server.stdout is not None
-    said = [server.stdout.readline() for _ in range(4)]
-    assert said[0] == "digits\n"
-    try:
-        for _ in range(120):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}", timeout=2).close()
-                break
-            except OSError:
-                time.sleep(0.5)
+    with finished.serving("digits") as (server, _):
+        assert server.stdout is not None
+        said = [server.stdout.readline() for _ in range(4)]
+        assert said[0] == "digits\n"
         named = (line.partition("http") for line in said[1:3])
         yield {name.strip(): f"http{link.strip()}" for name, _, link in named}
-    finally:
-        server.terminate()
-        server.communicate(timeout=30)
 
 
 def _seen(address: str, profile: Path, patience_ms: int) -> str:

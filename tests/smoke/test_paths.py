@@ -3,14 +3,12 @@
 import json
 import os
 import re
-import time
 import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.head import free_ports
 from tests.conftest import CommandLine
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -101,23 +99,8 @@ def _beside(home: Path, place: Path) -> list[str]:
 
 def _shown_by_ui(mixsweep: CommandLine) -> list[dict[str, str]]:
     """Return the experiments on MLflow's pages, without the default one."""
-    (port,) = free_ports(1)
-    server = mixsweep.start("ui", "--port", str(port))
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/api/2.0/mlflow/experiments/search?max_results=9"
-    )
-    give_up_at = time.monotonic() + 120
-    try:
-        while True:
-            assert server.poll() is None, server.communicate()
-            try:
-                with urllib.request.urlopen(request, timeout=20) as answer:
-                    found: list[dict[str, str]] = json.load(answer)["experiments"]
-                break
-            except OSError:
-                assert time.monotonic() < give_up_at, "the server does not answer"
-                time.sleep(0.5)
-    finally:
-        server.terminate()
-        server.communicate(timeout=30)
+    with mixsweep.serving() as (_, port):
+        address = f"http://127.0.0.1:{port}/api/2.0/mlflow/experiments/search?max_results=9"
+        with urllib.request.urlopen(address, timeout=20) as answer:
+            found: list[dict[str, str]] = json.load(answer)["experiments"]
     return [experiment for experiment in found if experiment["name"] != "Default"]

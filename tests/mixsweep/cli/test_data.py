@@ -23,16 +23,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def check(folder: Path, *more: str) -> Result:
-    return CliRunner().invoke(
-        commands, ["data", "check", str(folder), *more], standalone_mode=False
-    )
+    words = ["data", "check", str(folder), *more]
+    return CliRunner().invoke(commands, words, standalone_mode=False)
 
 
 def test_an_intact_folder_is_counted_by_class_with_unusual_images_reported(folder: Path) -> None:
     (folder / "train" / "dog" / "2.png").write_bytes((folder / "test/dog/0.png").read_bytes())
     Image.new("RGBA", (8, 8), (1, 2, 3, 4)).save(folder / "train" / "cat" / "2.png")
     said = check(folder)
-    assert (said.return_value, said.stderr) == (DONE, "")
+    assert said.return_value == DONE
     assert said.stdout.splitlines() == [
         "cat: 3 training, 1 test images",
         "dog: 2 training, 1 test images",

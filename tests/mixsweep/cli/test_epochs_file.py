@@ -1,28 +1,25 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 import mixsweep
-from mixsweep.cli.main import commands
 from mixup_core.predictions import AVERAGED, Predictions, Split
 from mixup_core.store.checkpoints import Store
 from sweeps.state.results import read_results
 from tests.mixsweep.cli.trained import error_of, train
 
-
-def _export(home: Path, *arguments: str) -> Result:
-    (home / "exports").mkdir(exist_ok=True)
-    arguments = ("report", "digits", *arguments, "--home", str(home))
-    return CliRunner().invoke(commands, arguments, standalone_mode=False)
+Type = Callable[..., Result]
 
 
-def test_every_epoch_of_every_run_is_a_row_in_both_formats(tmp_path: Path) -> None:
-    train(tmp_path, "digits", but=("midpoint", 1))
+def test_every_epoch_of_every_run_is_a_row_in_both_formats(tmp_path: Path, type_in: Type) -> None:
+    train(tmp_path / "runs", "digits", but=("midpoint", 1))
+    (tmp_path / "exports").mkdir()
     for name in ("exports/epochs.parquet", "epochs.csv"):
-        assert _export(tmp_path, "--epochs", str(tmp_path / name)).return_value == 0
+        assert type_in("report", "digits", "--epochs", str(tmp_path / name)).return_value == 0
     frame = pd.read_parquet(tmp_path / "exports" / "epochs.parquet")
     assert len(frame) == 5 * 3
     for row in frame.to_dict("records"):
@@ -59,9 +56,12 @@ def _predict(home: Path, but: str) -> dict[tuple[str, int], Predictions]:
     return found
 
 
-def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
-    predicted = _predict(tmp_path, but="midpoint")
-    said = _export(tmp_path, "--predictions", str(tmp_path / "exports" / "logits.parquet"))
+def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path, type_in: Type) -> None:
+    predicted = _predict(tmp_path / "runs", but="midpoint")
+    (tmp_path / "exports").mkdir()
+    said = type_in(
+        "report", "digits", "--predictions", str(tmp_path / "exports" / "logits.parquet")
+    )
     assert said.return_value == 0
     assert "40 rows of 4 runs" in said.stdout
     frame = pd.read_parquet(tmp_path / "exports" / "logits.parquet")
@@ -76,13 +76,13 @@ def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
         np.testing.assert_array_equal(rows["index"], range(len(split.labels)))
         logits = split.logits["" if weights == "last" else f"_{weights}"]
         np.testing.assert_array_equal(np.stack(list(rows["logits"])), logits)
-    loaded = mixsweep.load("digits", home=tmp_path).predictions
+    loaded = mixsweep.load("digits", home=tmp_path / "runs").predictions
     pd.testing.assert_frame_equal(loaded.drop(columns="logits"), frame.drop(columns="logits"))
     np.testing.assert_array_equal(np.stack(list(loaded["logits"])), np.stack(list(frame["logits"])))
     out = tmp_path / "predictions.csv"
-    assert _export(tmp_path, "--predictions", str(out)).return_value == 0
+    assert type_in("report", "digits", "--predictions", str(out)).return_value == 0
     csv = pd.read_csv(out, keep_default_na=False)
     read = np.array([json.loads(text) for text in csv["logits"]], dtype=np.float32)
     np.testing.assert_array_equal(read, np.stack(list(frame["logits"])))
     pd.testing.assert_frame_equal(csv.drop(columns="logits"), frame.drop(columns="logits"))
-    assert {path.name for path in tmp_path.iterdir()} == {"store", "exports", "predictions.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == {"runs", "exports", "predictions.csv"}

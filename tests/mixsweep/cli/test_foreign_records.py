@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from mixsweep.cli.main import _REFUSALS, commands
+from mixsweep.cli.main import _REFUSALS
 from mixup_core.keys import stage_keys
 from mixup_core.store import json_records
 from mixup_core.store.checkpoints import Store
@@ -50,7 +50,7 @@ QUICK = (
     ("status", "attacked"), ("plan", "attacked"), ("status", "attacked", "erm"), ("status",),
     ("status", "--json"), ("store", "list"), ("store", "verify"), ("share", "attacked"),
     ("report", "attacked", "--cite"), ("status", "attacked", "--json"),
-    ("publish", "--out", "site"), ("report", "attacked", "--arms", "erm", "uniform"),
+    ("report", "--out", "site"), ("report", "attacked", "--arms", "erm", "uniform"),
     ("report", "attacked", "--epochs", "rows.csv"), ("stop", "attacked"),
     ("store", "prune", "attacked", "--yes"),
 )  # fmt: skip
@@ -62,6 +62,7 @@ OF_OTHERS = (
 OF_A_DRIVER = {"driver", "progress", "uses", "stop"}
 """Records that count while their driver is alive."""
 Path_ = tuple[str | int, ...]
+Say = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +176,7 @@ def faults_of(
     cell: tuple[str, Path_, Any],
     prepared: Path,
     home: Path,
-    say: Callable[..., Result],
+    say: Say,
     expected: Mapping[tuple[str, ...], str],
     commands_: tuple[tuple[str, ...], ...],
 ) -> list[str]:
@@ -203,21 +204,17 @@ def faults_of(
 
 
 @pytest.fixture
-def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
-    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_in: Say) -> Say:
     json_records.name_once.cache_clear()
     monkeypatch.chdir(tmp_path)
-    # Without `color`, click would remove control sequences before a test sees them.
-    return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False, color=True)
+    return type_in
 
 
 def _matrix(
     number: int | None,
     prepared: Path,
     home: Path,
-    say: Callable[..., Result],
+    say: Say,
     commands_: tuple[tuple[str, ...], ...],
 ) -> tuple[int, list[str]]:
     shutil.copytree(prepared / "runs", home, dirs_exist_ok=True)
@@ -238,7 +235,7 @@ def _matrix(
 
 
 def test_a_wrong_field_stops_no_command_of_another_study(
-    prepared: Path, tmp_path: Path, say: Callable[..., Result]
+    prepared: Path, tmp_path: Path, say: Say
 ) -> None:
     _, faults = _matrix(2, prepared, tmp_path / "runs", say, QUICK)
     assert not faults
@@ -247,7 +244,7 @@ def test_a_wrong_field_stops_no_command_of_another_study(
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_every_field_of_every_record_with_every_wrong_value(
-    prepared: Path, tmp_path: Path, say: Callable[..., Result]
+    prepared: Path, tmp_path: Path, say: Say
 ) -> None:
     number, faults = _matrix(None, prepared, tmp_path / "runs", say, QUICK)
     slow, more = _matrix(20, prepared, tmp_path / "runs", say, SLOW)
@@ -256,7 +253,7 @@ def test_every_field_of_every_record_with_every_wrong_value(
 
 
 def test_a_bad_progress_file_is_named_and_ignored_while_its_driver_is_alive(
-    prepared: Path, tmp_path: Path, say: Callable[..., Result], caplog: pytest.LogCaptureFixture
+    prepared: Path, tmp_path: Path, say: Say, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = tmp_path / "runs"
     shutil.copytree(prepared / "runs", home)

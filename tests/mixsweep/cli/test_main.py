@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -12,50 +13,53 @@ from click.testing import CliRunner
 from mixsweep.cli.main import BAD_INPUT, commands, main, spell_usage
 from sweeps.machine.terminal_text import wrapped
 
-BAD = {
-    "an unknown study": ["run", "quikstart"],
-    "a folder for a study": ["plan", "."],
-    "an unknown path": ["run", "digits", "--set", "base.optimizer.lrr=1"],
-    "a wrong type": ["plan", "digits", "--set", "base.epochs=three"],
-    "an override that is none": ["status", "digits", "--set", "epochs"],
-    "an unknown command": ["train", "digits"],
-    "an unknown option": ["run", "digits", "--fast"],
-    "no slots": ["run", "digits", "--slots", "0"],
-    "no study": ["run"],
-    "an address that is none": ["run", "digits", "--address", "cluster"],
-    "a cluster that is not there": ["run", "digits", "--address", "127.0.0.1:1"],
-    "pages of an empty home": ["ui"],
-    "an unknown data set": ["data", "fetch", "mnist1d"],
-    "data that is not here": ["run", "table1-cifar10"],
-    "a store that is a file": ["status", "digits", "--store", __file__],
-    "to stop what is no study": ["stop", "../digits"],
-    "to stop a name with control characters": ["stop", "a\x1b[2Jb"],
-    "to run a name with control characters": ["run", "a\x1b[2Jb"],
-    "the status of a name with control characters": ["status", "a\x1b[2Jb", "\x1b[2J"],
-    "layers wider than any memory": ["plan", "digits", "--set", "base.model.hidden=[1e30]"],
-    "a store without a lease": ["run", "digits", "--store", "memory://store"],
-}
+BAD = (
+    "run", "rum digits", "run quikstart", "run digits --slot 2", "run digits --slots 0",
+    "run digits --fast", "run digits --address cluster", "run digits --address 127.0.0.1:1",
+    "run digits --set base.optimizer.lrr=1", "run table1-cifar10", "run a\x1b[2Jb",
+    "run digits --store memory://store", "plan .", "plan digits --price x", "plan digits --set x",
+    "plan digits --set base.epochs=three", "plan digits --set base.mix.operation=cutmx",
+    "plan digits --set base.probes=[x]", "plan digits --set base.model.hidden=[1e30]",
+    "plan digits --plugin none.py", "status digits none", "status digits erm 9",
+    "status digits --set epochs", f"status digits --store {__file__}", "status a\x1b[2Jb \x1b[2J",
+    "report", "report digits", "report digits --metric x", "report digits --arms a b",
+    "studies nonesuch", "data fetch mnist1d", "data check /nonesuch", "data list",
+    "share nonesuch", "add none.zip", "check none.py", "store prune", "submit digits",
+    "sync digits", "ui", "stop ../digits", "stop a\x1b[2Jb", "publish", "why digits",
+)  # fmt: skip
+"""Command lines that are refused before anything is trained."""
 
 
-@pytest.mark.parametrize("arguments", BAD.values(), ids=BAD.keys())
-def test_bad_input_is_reported_in_one_message_with_exit_code_2(
-    arguments: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.fixture
+def refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Return a function that gives the message of a command line that is refused."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(sys, "argv", ["mixsweep", *arguments])
-    with pytest.raises(SystemExit) as left:
-        main()
-    said = capsys.readouterr()
-    assert left.value.code == BAD_INPUT
-    assert said.out == ""
-    assert 0 < len(said.err.strip().splitlines()) <= 4
-    assert "Traceback" not in said.err
-    assert "\x1b" not in said.err
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+    def message(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["mixsweep", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capsys.readouterr()
+        assert (left.value.code, said.out) == (BAD_INPUT, "")
+        return said.err
+
+    return message
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_bad_input_is_reported_in_one_message_with_exit_code_2(
+    line: str, tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    said = refused(*line.split())
+    lines = [part for line in said.splitlines() for part in wrapped(line, 100).splitlines()]
+    assert 0 < len(lines) < 6
+    assert not said.startswith(("Usage", "Traceback"))
+    assert "\x1b" not in said
     assert list(tmp_path.iterdir()) == []
 
 
@@ -73,19 +77,11 @@ COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
     ],
 )
 def test_the_message_about_a_missing_path_names_a_path_with_another_unicode_form(
-    arguments: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], tmp_path: Path, refused: Callable[..., str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     for name in ("study.yaml", "law.py", "study.zip", "images", "runs"):
         (tmp_path / COMPOSED / name).mkdir(parents=True)
-    monkeypatch.setattr(sys, "argv", ["mixsweep", *arguments])
-    with pytest.raises(SystemExit) as left:
-        main()
-    said = capsys.readouterr().err
-    assert left.value.code == BAD_INPUT
+    said = refused(*arguments)
     place = arguments[-1].rpartition("=")[2]
     assert f"{place!a} does not exist, but {place.replace(DECOMPOSED, COMPOSED)!a} does" in said
     assert "two forms of Unicode" in said
@@ -187,30 +183,3 @@ def test_a_wrong_option_names_the_nearest_one_and_the_help_that_lists_all(
     assert isinstance(said.exception, click.UsageError)
     assert says in spell_usage(said.exception)
     assert f"`mixsweep {words[0]} --help`" in spell_usage(said.exception)
-
-
-WRONG = [
-    ["run"], ["rum", "digits"], ["run", "nonesuch"], ["run", "digits", "--slot", "2"],
-    ["run", "digits", "--slots", "0"], ["plan", "digits", "--price", "x"],
-    ["plan", "digits", "--set", "x"], ["plan", "digits", "--set", "base.mix.operation=cutmx"],
-    ["plan", "digits", "--set", "base.probes=[x]"], ["plan", "digits", "--plugin", "none.py"],
-    ["status", "digits", "none"], ["status", "digits", "erm", "9"], ["report", "digits"],
-    ["report", "digits", "--metric", "x"], ["report", "digits", "--arms", "a", "b"],
-    ["studies", "nonesuch"], ["data", "fetch", "mnits"], ["data", "check", "/nonesuch"],
-    ["share", "nonesuch"], ["add", "none.zip"], ["check", "none.py"], ["store", "prune"],
-    ["submit", "digits"], ["sync", "digits"], ["publish"], ["why", "digits"],
-]  # fmt: skip
-"""Command lines that are refused before anything is trained."""
-
-
-@pytest.mark.parametrize("words", WRONG, ids=" ".join)
-def test_a_refused_command_line_has_at_most_five_lines(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    error = CliRunner().invoke(commands, words, standalone_mode=False).exception
-    assert error is not None
-    said = spell_usage(error) if isinstance(error, click.ClickException) else str(error)
-    assert not said.startswith("Usage")
-    assert len([part for line in said.splitlines() for part in wrapped(line, 100).splitlines()]) < 6

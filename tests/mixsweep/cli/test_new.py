@@ -1,8 +1,9 @@
-"""init: the files that it writes pass checks and run; no file is overwritten."""
+"""new and check: the files that new writes pass checks and run; exit codes of check."""
 
 import errno
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 
 from mixsweep.cli.new import new
 from tests.conftest import CommandLine
+from tests.plugin_files import TINY, Write
 
 Line = Callable[..., CommandLine]
 
@@ -53,3 +55,34 @@ def test_a_full_disk_leaves_no_unfinished_file(
     said = CliRunner().invoke(new, [str(tmp_path)])
     assert isinstance(said.exception, OSError)
     assert list(tmp_path.iterdir()) == []
+
+
+Line = Callable[..., CommandLine]
+
+
+@pytest.mark.parametrize(
+    ("parts", "code", "expected"),
+    [
+        ((TINY,), 0, "the plugin keeps every rule"),
+        ((TINY.replace("nn.GELU(),", "nn.Dropout(0.5),"),), 1, "1 broken rule"),
+        pytest.param(
+            (TINY, "import torch\n"),
+            0,
+            "advice  import torch inside functions",
+            marks=pytest.mark.long,
+        ),
+        (("1 / 0",), 2, ""),
+    ],
+)
+def test_the_exit_code_of_check_shows_whether_contracts_hold(
+    command_line: Line,
+    plugin: Write,
+    parts: tuple[str, ...],
+    code: int,
+    expected: str,
+) -> None:
+    # A fork has imported torch before: whether the plugin does is seen by an interpreter alone.
+    mixsweep = replace(command_line(), server=None) if "advice" in expected else command_line()
+    told = mixsweep("check", str(plugin(*parts)), code=code)
+    assert expected in told.stdout
+    assert ("fails in line 9: ZeroDivisionError" in told.stderr) == (code == 2)

@@ -1,13 +1,177 @@
-"""Options of several commands: every path on the command line may begin with `~`."""
+"""Requests and options: the study of a command line, its spelling, paths and addresses."""
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
+from mixsweep.cli.options import command_line, on_study
+from mixsweep.request import DONE, Request
+from sweeps.machine.home import Home
+from sweeps.reading.study_file import StudyError, load_study
+
+
+def request_of(home: Path, reference: str = "digits", *overrides: str, **places: Any) -> Request:
+    return Request(
+        reference=reference,
+        overrides=overrides,
+        study=load_study(reference, overrides),
+        home=Home(folder=home, **places),
+    )
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Request]:
+    """Return the request that a command makes of its arguments, without other settings."""
+    for variable in ("HOME", "STORE", "OPTUNA"):
+        monkeypatch.delenv(f"MIXSWEEP_{variable}", raising=False)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+    def parse(*arguments: str) -> Request:
+        found = []
+        command = click.command()(
+            on_study(databases=True)(lambda request: found.append(request) or DONE)
+        )
+        said = CliRunner().invoke(command, arguments, standalone_mode=False)
+        if said.exception is not None:
+            raise said.exception
+        (request,) = found
+        return request
+
+    return parse
+
+
+def places(request: Request) -> tuple[Any, ...]:
+    home = request.home
+    return home.folder, home.store_url, home.tracking, home.optuna
+
+
+def test_a_study_that_cannot_be_read_is_refused_before_the_command_starts(
+    typed: Callable[..., Request],
+) -> None:
+    with pytest.raises(StudyError, match=r"^digit: no such file or bundled study"):
+        typed("digit")
+    with pytest.raises(StudyError, match=r"^--set seeds=0: seeds: `seeds >= 1` must hold"):
+        typed("digits", "--set", "seeds=0")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("digits",),
+        ("digits", "--set", "seeds=[1, 2]", "--set", "description='a b'"),
+        ("digits", "--home", "a home", "--store", "s3://bucket/a b"),
+        ("digits", "--tracking-uri", "http://server:5000", "--optuna", "journal.log"),
+    ],
+)
+def test_the_command_line_of_a_request_parses_to_an_equal_request(
+    typed: Callable[..., Request], arguments: tuple[str, ...]
+) -> None:
+    request = typed(*arguments)
+    name, verb, *again = shlex.split(request.spell("status"))
+    assert (name, verb) == ("mixsweep", "status")
+    assert typed(*again) == request
+
+
+def test_the_command_line_of_a_request_has_its_options_and_no_password(
+    tmp_path: Path,
+) -> None:
+    home = f"--home {tmp_path}"
+    assert request_of(tmp_path).spell("run") == f"mixsweep run digits {home}"
+    overridden = request_of(tmp_path, "digits", "seeds=[1, 2]", store_url="s3://b/s")
+    assert (
+        overridden.spell("sync")
+        == f"mixsweep sync digits --set 'seeds=[1, 2]' {home} --store s3://b/s"
+    )
+    optuna = "postgresql://me:secret@o/db"
+    servers = request_of(tmp_path, tracking="http://me:secret@t:5000", optuna=optuna)
+    assert servers.spell("stop") == (
+        f'mixsweep stop digits {home} --tracking-uri "$MLFLOW_TRACKING_URI" '
+        '--optuna "$MIXSWEEP_OPTUNA"'
+    )
+    elsewhere = request_of(tmp_path, store_url="memory://me:secret@host/store")
+    assert elsewhere.spell("run").endswith(f' {home} --store "$MIXSWEEP_STORE"')
+
+
+def test_the_data_of_every_arm_are_in_the_checksums(tmp_path: Path) -> None:
+    for name in ("cats", "dogs"):
+        for kind in ("a", "b"):
+            folder = tmp_path / name / "train" / kind
+            folder.mkdir(parents=True)
+            (folder / "0.png").write_bytes(f"{name} {kind}".encode())
+    data = "data: {name: image-folder, folder: cats, image_size: 8, test: false}"
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        f"study: x\nbase: {{{data}, model: {{name: mlp}}, epochs: 1, batch_size: 1}}\nseeds: 1\n"
+        "arms: {cats: {}, dogs: {data.folder: dogs}, digits: {data.name: digits, "
+        "data.folder: null, data.image_size: null}}\n"
+    )
+    found = request_of(tmp_path, str(file)).data_checksums()
+    assert list(found) == ["image-folder", "digits"]
+    assert list(found["image-folder"]) == ["cats/", "dogs/"]
+    assert len(set(found["image-folder"].values())) == 2
+    assert [len(digest) for digest in found["digits"].values()] == [64]
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-1", "free"])
+@pytest.mark.parametrize("option", ["--price", "--gpus-per-run"])
+def test_an_invalid_price_or_gpu_share_is_refused(option: str, number: str) -> None:
+    said = CliRunner().invoke(commands, ["plan", "digits", option, number])
+    assert said.exit_code == 2
+    assert option in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "recorded"),
+    [
+        (["s.yaml", "--optuna", "mysql://host/secret"], "s.yaml --optuna '***'"),
+        (["s.yaml", "--store=s3://b/secret"], "s.yaml --store '***'"),
+        (
+            ["--set", "seeds=[1, 2]", "s.yaml", "--home", "h"],
+            "s.yaml --home h --set 'seeds=[1, 2]'",
+        ),
+        (["s.yaml", "--hook", "curl https://h/secret", "--loud"], "s.yaml --hook '***' --loud"),
+        (["s.yaml", "--set", "a=http://me:secret@h/x"], "s.yaml --set 'a=http://***@h/x'"),
+    ],
+)
+def test_the_recorded_command_line_has_no_value_of_an_address_or_a_shell_command(
+    monkeypatch: pytest.MonkeyPatch, typed: list[str], recorded: str
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@host")
+    monkeypatch.setattr("mixsweep.request.load_study", lambda *_, **__: load_study("digits"))
+
+    @click.command()
+    @on_study(databases=True)
+    @click.option("--hook")
+    @click.option("--loud", is_flag=True)
+    def sing(request: Request, hook: str, loud: bool) -> str:
+        return command_line()
+
+    group = click.Group(commands={"sing": sing})
+    said = CliRunner().invoke(group, ["sing", *typed], standalone_mode=False)
+    assert shlex.split(said.return_value) == shlex.split(f"mixsweep sing {recorded}")
+
+
+def test_several_studies_run_in_order_unless_one_cannot_be_read(tmp_path: Path) -> None:
+    seen, codes = [], {"digits": 1, "quickstart": 0}
+
+    @click.command()
+    @on_study("many", databases=True)
+    def command(request: Request) -> int:
+        seen.append(request.study.name)
+        return codes[request.study.name]
+
+    home = ["--home", str(tmp_path)]
+    with pytest.raises(StudyError):
+        command.main(["digits", "no-such", *home], standalone_mode=False)
+    assert seen == []
+    assert command.main(["digits", "quickstart", *home], standalone_mode=False) == 1
+    assert seen == ["digits", "quickstart"]
 
 
 def paths_of(command: click.Command) -> Iterator[tuple[str, click.Path]]:
@@ -76,7 +240,7 @@ def test_an_address_with_a_login_is_accepted_from_a_variable(
     assert "the address" not in said.output
 
 
-@pytest.mark.parametrize("words", [("share", "digits", "--out"), ("publish", "--out"), ("add",)])
+@pytest.mark.parametrize("words", [("share", "digits", "--out"), ("report", "--out"), ("add",)])
 def test_paths_with_control_characters_are_refused_and_not_printed(words: tuple[str, ...]) -> None:
     said = CliRunner().invoke(commands, [*words, "a\x1b[2Jb"], color=True)
     assert said.exit_code == 2

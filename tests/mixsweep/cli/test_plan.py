@@ -1,14 +1,16 @@
-"""Commands that only read: their output, and that they leave no files."""
+"""plan: what it prints of a study and of a machine; that commands which read write nothing."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+import torch
+from click.testing import Result
 
-from mixsweep.cli.main import commands
+from mixsweep.cli.plan import findings
 from mixsweep.cli.status import spell_status, status_summary
 from mixsweep.request import DONE
 from mixup_core.store.checkpoints import Store
@@ -18,21 +20,7 @@ from sweeps.machine.home import Home
 from tests.mixsweep.cli.trained import train
 from tests.sweeps.small_searches import asked, read
 
-Look = Callable[..., Result]
-
-
-@pytest.fixture
-def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
-    """Return a function that runs a command on the home `runs`, which does not exist."""
-    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
-    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
-    for variable in ("MIXSWEEP_STORE", "MIXSWEEP_OPTUNA", "MLFLOW_TRACKING_URI"):
-        monkeypatch.delenv(variable, raising=False)
-
-    def run(*arguments: str) -> Result:
-        return CliRunner().invoke(commands, arguments, standalone_mode=False)
-
-    return run
+Type = Callable[..., Result]
 
 
 def told(said: Result) -> dict[str, Any]:
@@ -45,16 +33,16 @@ def told(said: Result) -> dict[str, Any]:
     "arguments", [["plan", "digits"], ["status", "digits"], ["plan"], ["schema"]]
 )
 def test_read_only_commands_create_no_file_and_exit_0(
-    tmp_path: Path, look: Look, arguments: list[str]
+    tmp_path: Path, type_in: Type, arguments: list[str]
 ) -> None:
-    said = look(*arguments)
+    said = type_in(*arguments)
     absent = f"{tmp_path}/runs/store: this store does not exist\n"
     assert (said.return_value, said.stderr) == (DONE, absent * (arguments[0] == "status"))
     assert said.stdout
     assert list(tmp_path.iterdir()) == []
 
 
-def test_plan_and_status_change_no_file(tmp_path: Path, look: Look) -> None:
+def test_plan_and_status_change_no_file(tmp_path: Path, type_in: Type) -> None:
     def files() -> dict[Path, tuple[int, bytes]]:
         found = [path for path in tmp_path.rglob("*") if path.is_file()]
         return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
@@ -62,44 +50,44 @@ def test_plan_and_status_change_no_file(tmp_path: Path, look: Look) -> None:
     train(tmp_path / "runs", but=("erm", 1))
     before = files()
     for verb in ("plan", "status"):
-        assert look(verb, "digits").return_value == DONE
-        assert look(verb, "digits", "--set", "base.epochs=5", "--json").return_value == DONE
+        assert type_in(verb, "digits").return_value == DONE
+        assert type_in(verb, "digits", "--set", "base.epochs=5", "--json").return_value == DONE
     assert files() == before
 
 
 def test_a_plan_computes_cost_from_the_given_gpu_share_and_price(
-    tmp_path: Path, look: Look
+    tmp_path: Path, type_in: Type
 ) -> None:
     train(tmp_path / "runs", but=("erm", 1))
-    bare = told(look("plan", "digits", "--json"))
+    bare = told(type_in("plan", "digits", "--json"))
     assert (bare["gpu_hours"], bare["cost"]) == (None, None)
-    priced = told(look("plan", "digits", "--gpus-per-run", "0.5", "--price", "3", "--json"))
+    priced = told(type_in("plan", "digits", "--gpus-per-run", "0.5", "--price", "3", "--json"))
     hours = 3 * 2 / 3600 / 2  # 3 epochs, whose median took 2 s, on half a GPU
     assert priced["gpu_hours"] == pytest.approx(hours)
     assert priced["cost"] == pytest.approx(hours * 3)
-    free = told(look("plan", "digits", "--price", "0", "--json"))
+    free = told(type_in("plan", "digits", "--price", "0", "--json"))
     assert free["cost"] == 0
 
 
 def test_plan_and_status_of_a_search_count_the_points_of_its_history(
-    tmp_path: Path, look: Look
+    tmp_path: Path, type_in: Type
 ) -> None:
     study, home = read(tmp_path), Home(folder=tmp_path / "runs")
     home.folder.mkdir()
     asked(study, home.optuna_url, 4, reopened=False)
     file = str(tmp_path / "s.yaml")
-    search = told(look("plan", file, "--json"))["search"]
+    search = told(type_in("plan", file, "--json"))["search"]
     assert (search["points"], search["points_known"]) == (6, 4)
-    points = told(look("status", file, "--json"))["points"]
+    points = told(type_in("status", file, "--json"))["points"]
     assert (points["expected"], points["asked"], points["finished"]) == (6, 4, 0)
     assert (
         "points    6 (adaptive: later points depend on results), 4 known"
-        in look("plan", file).stdout
+        in type_in("plan", file).stdout
     )
-    assert "points    4 of 6 proposed, 0 trained" in look("status", file).stdout
+    assert "points    4 of 6 proposed, 0 trained" in type_in("status", file).stdout
 
 
-def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path, look: Look) -> None:
+def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path, type_in: Type) -> None:
     study = train(tmp_path / "runs", but=("erm", 1))
     store = Store(str(tmp_path / "runs" / "store"))
     (lost,) = (run for run in study.runs() if (run.arm, run.seed) == ("erm", 1))
@@ -107,15 +95,60 @@ def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path, look:
         Failure(run_key=lost.key, kind="diverged", message="nan", epoch=2, attempts=1)
     )
     with Lease.acquire(store, "digits", "mixsweep run digits") as lease:
-        said = told(look("status", "digits", "--json"))
+        said = told(type_in("status", "digits", "--json"))
         assert said == status_summary(study, store)
         assert said["driver"]["pid"] == lease.holder.pid
-        lines = look("status", "digits").stdout
+        lines = type_in("status", "digits").stdout
     assert said["arms"]["erm"] == {"expected": 2, "finished": 1, "running": 0, "failed": 1}
     assert said["failures"] == [{"arm": "erm", "seed": 1, "message": "nan"}]
     assert lines == f"{spell_status(said)}\n"
     assert "failed    erm seed 1: nan" in lines
-    rest = look("status", "digits").stdout
+    rest = type_in("status", "digits").stdout
     assert rest.startswith("digits: not running; some runs failed\n")
     assert rest.splitlines()[1].split() == ["arm", "done", "running", "waiting", "failed"]
     assert rest.splitlines()[2].split() == ["erm", "1/2", "0", "0", "1"]
+
+
+Find = Callable[..., str]
+
+
+@pytest.fixture
+def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Find:
+    """Return a function that gives the output line of a check, on a machine without datasets."""
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+
+    def line(name: str, home: Path = tmp_path) -> str:
+        (text,) = (text for text in findings(Home(folder=home)) if text.startswith(name))
+        return text.removeprefix(name).strip()
+
+    return line
+
+
+@pytest.mark.parametrize(
+    ("is_fast", "told"), [(True, "fast on this GPU"), (False, "not on this GPU")]
+)
+def test_the_doctor_names_every_gpu(
+    found: Find, monkeypatch: pytest.MonkeyPatch, is_fast: bool, told: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_name", "GPU {}".format)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: is_fast)
+    assert found("GPUs") == "GPU 0, GPU 1"
+    assert found("bfloat16") == told
+
+
+@pytest.mark.parametrize(
+    ("free", "told"),
+    [
+        (2_000_000_001, "2.0 GB free"),
+        (2_000_000_000, "2.0 GB free: low"),
+        (0, "0.0 GB free: low"),
+    ],
+)
+def test_a_disk_with_two_gigabytes_or_less_is_marked_low(
+    tmp_path: Path, found: Find, monkeypatch: pytest.MonkeyPatch, free: int, told: str
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage)
+    assert found("home") == f"{tmp_path}, {told}"

@@ -1,14 +1,29 @@
+"""report: options that do not fit, comparisons, sources, and the site of all reports."""
+
 import csv
+import json
+import math
+import re
+import statistics
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+import scipy.stats
+from click.testing import Result
 
-from mixsweep.cli.main import commands
+from mixsweep.cli.report import works_of
+from mixsweep.request import RefusedError
 from mixup_core.store.checkpoints import Store
-from sweeps.reading.study_file import load_study
+from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.state.statements import state
-from tests.mixsweep.cli.trained import train
+from tests.bundled import bundled
+from tests.mixsweep.cli.trained import error_of, train
+from tests.reports.small_report import write_report
+
+Type = Callable[..., Result]
 
 
 @pytest.mark.parametrize(
@@ -21,24 +36,27 @@ from tests.mixsweep.cli.trained import train
         (["digits", "table1", "--cite"], "a comparison cannot be used with --cite"),
         (["digits", "--metric", "test/error"], "--metric needs --arms"),
         (["digits", "--json"], "--json needs a comparison"),
+        (["--out", "x", "--store", "y"], "a site of all reports cannot be used with --store"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(words: list[str], says: str) -> None:
-    said = CliRunner().invoke(commands, ["report", *words], standalone_mode=False)
-    assert str(said.exception).startswith(says)
+def test_options_that_do_not_go_together_are_refused(
+    words: list[str], says: str, type_in: Type
+) -> None:
+    assert str(type_in("report", *words).exception).startswith(says)
 
 
-def test_a_report_with_other_seeds_after_a_report_widens_the_interval(tmp_path: Path) -> None:
+def test_a_report_with_other_seeds_after_a_report_widens_the_interval(
+    tmp_path: Path, type_in: Type
+) -> None:
     claims = "claims: [{says: A, source: B, that: {less: [uniform, erm], metric: test/error}}]"
     file = tmp_path / "digits.yaml"
     file.write_text(load_study("digits", ()).source + claims)
-    study = train(tmp_path / "home", str(file), "seeds=4")
-    state(study, Store(str(tmp_path / "home" / "store")))
+    study = train(tmp_path / "runs", str(file), "seeds=4")
+    state(study, Store(str(tmp_path / "runs" / "store")))
 
     def confidence(seeds: int) -> float:
-        out, home = tmp_path / str(seeds), tmp_path / "home"
-        options = ["--set", f"seeds={seeds}", "--home", str(home), "--out", str(out)]
-        said = CliRunner().invoke(commands, ["report", str(file), *options], standalone_mode=False)
+        out = tmp_path / str(seeds)
+        said = type_in("report", str(file), "--set", f"seeds={seeds}", "--out", str(out))
         assert said.return_value == 0, said.stderr
         with (out / "tables" / "verdicts.csv").open() as verdicts:
             (row,) = csv.DictReader(verdicts)
@@ -49,3 +67,126 @@ def test_a_report_with_other_seeds_after_a_report_widens_the_interval(tmp_path: 
     assert confidence(4) == pytest.approx(0.975)
     assert confidence(3) == pytest.approx(0.975)
     assert confidence(2) == pytest.approx(1 - 0.05 / 3)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    train(tmp_path / "runs", "digits", "seeds=4", but=("uniform", 3))
+    return tmp_path / "runs"
+
+
+def test_two_arms_of_a_study_are_paired_over_their_common_seeds(home: Path, type_in: Type) -> None:
+    words = ("report", "digits", "--set", "seeds=4", "--arms", "uniform", "erm")
+    told = json.loads(type_in(*words, "--json").stdout)
+    ours, theirs = ([error_of(place, seed, 2) for seed in range(3)] for place in (2, 0))
+    mean = sum(ours) / 3 - sum(theirs) / 3
+    observed = statistics.stdev(a - b for a, b in zip(ours, theirs, strict=True))
+    spread = max(observed, math.sqrt(abs(mean) / 360))  # counting 360 images makes no less
+    assert told["n"] == 3
+    assert told["p"] == pytest.approx(2 * scipy.stats.t.sf(abs(mean) * 3**0.5 / spread, 2))
+    assert told["difference"] == pytest.approx(sum(ours) / 3 - sum(theirs) / 3)
+    assert told["values"][1].keys() == {"0", "1", "2", "3"}
+    text = type_in(*words).stdout
+    assert "minus erm, points" in text
+    assert "| 3    | — " in text.replace("| 3   |", "| 3    |")
+
+
+def test_arms_of_two_studies_are_compared_under_names_with_their_study(
+    home: Path, tmp_path: Path, type_in: Type
+) -> None:
+    file = tmp_path / "longer.yaml"
+    source = train(home, "digits", "seeds=4", "base.epochs=2").source
+    file.write_text(source.replace("study: digits", "study: longer"))
+    studies = ("digits", str(file))
+    which = type_in("report", *studies, "--arms", "erm", "midpoint")
+    assert isinstance(which.exception, RefusedError)
+    assert "digits/erm or longer/erm" in str(which.exception)
+    said = type_in("report", *studies, "--arms", "digits/erm", "longer/erm")
+    assert said.return_value == 0
+    assert "longer/erm" in said.stdout
+
+
+def test_one_study_of_two_homes_is_compared_in_two_columns(tmp_path: Path, type_in: Type) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    train(here, environment={"device": "Xeon", "instructions": "AVX512"})
+    train(there, environment={"device": "Xeon", "instructions": "AVX2"}, shift=0.05)
+    places = ("--home", str(here), "--home", str(there))
+    said = type_in("report", "digits", *places, "--out", str(tmp_path / "out"))
+    assert said.return_value == 0
+    text = (tmp_path / "out" / "joined.md").read_text()
+    assert said.stdout.strip() == text.strip()
+    assert "AVX512" in text.splitlines()[2]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "joined.md", "joined.tex", "joined.csv", "joined_runs.csv", "joined_verdicts.csv",
+        "provenance.json",
+    }  # fmt: skip
+    told = json.loads(type_in("report", "digits", *places, "--json").stdout)
+    assert told["columns"] == ["AVX512", "AVX2"]
+    assert {record["column"] for record in told["means"]} == {"AVX512", "AVX2"}
+
+
+def test_a_column_that_lacks_runs_is_reported_with_exit_code_1(
+    tmp_path: Path, type_in: Type
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    train(here)
+    train(there, but=("erm", 1))
+    said = type_in("report", "digits", "--home", str(here), "--home", str(there))
+    assert said.return_value == 1
+    assert "5/6 runs are finished" in said.stderr
+
+
+def test_a_study_cites_each_source_once_before_its_methods(type_in: Type) -> None:
+    text = type_in("report", "mixing-operations", "--cite").stdout
+    assert text.count("eprint = {1905.04899}") == 1
+    assert "author = {Yun, Sangdoo and" in text
+    assert "@software{mixsweep" in text
+    works = works_of(load_study("over-training"))
+    assert works[0] == "2303.01475"
+    assert len(works) == len(set(works))
+    assert "author = {Liu, Tiantian and" in type_in("report", "order-of-laws", "--cite").stdout
+    assert "@misc{arxiv-1409.4842," in type_in("report", "openmixup-tiny-imagenet", "--cite").stdout
+
+
+PAPER = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = [page for page in DOCS.rglob("*.md") if not {"_generated", "_build"} & {*page.parts}]
+
+
+@cache
+def _cited_by_studies() -> frozenset[str]:
+    return frozenset(work for name in bundled_names() for work in works_of(bundled(name)))
+
+
+@cache
+def _cited_by_pages() -> frozenset[str]:
+    """Return the numbers of the papers that pages of the documentation cite."""
+    return frozenset(work for page in PAGES for work in PAPER.findall(page.read_text()))
+
+
+def _bibliography() -> list[dict[str, str]]:
+    """Return the fields of each entry of the bibliography."""
+    text = files("sweeps.studies").joinpath("sources.bib").read_text()
+    return [dict(re.findall(r"^  (\w+) = \{(.+)\},$", e, re.MULTILINE)) for e in text.split("\n@")]
+
+
+def test_every_entry_of_the_bibliography_is_cited_by_a_bundled_study_or_a_page() -> None:
+    entries = _bibliography()
+    works = {entry["eprint"] for entry in entries}
+    assert works <= _cited_by_studies() | _cited_by_pages()
+    assert len(works) == len(entries)
+    assert all({"title", "author", "year"} <= entry.keys() for entry in entries)
+
+
+def test_every_paper_that_a_page_or_a_bundled_study_names_is_in_the_bibliography() -> None:
+    named = {work for name in bundled_names() for work in PAPER.findall(bundled(name).source)}
+    assert len(_cited_by_pages()) > 30
+    works = {entry["eprint"] for entry in _bibliography()}
+    assert (named | _cited_by_pages()) - works == set()
+
+
+def test_the_site_of_a_home_is_written(tmp_path: Path, type_in: Type) -> None:
+    write_report(tmp_path / "runs" / "reports" / "one")
+    said = type_in("report", "--out", str(tmp_path / "site"))
+    assert said.stdout.startswith("1 report  ")
+    assert (tmp_path / "site" / "one" / "report.html").is_file()

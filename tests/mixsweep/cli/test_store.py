@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from mixsweep.cli.main import commands
 from mixsweep.request import DONE, SOME_FAILED, RefusedError
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
@@ -19,11 +18,12 @@ from sweeps.study.study import Study
 from tests.mixsweep.cli.trained import store_stage
 
 MB = bytes(1_000_000)
+Type = Callable[..., Result]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
+    return Store(str(tmp_path / "runs" / "store"))
 
 
 @pytest.fixture
@@ -39,12 +39,8 @@ def file(tmp_path: Path, study: Study) -> str:
 
 
 @pytest.fixture
-def mixsweep(tmp_path: Path) -> Callable[..., Result]:
-    def run(*arguments: str, home: Path = tmp_path) -> Result:
-        words = ["store", *arguments, "--home", str(home)]
-        return CliRunner().invoke(commands, words, standalone_mode=False)
-
-    return run
+def mixsweep(type_in: Type) -> Type:
+    return lambda *words: type_in("store", *words)
 
 
 def _state_of(store: Store, key: str) -> Path:
@@ -53,17 +49,17 @@ def _state_of(store: Store, key: str) -> Path:
 
 
 def test_listing_verifying_or_pruning_an_empty_store_is_refused(
-    tmp_path: Path, mixsweep: Callable[..., Result]
+    tmp_path: Path, mixsweep: Type
 ) -> None:
     for arguments in (["list"], ["list", "digits"], ["verify"], ["prune", "digits", "--yes"]):
-        said = mixsweep(*arguments, home=tmp_path / "none")
+        said = mixsweep(*arguments)
         assert isinstance(said.exception, RefusedError)
-        assert str(said.exception) == f"{tmp_path}/none/store: nothing is stored there"
+        assert str(said.exception) == f"{tmp_path}/runs/store: nothing is stored there"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
-    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+    store: Store, study: Study, file: str, mixsweep: Type
 ) -> None:
     store_stage(store, study.runs()[0], 6, 2 * MB)
     store_stage(store, study.runs()[1], 2, None)
@@ -86,7 +82,7 @@ def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
 
 
 def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
-    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+    store: Store, study: Study, file: str, mixsweep: Type
 ) -> None:
     """The second study had the first arm of the first one, and so its runs; now it has one less."""
     document = yaml.safe_load(study.source)
@@ -107,14 +103,12 @@ def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
 
 
 def test_prune_lists_files_and_deletes_them_only_with_yes(
-    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+    store: Store, study: Study, file: str, mixsweep: Type
 ) -> None:
     first, *_ = [store_stage(store, study.runs()[0], epochs, 2 * MB) for epochs in (1, 2, 3)]
     listed = mixsweep("prune", file)
-    assert (listed.return_value, listed.stderr) == (
-        DONE,
-        "nothing was deleted; add --yes to delete\n",
-    )
+    assert listed.return_value == DONE
+    assert listed.stderr == "nothing was deleted; add --yes to delete\n"
     assert listed.stdout.endswith(f"\ndigits  state of 1 epochs, stage {first}\n")
     assert sum(store.keys().values()) == 3
     assert "2.0" in mixsweep("list", file).output
@@ -131,7 +125,7 @@ def test_prune_lists_files_and_deletes_them_only_with_yes(
 
 
 def test_no_study_is_pruned_while_one_of_them_is_running(
-    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+    store: Store, study: Study, file: str, mixsweep: Type
 ) -> None:
     for epochs in (1, 2, 3):
         store_stage(store, study.runs()[0], epochs, MB)
@@ -143,25 +137,22 @@ def test_no_study_is_pruned_while_one_of_them_is_running(
     assert "freed 1.0 MB" in mixsweep("prune", file, "quickstart", "--yes").stdout
 
 
-def test_verify_names_damaged_files_and_exits_1(
-    store: Store, study: Study, mixsweep: Callable[..., Result]
-) -> None:
+def test_verify_names_damaged_files_and_exits_1(store: Store, study: Study, mixsweep: Type) -> None:
     keys = [store_stage(store, run, 1, b"weights") for run in study.runs()[:3]]
     sound = mixsweep("verify")
     assert (sound.return_value, sound.output) == (DONE, "no file is damaged\n")
     _state_of(store, keys[0]).write_bytes(b"other bytes")
     _state_of(store, keys[1]).unlink()
     damaged = mixsweep("verify")
-    assert (damaged.return_value, damaged.stdout) == (
-        SOME_FAILED, "2 files are damaged or missing\n",
-    )  # fmt: skip
+    assert damaged.return_value == SOME_FAILED
+    assert damaged.stdout == "2 files are damaged or missing\n"
     assert [key in damaged.stderr for key in keys] == [True, True, False]
     assert len(damaged.stderr.splitlines()) == 2
     assert "1 damaged files are in quarantine/" in mixsweep("list").output
 
 
 def test_states_of_a_run_shared_by_two_studies_are_kept_until_no_study_needs_them(
-    store: Store, study: Study, tmp_path: Path, file: str, mixsweep: Callable[..., Result]
+    store: Store, study: Study, tmp_path: Path, file: str, mixsweep: Type
 ) -> None:
     longer = tmp_path / "longer.yaml"
     longer.write_text(load_study("digits", ["study=longer", "base.epochs=9"]).source)

@@ -5,26 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from mixsweep.cli.main import commands
 from mixsweep.cli.studies import catalogue
 from tests.bundled import bundled
 from tests.mixsweep.cli.trained import train
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
-List = Callable[..., Result]
-
-
-@pytest.fixture
-def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> List:
-    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
-    monkeypatch.setattr("mixsweep.cli.studies.usable_cpus", lambda: 2)
-
-    def run(*words: str) -> Result:
-        return CliRunner().invoke(commands, ["studies", *words], standalone_mode=False)
-
-    return run
 
 
 def test_listed_times_equal_those_of_the_published_runs() -> None:
@@ -37,11 +24,17 @@ def test_listed_times_equal_those_of_the_published_runs() -> None:
         assert listed.seconds == seconds, f"put {seconds} for {name} into studies.yaml"
 
 
-def test_stored_runs_give_the_time_of_this_machine(tmp_path: Path, studies: List) -> None:
-    assert "digits  " in studies("smoke test").stdout
-    assert "*" not in studies("smoke test").stdout
+def test_stored_runs_give_the_time_of_this_machine(
+    tmp_path: Path, type_in: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mixsweep.cli.studies.usable_cpus", lambda: 2)
+    before = type_in("studies", "smoke test").stdout
+    assert "digits  " in before
+    assert "*" not in before
     train(tmp_path / "runs")
     seconds = sum(run.config.epochs for run in bundled("digits").runs())  # 2 s each, on 2 CPUs
-    row = next(line for line in studies().stdout.splitlines() if line.startswith("  digits "))
+    row = next(
+        line for line in type_in("studies").stdout.splitlines() if line.startswith("  digits ")
+    )
     assert row.split()[1:3] == [f"{seconds:.0f}", "s*"]
-    assert "measured by runs stored here" in studies("digits").stdout
+    assert "measured by runs stored here" in type_in("studies", "digits").stdout

@@ -21,15 +21,9 @@ def train(
     environment: Mapping[str, str] = MappingProxyType({}),
     shift: float = 0.0,
 ) -> Study:
-    """Store every run of a study but one; errors differ between arms, seeds and epochs.
+    """Store every run of a study but the one `but`; errors differ between arms, seeds and epochs.
 
-    Args:
-        home: Home whose store is filled.
-        reference: The study.
-        overrides: Overrides of the study.
-        but: Arm and seed that are left out.
-        environment: Environment that is recorded as having trained the runs.
-        shift: Added to the errors of all arms but the first, times the seed.
+    `shift` times the seed is added to the errors of all arms but the first.
     """
     study, store = load_study(reference, overrides), Store(str(home / "store"))
     enter(study, store, f"mixsweep run {reference}")
@@ -60,14 +54,16 @@ def error_of(place: int, seed: int, epoch: int) -> float:
     return (0.1 + 0.02 * place**2 + 0.01 * place * seed) / (seed + epoch + 1)
 
 
-def store_stage(store: Store, run: Run, epochs: int, state: bytes | None) -> str:
+def store_stage(
+    store: Store, run: Run, epochs: int, state: bytes | None, **environment: str
+) -> str:
     """Store the first epochs of a run, and return the key of the stage."""
     key = stage_keys(run.config)[epochs - 1]
     store.write(
         key,
         records=[EpochRecord(epoch=epoch, metrics={"test/error": 0.5}) for epoch in range(epochs)],
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=1)] * epochs,
-        environment={},
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000)] * epochs,
+        environment=environment,
         state=state,
     )
     return key

@@ -1,31 +1,40 @@
-"""A launch with nothing to train repeats the last report, if nothing at all has changed."""
+"""Conclusion: the last lines of a launch, and the record that repeats them if nothing changed."""
 
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from mixsweep.launching.conclusion import keep, recall
+from mixsweep.launching.conclusion import Conclusion, conclude, keep, recall
 from mixsweep.request import Request
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
+from mixup_core.seeding import stream
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, seal
-from reports.pages.build import Report
+from mixup_core.store.manifests import EpochFacts, Failure, Stage, seal
+from reports.pages.build import Report, report_screen
 from reports.tables.table import tabulate
 from sweeps.machine.home import Home
-from sweeps.reading.study_file import load_study
-from sweeps.state.results import read_results
+from sweeps.machine.terminal_text import COLUMNS, width_of
+from sweeps.reading.study_file import bundled_names, load_study
+from sweeps.state.results import RunResult, read_results
+from sweeps.study.search import Point, SearchHistory
+from sweeps.study.study import Run, Study
+from tests.bundled import bundled, few
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES
 
 OVERRIDES = ("base.epochs=2", "seeds=2")
+SETS = ("--set", OVERRIDES[0], "--set", OVERRIDES[1])
 KEPT = "reports/.digits.conclusion.json"
-HEAVY = ("ray", "torch", "mlflow", "pandas", "matplotlib", "optuna")
+HEAVY = {"ray", "torch", "mlflow", "pandas", "matplotlib", "optuna"}
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +58,7 @@ def concluded(command_line: Callable[..., CommandLine]) -> CommandLine:
 
 
 def run_again(mixsweep: CommandLine) -> "subprocess.CompletedProcess[str]":
-    sets = [part for override in OVERRIDES for part in ("--set", override)]
-    return mixsweep("run", "digits", *sets)
+    return mixsweep("run", "digits", *SETS)
 
 
 def request_in(home: Path) -> Request:
@@ -72,10 +80,9 @@ def test_a_repeated_launch_imports_no_heavy_module_and_prints_the_same_text(
         "import atexit, sys; from mixsweep.cli.main import main; sys.argv[0] = 'mixsweep'\n"
         f"atexit.register(lambda: print('loaded', *({HEAVY!r} & sys.modules.keys())))\n"
         "main()"
-    ).replace(repr(HEAVY), repr(set(HEAVY)))
-    sets = [part for override in OVERRIDES for part in ("--set", override)]
+    )
     again = subprocess.run(
-        [sys.executable, "-c", program, "run", "digits", *sets],
+        [sys.executable, "-c", program, "run", "digits", *SETS],
         env=concluded.environment(), text=True, capture_output=True, check=True,
     )  # fmt: skip
     *said, loaded = again.stdout.splitlines()
@@ -84,98 +91,62 @@ def test_a_repeated_launch_imports_no_heavy_module_and_prints_the_same_text(
     assert again.stderr == first.stderr
 
 
-def _lose_a_report(home: Path) -> None:
-    (home / "reports/digits/table.csv").unlink()
+def _replace(file: str, old: bytes, new: bytes, home: Path) -> None:
+    path = next(home.glob(file))
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new, 1))
 
 
-def _write_into_a_report(home: Path) -> None:
-    (home / "reports/digits/table.md").write_text("better\n")
-
-
-def _lose_a_stage(home: Path) -> None:
-    next((home / "store/stages").glob("*/*.json")).unlink()
-
-
-def _damage_a_stage(home: Path) -> None:
-    file = next((home / "store/stages").glob("*/*.json"))
-    content = file.read_bytes()
-    file.write_bytes(content.replace(b"0.1", b"0.0", 1))
-
-
-def _lose_the_database(home: Path) -> None:
-    (home / "mlflow.db").unlink()
-
-
-def _change_what_was_said(home: Path) -> None:
-    file = home / KEPT
-    content = file.read_bytes()
-    assert b" points" in content
-    file.write_bytes(content.replace(b" points", b" pointz", 1))
-
-
-def _let_another_seal_it(home: Path) -> None:
+def _seal(home: Path, **changes: object) -> None:
+    """Write the conclusion with other content, as another program may seal it."""
     plain = json.loads((home / KEPT).read_text())
     del plain["sha256"]
-    (home / KEPT).write_bytes(seal(plain | {"folder": ["digits"]}))
+    (home / KEPT).write_bytes(seal(plain | changes))
 
 
-def _conclude_from_something_else(home: Path) -> None:
-    plain = json.loads((home / KEPT).read_text())
-    del plain["sha256"]
-    (home / KEPT).write_bytes(seal(plain | {"evidence": "0" * 64}))
+def _lose(file: str, home: Path) -> None:
+    next(home.glob(file)).unlink()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        _lose_a_report,
-        _write_into_a_report,
-        _lose_a_stage,
-        _damage_a_stage,
-        _lose_the_database,
-        _change_what_was_said,
-        _let_another_seal_it,
-        _conclude_from_something_else,
-    ],
-)
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a lost report": partial(_lose, "reports/digits/table.csv"),
+    "a changed report": partial(_replace, "reports/digits/table.md", b"erm", b"new"),
+    "a lost stage": partial(_lose, "store/stages/*/*.json"),
+    "a damaged stage": partial(_replace, "store/stages/*/*.json", b"0.1", b"0.0"),
+    "a lost database": partial(_lose, "mlflow.db"),
+    "another text": partial(_replace, KEPT, b" points", b" pointz"),
+    "another type": partial(_seal, folder=["digits"]),
+    "other evidence": partial(_seal, evidence="0" * 64),
+}
+
+
+@pytest.fixture
+def changing(concluded: CommandLine, tmp_path: Path) -> Iterator[CommandLine]:
+    """Return the home, which is as before after the test."""
+    shutil.copytree(concluded.home, kept := tmp_path / "kept")
+    yield concluded
+    shutil.rmtree(concluded.home)
+    shutil.move(kept, concluded.home)
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_conclusion_is_not_recalled_after_any_change_in_the_home(
-    concluded: CommandLine,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[Path], None],
+    changing: CommandLine, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    assert is_recalled(concluded, monkeypatch)
-    kept = tmp_path / "kept"
-    shutil.copytree(concluded.home, kept)
-    try:
-        change(concluded.home)
-        assert not is_recalled(concluded, monkeypatch)
-    finally:
-        shutil.rmtree(concluded.home)
-        shutil.move(kept, concluded.home)
+    assert is_recalled(changing, monkeypatch)
+    CHANGES[change](changing.home)
+    assert not is_recalled(changing, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "empty",
-        "bit flipped",
-        "a folder",
-    ],
-)
+@pytest.mark.parametrize("damage", ["empty", "bit flipped", "a folder"])
 def test_a_damaged_conclusion_is_replaced_without_an_error(
-    concluded: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+    changing: CommandLine, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
-    kept = tmp_path / "kept"
-    shutil.copytree(concluded.home, kept)
-    try:
-        DAMAGES[damage](concluded.home / KEPT)
-        assert not is_recalled(concluded, monkeypatch)
-        keep_again(concluded, monkeypatch)
-        assert is_recalled(concluded, monkeypatch) == (damage != "a folder")
-    finally:
-        shutil.rmtree(concluded.home)
-        shutil.move(kept, concluded.home)
+    DAMAGES[damage](changing.home / KEPT)
+    assert not is_recalled(changing, monkeypatch)
+    keep_again(changing, monkeypatch)
+    assert is_recalled(changing, monkeypatch) == (damage != "a folder")
 
 
 def keep_again(mixsweep: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,3 +160,61 @@ def keep_again(mixsweep: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
         table=tabulate(study, results), screen="", markdown=markdown, folder=folder, files=()
     )
     keep(request, results, report)
+
+
+REASON = "RuntimeError: CUDA out of memory.\n" + "Tried to allocate 2.00 GiB.\t" * 20
+
+
+def _result(study: Study, run: Run, place: int, *, is_lost: bool) -> RunResult:
+    """Return a result with values of its own for each metric that counts; a lost run has none."""
+    if is_lost:
+        failure = Failure(run_key=run.key, kind="failed", message=REASON, epoch=0, attempts=3)
+        return RunResult(run=run, stage=None, failure=failure)
+    objectives = study.search.strategy.objectives if study.search else ()
+    metrics = [study.headline, *(claim.that.metric for claim in study.claims), *objectives]
+    drawn = stream(run.seed, "screen", place).random(len(metrics)) + place % 3
+    record = EpochRecord(epoch=0, metrics=dict(zip(metrics, map(float, drawn), strict=True)))
+    epochs = range(run.config.epochs)
+    stage = Stage(
+        key=run.key,
+        records=tuple(replace(record, epoch=epoch) for epoch in epochs),
+        facts=(EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000),) * len(epochs),
+        environment={"device": "cpu"},
+        state=None,
+    )
+    return RunResult(run=run, stage=stage, failure=None)
+
+
+def _grown(study: Study) -> tuple[Study, SearchHistory]:
+    """Return a study with three points of its search, if it has one, and their confirmation."""
+    if study.search is None:
+        return study, SearchHistory()
+    number = len(study.search.strategy.objectives)
+    points = tuple(
+        Point(number=n, values=values, state="complete", objectives=(0.1 * (n + 1),) * number)
+        for n, values in enumerate(islice(study.search.space.corners(), 3))
+    )
+    winner = points[0] if study.search.strategy.confirm_seeds else None
+    ended = "used up its budget of 2 hours, " + "as its study file says, " * 6
+    return study.grown(points, winner), SearchHistory(points=points, ended=ended)
+
+
+@pytest.mark.parametrize("name", few(bundled_names()))
+def test_the_end_of_a_run_fits_on_one_screen(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = bundled(name)
+    seeds = plain.seeds[:3]
+    if plain.until is None:
+        plain = replace(plain, seeds=seeds)
+    study, history = _grown(plain)
+    results = [
+        _result(study, run, place, is_lost=place % 4 == 1) for place, run in enumerate(study.runs())
+    ]
+    text = report_screen(study, results, history=history if study.search else None)
+    request = Request(reference=name, overrides=(), study=study, home=Home(folder=Path("runs")))
+    request.__dict__["history"] = history
+    folder = Path("runs") / "reports" / name
+    conclude(request, results, Conclusion(folder=folder, screen=text))
+    lines = [*f"{text}\n".splitlines(), *capsys.readouterr().err.splitlines()]
+    assert len(lines) <= 40, len(lines)
+    assert max(map(width_of, lines)) <= COLUMNS, max(lines, key=width_of)
+    assert lines[0].strip(), "the sentence leads"

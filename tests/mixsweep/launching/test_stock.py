@@ -27,7 +27,7 @@ def test_states_that_a_run_resumes_from_are_kept_and_earlier_ones_are_freed(
     keys = [store_stage(store, study.runs()[0], epochs, bytes(1000)) for epochs in (1, 2, 3)]
     stock = take_stock([study], store)
     assert [stage.key for stage in stock[0].prunable] == keys[:1]
-    assert prune(stock[:-1], store) > 1000
+    assert prune(stock[:-1], store, keys) > 1000
     assert dict(store.keys()) == {keys[0]: False, keys[1]: True, keys[2]: True}
     assert not take_stock([study], store)[0].prunable
 
