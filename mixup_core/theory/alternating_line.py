@@ -44,8 +44,7 @@ class AlternatingLineConfig(Checked):
     """Learning rate of Adam."""
     radius: Annotated[float, Range(0, 0.5, "()")] = 0.15
     """Radius around the middle point; `middle/optimal` averages the labels of mixed points within
-    it. The radius represents the resolution of a network. This project chose the default to match
-    the published probabilities at alpha = 1 and 32.
+    it. The default matches the published probabilities at alpha = 1 and 32.
     """
     steps_per_epoch: Count = 50
     """Number of steps between two records."""

@@ -83,13 +83,11 @@ class Regression:
     slope: Floats
     """Vector Phi Y~ / m, (d,)."""
     eigenvalues: Floats
-    """Eigenvalues mu of `gram`, (d,), ascending; those below rounding error are set to 0."""
+    """Eigenvalues mu of `gram`, (d,), ascending; those below rounding error are 0."""
     basis: Floats
     """Eigenvectors of `gram` as columns, (d, d)."""
     solution: Floats
-    """Least-squares weights theta* for the labels without noise, in the eigenbasis, (d,); 0 where
-    mu is 0.
-    """
+    """Weights theta* for the labels without noise, in the eigenbasis, (d,); 0 where mu is 0."""
     noise: Floats
     """Least-squares weights theta_noise for the label noise alone, in the eigenbasis, (d,)."""
     noise_bound: float
@@ -106,19 +104,14 @@ class Regression:
 
             fraction theta_0 + (1 - fraction) (theta* + theta_noise),   fraction = e^{-eta mu t}
 
-        Here `gram` is Phi Phi^T / m for the features Phi, theta* are the weights that fit the
-        labels without noise, theta_noise those that fit the noise alone. The last two are added
-        first, which avoids cancellation where an eigenvalue mu is tiny and both are large.
+        The last two are added first, which avoids cancellation where mu is tiny and both are large.
         """
         return np.exp(decayed) * initial - np.expm1(decayed) * (self.solution + self.noise)
 
     def descended(self, lr: float, steps: int, initial: Floats) -> Floats:
         """Return the weights after t steps of gradient descent, in the eigenbasis of `gram`: (d,).
 
-            (1 - eta mu)^t theta_0 + (1 - (1 - eta mu)^t) (theta* + theta_noise)
-
-        Here `gram` is Phi Phi^T / m for the features Phi, mu are its eigenvalues, theta* are the
-        weights that fit the labels without noise, and theta_noise those that fit the noise alone.
+        (1 - eta mu)^t theta_0 + (1 - (1 - eta mu)^t) (theta* + theta_noise)
         """
         factor = 1 - lr * self.eigenvalues
         with np.errstate(divide="ignore"):
@@ -127,10 +120,7 @@ class Regression:
         return factor**steps * initial + gained * (self.solution + self.noise)
 
     def risk(self, theta: Floats) -> float:
-        """Return the mean squared test error of weights theta, given in `gram`'s eigenbasis.
-
-        `gram` is Phi Phi^T / m for the features Phi of the mixed examples.
-        """
+        """Return the mean squared test error of weights theta, given in the eigenbasis."""
         return float(((self.test_features @ theta - self.test_labels) ** 2).mean())
 
     def expected_risk(self, decayed: Floats) -> float:
@@ -147,10 +137,9 @@ class Regression:
             C1 sum_k [(xi^2 + theta*_k^2) e^{-2 eta mu_k t} + (C2 / mu_k) (1 - e^{-eta mu_k t})^2]
             + 2 sqrt(C1 R* zeta),   zeta = sum_k max(xi^2 + theta*_k^2, C2 / mu_k),
 
-        with C1 / 2 a bound of ||phi(x)||^2, C2 the largest squared label noise, mu_k the
-        eigenvalues of Phi Phi^T / m for the features Phi, xi the standard deviation of the initial
-        weights theta_0, and theta* the weights that fit the labels without noise. The weight along
-        an eigenvector with mu_k = 0 never changes, so C2 / mu_k is replaced by 0.
+        with C1 / 2 a bound of ||phi(x)||^2, C2 the largest squared label noise, and xi the standard
+        deviation of the initial weights. The weight along an eigenvector with mu_k = 0 never
+        changes, so C2 / mu_k is replaced by 0.
 
         Source: Liu et al. 2023, arXiv:2303.01475, theorem 2.
         """
@@ -158,11 +147,11 @@ class Regression:
         moves = self.eigenvalues > 0
         noise = np.zeros_like(start)
         noise[moves] = self.noise_bound / self.eigenvalues[moves]
-        spread = (
-            FEATURE_BOUND * (start * np.exp(2 * decayed) + noise * np.expm1(decayed) ** 2).sum()
-        )
+        spread = (start * np.exp(2 * decayed) + noise * np.expm1(decayed) ** 2).sum()
         zeta = np.maximum(start, noise).sum()
-        return float(spread + 2 * math.sqrt(FEATURE_BOUND * self.risk(self.solution) * zeta))
+        return float(
+            FEATURE_BOUND * spread + 2 * math.sqrt(FEATURE_BOUND * self.risk(self.solution) * zeta)
+        )
 
 
 def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:

@@ -27,7 +27,7 @@ data valuation for mixup, which use images only.
 
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, assert_never
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, assert_never
 
 import numpy as np
 
@@ -65,9 +65,7 @@ class RareFeaturesConfig(Checked):
     law: Law = field(default_factory=Erm)
     """Law of the weight lam, drawn for each point in each step."""
     switch_epoch: Whole | None = None
-    """First record (from 0) trained under `law_after`, at most `epochs`; None: the law never
-    switches.
-    """
+    """First record (from 0) trained under `law_after`, at most `epochs`; None: no switch."""
     law_after: Law = field(default_factory=Erm)
     """Law after the switch; unused without a switch."""
     schedule: Easy | Hard | EasyHardEasy | None = None
@@ -76,12 +74,10 @@ class RareFeaturesConfig(Checked):
     """Operation that mixes two points by the weight lam."""
     keep: Literal["all", "low", "high"] = "all"
     """Mixed points used for training: `low` uses those on which the network's loss is at least the
-    teacher's, `high` the others, `all` every point, without a teacher. Gradients are divided by the
-    number of all points, used or not.
+    teacher's, `high` the others, `all` every point. Gradients are divided by the number of all.
     """
     warm_up: Share = 0.25
-    """Fraction of the records, from the first on, in which all points are used, whatever `keep` is.
-    """
+    """Fraction of the records, from the first on, in which all points are used."""
     teacher_scale: Positive = 4.0
     """Logit that the teacher gives to the correct class of a point with one feature."""
     points: Annotated[int, Range(2)] = 100
@@ -136,8 +132,7 @@ class RareFeaturesConfig(Checked):
         return "all" if is_plain else self.keep
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Patches:
+class Patches(NamedTuple):
     """Points made of P patches each; features and Gaussian noise are stored separately."""
 
     features: Floats
@@ -148,14 +143,6 @@ class Patches:
     """Index of each row of `noise` among all patches, counted point by point."""
     labels: Ints
     """Classes of the points, (points,): 0 for class 1 and 1 for class 2."""
-
-    def full(self) -> Floats:
-        """Return the patches with all coordinates, features and Gaussian noise: (points, P, d)."""
-        points, patches, _ = self.features.shape
-        whole = np.zeros((points * patches, NUM_FEATURES + self.noise.shape[1]))
-        whole[:, :NUM_FEATURES] = self.features.reshape(-1, NUM_FEATURES)
-        whole[self.places, NUM_FEATURES:] = self.noise
-        return whole.reshape(points, patches, -1)
 
 
 def draw_patches(
@@ -173,7 +160,7 @@ def draw_patches(
         features[rows, order[:, 1 + index], confusing[:, index]] = config.noise_scale
     places = rows[:, None] * config.patches + order[:, 1 + config.noise_features :]
     noise = rng.normal(0, config.noise_sd, (places.size, config.dimension - NUM_FEATURES))
-    return Patches(features=features, noise=noise, places=places.ravel(), labels=labels)
+    return Patches(features, noise, places.ravel(), labels)
 
 
 def draw_mixings(
@@ -199,10 +186,7 @@ def draw_mixings(
 
 
 def score_gradient(
-    scores: Floats,
-    labels: Ints,
-    mixing: Mixing,
-    teacher: FeatureTeacher | None = None,
+    scores: Floats, labels: Ints, mixing: Mixing, teacher: FeatureTeacher | None
 ) -> tuple[float, Floats]:
     """Return the mean cross entropy of mixed points, in nats, and its gradient by unmixed scores.
 

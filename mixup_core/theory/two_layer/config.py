@@ -47,15 +47,11 @@ class PatchData(Checked):
     delta1: Positive = 0.5
     """Smallest correlation of a signal patch with its feature, at most delta2 / L."""
     delta2: Positive = 2.0
-    """Sum of the correlations of L signal patches, one of each feature, with their features. For
-    L = 2, beta is uniform on [delta1, delta2 - delta1].
-    """
+    """Sum of the correlations of L signal patches, one of each feature, with their features."""
     delta3: NonNegative = 0.0425
     """Smallest noise coefficient gamma, in units of k^-1.5."""
     delta4: NonNegative = 0.055
-    """Largest noise coefficient gamma, in units of k^-1.5, at least delta3. gamma is uniform
-    between the two.
-    """
+    """Largest noise coefficient, as delta3; gamma is uniform between the two."""
     test_points_per_class: Count = 100
     """Number of test points of each class, for the test error and the learned features."""
 
@@ -68,12 +64,10 @@ class PatchData(Checked):
 
     @property
     def patches(self) -> int:
-        """The number P of patches of a point."""
         return self.features * self.signal_patches + self.noise_patches * self.classes**2
 
     @property
     def span(self) -> int:
-        """The number of features of all classes, L k: the dimension of their span."""
         return self.features * self.classes
 
     @property
@@ -97,14 +91,11 @@ class PatchNetwork(Checked):
     neurons: Count = 3
     """Number of neurons of each class, divided by the number of classes: m / k."""
     power: Annotated[int, Range(2, 16)] = 8
-    """Exponent alpha of the activation. A larger exponent slows the growth of weak correlations.
-    """
+    """Exponent alpha of the activation. A larger one slows the growth of weak correlations."""
     rho: Positive = 1.0
     """Input rho above which the activation is linear, times the number of classes: rho k."""
     init: Positive = 0.09
-    """Standard deviation of the initial weights, divided by rho: sigma_0 / rho. As sigma_0 =
-    d^-1/2, the dimension of the patches is d = (init * rho)^-2.
-    """
+    """Standard deviation sigma_0 of the initial weights, divided by rho; sigma_0 = d^-1/2."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,8 +109,7 @@ class Rkc(Checked):
 
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.01
     """Largest estimated error of one step in any weight w, divided by rho + |w|. At k = 6,
-    tolerances from 0.001 to 0.1 give the same learned features at every record, except that the
-    time at which ERM learns its slowest feature varies by up to a tenth.
+    tolerances from 0.001 to 0.1 give nearly the same learned features at every record.
     """
 
 
@@ -162,13 +152,12 @@ class TwoLayerConfig(Checked):
     operation: PatchOperation = field(default_factory=PatchLinear)
     """Operation that mixes the patches of two points by the weight lam."""
     pairs_per_class: Count = 30
-    """Number of ordered pairs (i, j) of training points, divided by k. Pairs are drawn once,
-    uniformly with replacement (i may equal j), and are the same under every law. The training loss
-    is the mean over them, a Monte Carlo estimate of the mixed loss J_MM over all pairs.
+    """Number of ordered pairs (i, j) of training points, divided by k. They are drawn once, with
+    replacement, and are the same under every law. The training loss is the mean over them.
     """
     nodes: Annotated[int, Range(0, 1000)] = 0
-    """Number of quantiles of lam with which each pair is mixed, with equal weight. 0: each pair is
-    mixed with one random lam; few random values may then determine the result under a Beta law.
+    """Number of quantiles of lam with which each pair is mixed; 0: one random lam per pair, of
+    which a few may determine the result under a Beta law.
     """
     integrator: Integrator = field(default_factory=Rkc)
     """Method that computes the weights at the next time from the gradient of the loss."""
@@ -182,14 +171,9 @@ class TwoLayerConfig(Checked):
     """Seed of all random draws of the run."""
 
     def check(self) -> None:
-        require(
-            math.log10(self.first_time) + (self.epochs - 1) / self.records_per_decade <= 15,
-            "the last record must be at a flow time of at most 10^15",
-            self,
-            "epochs",
-            "records_per_decade",
-            "first_time",
-        )
+        decades = math.log10(self.first_time) + (self.epochs - 1) / self.records_per_decade
+        rule = "the last record must be at a flow time of at most 10^15"
+        require(decades <= 15, rule, self, "epochs", "records_per_decade", "first_time")
         fits = self.nodes == 0 or self.operation == PatchLinear()
         rule = "nodes above 0 need the operation `linear`"
         require(fits, rule, self, "nodes", "operation")
@@ -198,22 +182,18 @@ class TwoLayerConfig(Checked):
 
     @property
     def classes(self) -> int:
-        """The number k of classes."""
         return self.data.classes
 
     @property
     def neurons(self) -> int:
-        """The number m of neurons of each class."""
         return self.network.neurons * self.classes
 
     @property
     def rho(self) -> float:
-        """The input rho above which the activation is linear."""
         return self.network.rho / self.classes
 
     @property
     def init(self) -> float:
-        """The standard deviation sigma_0 of the initial weights."""
         return self.network.init * self.rho
 
     def time_of(self, epoch: int) -> float:

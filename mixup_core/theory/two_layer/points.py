@@ -26,14 +26,11 @@ class PatchSet:
     """Points made of patches, with soft labels; equal patches of a point are stored once."""
 
     patches: Floats
-    """Coordinates of the stored patches, (patches, points, L k). First are the C_P patches
-    (`PatchData.signal_patches`) with feature 1 of the point's class, then those with feature 2, and
-    so on; last is one patch of noise. `cut` stores these patches of x_i, then those of x_j.
+    """Coordinates of the stored patches, (patches, points, L k): C_P patches with feature 1 of the
+    class, then those with feature 2, and so on, and one of noise. `cut` stores both points'.
     """
     counts: Floats
-    """Number of equal patches of the point that each stored patch represents, (patches, points); 0
-    if the point has no such patch.
-    """
+    """Number of equal patches of the point that each stored patch represents, (patches, points)."""
     targets: Floats
     """Probability of each class, (k, points); columns sum to 1."""
 
@@ -51,11 +48,7 @@ class PatchSet:
 
     @property
     def entropy(self) -> float:
-        """Mean entropy of the targets, in nats: a lower bound of the loss on these points.
-
-        The bound is the infimum over all functions if no two points with different targets
-        coincide.
-        """
+        """Mean entropy of the targets, in nats: a lower bound of the loss on these points."""
         logs = np.log(np.where(self.targets > 0, self.targets, 1.0))
         return float(-(self.targets * logs).sum(axis=0).mean())
 
@@ -97,10 +90,7 @@ def _drawn_shares(data: PatchData, points: int, rng: np.random.Generator) -> Flo
 
 
 def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Floats) -> PatchSet:
-    """Return linearly mixed points `lam x_i + (1 - lam) x_j` with mixed targets (mixup).
-
-    All patches of a pair are mixed with the same weight.
-    """
+    """Return linearly mixed points `lam x_i + (1 - lam) x_j` with mixed targets (mixup)."""
     own, partner = pairs
     weight = lam[:, None]
     patches = points.patches
@@ -116,8 +106,7 @@ def cut(
 ) -> PatchSet:
     """Return points whose patches come from x_i with probability lam each, else from x_j (CutMix).
 
-    The label weight of x_i is the fraction of patches that come from x_i. The result stores the
-    patches of both x_i and x_j, with the number of each that is used.
+    The label weight of x_i is the fraction of its patches.
     """
     own, partner = pairs
     kept = _kept(points.counts[:, own], lam, rng)
@@ -132,11 +121,7 @@ def cut(
 def masked(
     points: PatchSet, chosen: NDArray[np.int64], lam: Floats, rng: np.random.Generator
 ) -> PatchSet:
-    """Return points whose patches are kept with probability lam each; labels do not change.
-
-    A patch of zeros would add R(0) = 0 (R is the activation) to every output, so removed patches
-    are left out.
-    """
+    """Return points whose patches are kept with probability lam each; labels do not change."""
     return PatchSet(
         patches=points.patches[:, chosen],
         counts=_kept(points.counts[:, chosen], lam, rng),
@@ -150,15 +135,11 @@ def _kept(counts: Floats, lam: Floats, rng: np.random.Generator) -> Floats:
 
 
 def training_points(config: TwoLayerConfig) -> PatchSet:
-    """Draw the N training points of a run, before mixing; they do not depend on the law of lam."""
-    data = config.data
-    return draw_points(data, data.points_per_class, config.seed, "training points")
+    return draw_points(config.data, config.data.points_per_class, config.seed, "training points")
 
 
 def fresh_points(config: TwoLayerConfig) -> PatchSet:
-    """Draw the test points of a run; they do not depend on the law of lam."""
-    data = config.data
-    return draw_points(data, data.test_points_per_class, config.seed, "test points")
+    return draw_points(config.data, config.data.test_points_per_class, config.seed, "test points")
 
 
 def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:

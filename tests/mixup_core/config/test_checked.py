@@ -44,16 +44,13 @@ def broken(of: Any = Crate, **values: Any) -> RuleError:
         ({"kind": "tin"}, "kind must be one of wood, wire", "tin"),
         ({"rows": -1}, "rows >= 0", -1),
         ({"rows": ()}, "items of rows must be distinct, and there must be at least one", []),
-        (
-            {"rows": (1, 2, 1, 2, 3)},
-            "items of rows must be distinct, and there must be at least one",
-            [1, 2],
-        ),
+        ({"rows": (1, 2, 1, 2)}, "items of rows must be distinct, and there must be at least one",
+         [1, 2]),
         ({"rows": (1, 0, -1)}, "each of rows >= 1", [0, -1]),
         ({"rows": tuple(range(-9, 0))}, "each of rows >= 1", [-9, -8, -7, -6, -5]),
         ({"rows": 7}, "rows != 7", 7),
     ],
-)
+)  # fmt: skip
 def test_a_value_beyond_its_limit_is_refused_by_its_rule(
     values: dict[str, Any], rule: str, got: object
 ) -> None:
@@ -73,13 +70,9 @@ def test_the_hint_of_a_limit_ends_its_message() -> None:
     assert str(broken(weight=2)) == message
 
 
-def test_limits_are_checked_before_other_rules() -> None:
+def test_limits_are_checked_before_other_rules_also_of_a_subclass() -> None:
     assert broken(bottles=0, rows=7).fields == ("bottles",)
-
-
-def test_a_subclass_is_checked_by_all_inherited_limits() -> None:
     assert broken(Pallet, crates=0).rule == "crates >= 1"
-    assert broken(Pallet, rows=7).rule == "rows != 7"
 
 
 def test_replace_checks_limits_again_and_instances_have_no_dict() -> None:

@@ -2,16 +2,47 @@
 
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.integrate import nquad
+from scipy.optimize import brentq, minimize
+from sklearn.svm import SVC
 
 from mixup_core.config.building import built, with_values
 from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key
+from mixup_core.laws import Beta, BetaAb, Erm, Law, Midpoint
 from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.rules import RuleError
-from tests.mixup_core.theory.processes import assert_resumes_anywhere
+from mixup_core.theory.alternating_line import AlternatingLineConfig, optimal_probability
+from mixup_core.theory.entropy_floor import EntropyFloorConfig, entropy_floor
+from mixup_core.theory.gaussian_features import (
+    GaussianFeaturesConfig,
+    expected_excess,
+    noise_square,
+)
+from mixup_core.theory.label_noise_bound import (
+    LabelNoiseBoundConfig,
+    disagreement,
+)
+from mixup_core.theory.logistic import slopes
+from mixup_core.theory.mixup_expansion import MixupExpansionConfig, expansion
+from mixup_core.theory.spurious_feature import (
+    SpuriousFeatureConfig,
+    errors,
+    least_variance_share,
+)
+from mixup_core.theory.support_vectors import (
+    SupportVectorsConfig,
+    draw_points,
+    max_margin_direction,
+    support_fraction,
+)
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 NAMES = [name for name, place in PROBLEMS.items() if place.startswith("mixup_core.theory.")]
 
@@ -92,3 +123,282 @@ def test_loading_the_problems_imports_neither_torch_nor_scipy() -> None:
         "assert not {'torch', 'scipy', 'ray', 'optuna', 'mlflow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+LINE = AlternatingLineConfig(hidden=16, steps_per_epoch=5, epochs=3)
+
+
+def test_midpoint_gives_the_middle_point_a_label_probability_of_one_third() -> None:
+    assert optimal_probability(replace(LINE, law=Midpoint())) == pytest.approx(1 / 3)
+    assert optimal_probability(replace(LINE, law=Erm())) == 1
+    assert optimal_probability(replace(LINE, law=Beta(alpha=1e6))) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("law", [Beta(alpha=0.5), Beta(alpha=4.0), Midpoint(), Erm()])
+@pytest.mark.parametrize(("points", "classes"), [(3, 2), (5, 3), (10, 2)])
+def test_the_optimal_probability_matches_drawn_mixtures(
+    law: Law, points: int, classes: int
+) -> None:
+    config = replace(LINE, law=law, points=points, classes=classes, radius=0.3)
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(points, size=(2, 400_000))
+    lam = law.draw(400_000, rng)
+    near = np.abs(lam * i + (1 - lam) * j - config.middle) <= 0.3
+    own = config.middle % classes
+    labels = lam * (i % classes == own) + (1 - lam) * (j % classes == own)
+    assert optimal_probability(config) == pytest.approx(labels[near].mean(), abs=0.01)
+
+
+def test_the_closed_form_flips_between_alpha_4_and_alpha_32() -> None:
+    """The public code of arXiv:2110.07647 fits the middle point at 1, and not at 32."""
+    flip = brentq(lambda a: optimal_probability(replace(LINE, law=Beta(alpha=a))) - 0.5, 1, 64)
+    assert 4 < flip < 32
+
+
+def test_the_optimal_probability_of_an_asymmetric_law_matches_drawn_pairs() -> None:
+    config = AlternatingLineConfig(law=BetaAb(a=2.0, b=0.5), points=3, radius=0.2)
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(3, size=(2, 10**6))
+    lam = config.law.draw(10**6, rng)
+    near = abs(lam * first + (1 - lam) * second - config.middle) <= config.radius
+    own = lam * (first == 1) + (1 - lam) * (second == 1)
+    assert optimal_probability(config) == pytest.approx(own[near].mean(), abs=3e-3)
+
+
+FLOOR = EntropyFloorConfig(law=Beta(alpha=1.0), draws=20_000)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "floor"),
+    [(0.2, 0.20489), (0.5, 0.34766), (1, 0.45), (2, 0.525), (8, 0.59658), (32, 0.61686)],
+)
+def test_the_floor_of_ten_classes_matches_lemma_1(alpha: float, floor: float) -> None:
+    """Lemma 1 of arXiv:2303.01475: (k - 1) / k (psi(2 alpha + 1) - psi(alpha + 1))."""
+    assert entropy_floor(Beta(alpha=alpha), 10) == pytest.approx(floor, abs=5e-6)
+
+
+def test_the_floor_of_beta_tends_to_that_of_midpoint_and_the_floor_of_erm_is_0() -> None:
+    assert entropy_floor(Beta(alpha=1e6), 10) == pytest.approx(entropy_floor(Midpoint(), 10), 1e-6)
+    assert entropy_floor(Midpoint(), 10) == pytest.approx(0.9 * np.log(2))
+    assert entropy_floor(Erm(), 10) == 0
+
+
+@pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=0.7)])
+def test_the_floor_is_the_mean_entropy_of_all_pairs_of_a_balanced_set(law: Law) -> None:
+    labels = np.repeat(np.eye(4), 3, axis=0)
+    lams, entropies = law.nodes(5000)[:, None], []
+    for own, partner in product(labels, labels):
+        soft = lams * own + (1 - lams) * partner
+        entropies.append(-np.sum(soft * np.log(np.clip(soft, 1e-300, 1))) / len(soft))
+    assert entropy_floor(law, 4) == pytest.approx(np.mean(entropies), abs=1e-4)
+
+
+@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.2), Beta(alpha=32.0)])
+def test_the_estimate_lies_within_five_standard_errors(law: Law) -> None:
+    for seed in range(3):
+        metrics = last(replace(FLOOR, law=law, seed=seed))
+        assert metrics["floor/exact"] == entropy_floor(law, 10)
+        assert metrics["floor/gap"] <= 5 * metrics["floor/standard_error"]
+        assert metrics["floor/gap"] == abs(metrics["floor/estimate"] - metrics["floor/exact"])
+
+
+GAUSSIAN = GaussianFeaturesConfig(law=Beta(alpha=1.0), samples=200)
+
+
+def test_noise_square_matches_drawn_pairs() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.uniform(-1, 1, (2, 200_000, 5))
+    lam = rng.random(200_000)
+    drawn = lam * (1 - lam) * ((first - second) ** 2).sum(axis=1)
+    assert noise_square(Beta(alpha=1.0), 5) == pytest.approx((drawn**2).mean(), rel=0.02)
+    assert noise_square(Erm(), 5) == 0
+
+
+@pytest.mark.parametrize(("ratio", "limit"), [(0.5, 0.3), (2.0, 0.5 + 0.3), (4.0, 0.75 + 0.1)])
+def test_the_expected_excess_has_the_known_values_at_time_0_and_infinity(
+    ratio: float, limit: float
+) -> None:
+    assert expected_excess(ratio, 1e7, 0.3) == pytest.approx(limit, rel=2e-3)
+    assert expected_excess(ratio, 0.0, 0.3) == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("ratio", [0.5, 2.0])
+def test_the_mean_risk_over_seeds_matches_the_closed_form(ratio: float) -> None:
+    runs = [finished(replace(GAUSSIAN, ratio=ratio, seed=seed)) for seed in range(20)]
+    for epoch in (4, 8, 24):
+        risks = [run[epoch].metrics["risk/excess"] for run in runs]
+        theory = runs[0][epoch].metrics["risk/theory"]
+        error = 4 * np.std(risks) / np.sqrt(len(risks)) + 0.02
+        assert np.mean(risks) == pytest.approx(theory, abs=error)
+
+
+def test_without_noise_the_risk_never_rises() -> None:
+    for ratio in (0.5, 1.0, 2.0):
+        assert last(replace(GAUSSIAN, law=Erm(), ratio=ratio))["risk/rise"] < 1e-12
+
+
+PAIRS = LabelNoiseBoundConfig(law=Beta(alpha=1.0), draws=50_000, epochs=3)
+
+
+def test_disagreement_matches_the_sum_over_all_outcomes() -> None:
+    own, mixed = np.array([0.3]), np.array([0.9])
+    outcomes = [(a, b) for a in (0, 1) for b in (0, 1)]
+    chance = sum(
+        (own if a else 1 - own) * (mixed if b else 1 - mixed) for a, b in outcomes if a != b
+    )
+    assert disagreement(own, mixed, "sampled") == pytest.approx(chance)
+    assert disagreement(own, mixed, "argmax") == pytest.approx(0.9)
+    assert disagreement(1 - own, mixed, "argmax") == pytest.approx(0.1)
+    assert disagreement(np.array([0.49]), mixed, "argmax") == pytest.approx(0.9)
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_mean_noise_matches_numerical_integration() -> None:
+    def f(x: float) -> float:
+        return 1 / (1 + np.exp(-0.75 * np.sin(2 * x)))
+
+    def wrong(lam: float, x: float, y: float) -> float:
+        own, mixed = f(lam * x + (1 - lam) * y), lam * f(x) + (1 - lam) * f(y)
+        return float(own * (1 - mixed) + mixed * (1 - own)) / 16
+
+    ranges = [(0, 1), (-2, 2), (-2, 2)]
+    expected, _ = nquad(wrong, ranges, opts={"epsabs": 1e-4, "limit": 20})
+    metrics = last(replace(PAIRS, epochs=1))
+    assert metrics["noise/probability"] == pytest.approx(expected, abs=0.002)
+    assert metrics["noise/sampled"] == pytest.approx(expected, abs=0.012)
+
+
+@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.3), Beta(alpha=1.0)])
+def test_the_bound_never_fails_with_sampled_labels(law: Law) -> None:
+    for record in finished(replace(PAIRS, law=law, epochs=8)):
+        assert record.metrics["bound/failures"] == 0
+        assert record.metrics["noise/probability"] >= record.metrics["bound/distance"]
+        assert record.metrics["bound/half_sup"] == record.metrics["bound/distance"] / 2
+
+
+def test_the_printed_bound_fails_for_16_and_its_half_form_for_6_of_1000_pairs() -> None:
+    """Theorem 1 of arXiv:2303.01475 is wrong as printed; another program found these shares."""
+    config = replace(PAIRS, truth="argmax", first_steepness=3.0, epochs=1, draws=200_000)
+    metrics = last(config)
+    assert metrics["bound/failures"] == pytest.approx(0.016, abs=0.001)
+    assert metrics["bound/half_sup_failures"] == pytest.approx(0.006, abs=0.0007)
+
+
+@pytest.mark.parametrize("truth", ["sampled", "argmax"])
+def test_sampled_and_argmax_labels_agree_for_a_very_steep_probability(truth: str) -> None:
+    values = {"law": {"beta": 1.0}, "truth": truth, "first_steepness": 1e6, "epochs": 1}
+    metrics = last(built(LabelNoiseBoundConfig, values))
+    assert metrics["bound/failures"] == 0
+    assert metrics["bound/distance"] == pytest.approx(0.274, abs=0.005)
+    assert metrics["noise/probability"] == pytest.approx(metrics["bound/distance"], abs=1e-4)
+
+
+SPURIOUS = SpuriousFeatureConfig(points=60, nodes=4, epochs=3)
+
+
+def test_errors_match_drawn_points() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.choice([-1.0, 1.0], 300_000)
+    weights = np.array([1.0, 3.0])
+    core = labels * 2.0 + 0.5 * rng.normal(size=labels.size)
+    found = errors(SPURIOUS, 0.4, weights)
+    signs = (np.ones_like(labels), rng.choice([-1.0, 1.0], labels.size), -np.ones_like(labels))
+    for sign, expected in zip(signs, found, strict=True):
+        spurious = sign * labels * 0.5 + 0.4 * rng.normal(size=labels.size)
+        wrong = (labels * (weights[0] * core + weights[1] * spurious) <= 0).mean()
+        assert expected == pytest.approx(wrong, abs=0.003)
+
+
+def test_the_least_variance_share_minimises_the_variance() -> None:
+    variances, means = np.array([0.25, 0.01]), np.array([2.0, 0.5])
+
+    def variance(share: float) -> float:
+        weights = np.array([1 - share, share]) / means
+        return float((weights**2 * variances).sum())
+
+    shares = np.linspace(0, 1, 100_001)
+    best = shares[np.argmin([variance(share) for share in shares])]
+    assert least_variance_share(SPURIOUS, 0.1) == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=1.0)])
+def test_mixup_without_decay_and_with_many_points_reaches_the_least_variance_share(
+    law: Law,
+) -> None:
+    config = replace(SPURIOUS, law=law, points=1000, decay=1e-9, first_sd=0.2, epochs=1)
+    (record,) = finished(config)
+    expected = record.metrics["weight/least_variance"]
+    assert record.metrics["weight/spurious"] == pytest.approx(expected, rel=0.15)
+
+
+SUPPORT = SupportVectorsConfig(law=Beta(alpha=1.0), steps_per_epoch=20, epochs=3)
+
+
+@pytest.mark.parametrize(("dimension", "shift"), [(200, 0.0), (20, 1.5), (4, 4.0)])
+def test_the_maximum_margin_direction_matches_a_numerical_optimum(
+    dimension: int, shift: float
+) -> None:
+    inputs, labels = draw_points(replace(SUPPORT, dimension=dimension, shift=shift, seed=1))
+    direction = max_margin_direction(inputs, labels)
+    assert direction is not None
+    assert (labels * (inputs @ direction)).min() == pytest.approx(1, abs=1e-8)
+    found = minimize(
+        lambda w: w @ w,
+        direction + 0.01 * np.random.default_rng(0).normal(size=dimension),
+        jac=lambda w: 2 * w,
+        constraints={
+            "type": "ineq",
+            "fun": lambda w: labels * (inputs @ w) - 1,
+            "jac": lambda w: labels[:, None] * inputs,
+        },
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    np.testing.assert_allclose(direction, found.x, atol=1e-5)
+
+
+def test_the_support_fraction_matches_a_support_vector_machine() -> None:
+    inputs, labels = draw_points(SUPPORT)
+    # a constant feature of no length stands for the missing intercept
+    machine = SVC(kernel="precomputed", C=1e6, tol=1e-8).fit(inputs @ inputs.T, labels)
+    assert support_fraction(inputs, labels) == 1
+    assert len(machine.support_) == 20
+    few, signs = draw_points(replace(SUPPORT, dimension=20, shift=1.5))
+    assert 0.2 < support_fraction(few, signs) < 0.9
+
+
+def test_overlapping_classes_have_no_maximum_margin_direction() -> None:
+    inputs, labels = draw_points(replace(SUPPORT, dimension=2))
+    assert max_margin_direction(inputs, labels) is None
+    metrics = last(replace(SUPPORT, dimension=2))
+    assert not {"margin/cosine", "support/fraction"} & set(metrics)
+
+
+SCORES_RNG = np.random.default_rng(0)
+LABELS = np.where(np.arange(40) % 2, 1.0, -1.0)
+
+
+def test_the_error_of_the_expansion_falls_with_the_fourth_power_of_the_scores() -> None:
+    scores = SCORES_RNG.normal(size=40) + LABELS
+    lams = Beta(alpha=1.0).nodes_of_pairs(32)
+    left = []
+    for scale in (0.2, 0.1, 0.05):
+        plain, mixed = (slopes(scale * scores, LABELS, each)[0] for each in (np.ones(1), lams))
+        left.append(abs(mixed - plain - sum(expansion(scale * scores, LABELS, lams))))
+    assert left[0] / left[1] == pytest.approx(2**4, rel=0.2)  # h''' is odd, so of order four
+    assert left[1] / left[2] == pytest.approx(2**4, rel=0.2)
+
+
+def test_the_expansion_adds_no_terms_without_mixing() -> None:
+    assert expansion(SCORES_RNG.normal(size=40), LABELS, np.ones(1)) == (0, 0)
+
+
+def test_mixup_reduces_the_spread_of_scores_and_keeps_the_gap_below_the_bound() -> None:
+    erm, uniform = (
+        last(MixupExpansionConfig(law=law, rank=3, test_points=2000, epochs=1))
+        for law in (Erm(), Beta(alpha=1.0))
+    )
+    assert uniform["scores/spread"] < erm["scores/spread"]
+    assert "expansion/added" not in erm
+    assert uniform["gap/slack"] > 0

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from mixup_core.arrays import Floats
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.laws.schedules import Easy
 from mixup_core.rules import RuleError
@@ -16,7 +17,7 @@ from mixup_core.theory.patch_mixing import (
     PatchMask,
     PatchOperation,
 )
-from mixup_core.theory.rare_features import RareFeaturesConfig, draw_mixings, draw_patches
+from mixup_core.theory.rare_features import Patches, RareFeaturesConfig, draw_mixings, draw_patches
 from tests.mixup_core.theory.processes import last
 
 UNIFORM = Beta(alpha=1.0)
@@ -27,9 +28,18 @@ CONFIG = RareFeaturesConfig(
 OPERATIONS: list[PatchOperation] = [PatchLinear(), PatchCutMix(), PatchMask()]
 
 
+def full(part: Patches) -> Floats:
+    """Return the patches with all coordinates, features and Gaussian noise: (points, P, d)."""
+    points, patches, _ = part.features.shape
+    whole = np.zeros((points * patches, 4 + part.noise.shape[1]))
+    whole[:, :4] = part.features.reshape(-1, 4)
+    whole[part.places, 4:] = part.noise
+    return whole.reshape(points, patches, -1)
+
+
 def test_points_have_one_feature_patch_and_the_configured_noise_patches() -> None:
     patches = draw_patches(CONFIG, stream(0, "training points"), 400, 0.4)
-    whole = patches.full()
+    whole = full(patches)
     assert whole.shape == (400, 5, 30)
     has_feature = (whole[..., :4] == 1).sum(axis=1)  # of each point, which feature it has
     assert (has_feature.sum(axis=1) == 1).all()
@@ -50,7 +60,7 @@ def test_training_steps_match_autograd_on_the_full_patches(
     config = replace(CONFIG, law=law, operation=operation)
     rng = stream(0, "training points")
     data = draw_patches(config, rng, config.points, config.rarity)
-    inputs, labels = torch.from_numpy(data.full()), np.eye(2)[data.labels]
+    inputs, labels = torch.from_numpy(full(data)), np.eye(2)[data.labels]
     shape = config.dimension, 2 * config.neurons
     initial = stream(0, "initial weights").normal(0, config.initial_sd, shape)
     weights = torch.from_numpy(initial).requires_grad_()
@@ -82,7 +92,7 @@ def test_training_steps_match_autograd_on_the_full_patches(
     rng = stream(0, "test points")
     for name, rarity in (("common", 0.0), ("rare", 1.0)):
         test = draw_patches(config, rng, config.test_points, rarity)
-        wrong = logits(torch.from_numpy(test.full())).argmax(dim=1).numpy() != test.labels
+        wrong = logits(torch.from_numpy(full(test))).argmax(dim=1).numpy() != test.labels
         assert metrics[f"test/{name}_error"] == wrong.mean()
 
 

@@ -3,9 +3,11 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from mixup_core.arrays import Floats
-from mixup_core.theory.two_layer.network import initial_weights
+from mixup_core.laws import Midpoint
+from mixup_core.theory.two_layer.config import PatchData, PatchNetwork, TwoLayerConfig
+from mixup_core.theory.two_layer.network import Landscape, initial_weights
+from mixup_core.theory.two_layer.points import training_points, training_set
 from mixup_core.theory.two_layer.solvers import DescentSolver, RkcSolver, rkc_step, stages_of
-from tests.mixup_core.theory.small_flow import small_flow
 
 RATES = np.array([0.0, 0.1, 1.0, 30.0])
 
@@ -110,3 +112,14 @@ def test_gradient_descent_converges_to_the_flow_as_its_step_shrinks() -> None:
         assert solver.evaluations == 64 / step
         errors.append(np.abs(solver.y - flow.y).max())
     np.testing.assert_allclose(np.log2(errors[:-1]) - np.log2(errors[1:]), 1, atol=0.2)
+
+
+def small_flow() -> tuple[TwoLayerConfig, Landscape]:
+    config = TwoLayerConfig(
+        epochs=1,
+        data=PatchData(classes=3, points_per_class=10),
+        network=PatchNetwork(neurons=1, power=4, init=0.3),
+        law=Midpoint(),
+        pairs_per_class=10,
+    )
+    return config, Landscape(training_set(config, training_points(config)), config)
