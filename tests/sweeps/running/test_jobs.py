@@ -222,7 +222,7 @@ def test_a_job_is_started_with_its_folder_command_environment_and_metadata(
          "the job ended without an exit code: its status is FAILED\n"),
     ],
 )  # fmt: skip
-def test_the_exit_code_of_a_job_is_that_of_a_shell_or_reported_with_the_reason(
+def test_a_job_ends_with_the_exit_code_of_a_shell_or_a_reported_reason(
     server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str],
     state: dict[str, Any], code: int, said: str,
 ) -> None:  # fmt: skip

@@ -49,7 +49,7 @@ def test_a_fault_is_classified_from_the_error_text_of_an_engine(
     assert cause in fault.cause
 
 
-def test_a_run_that_breaks_its_process_fails_and_a_preempted_one_never_does() -> None:
+def test_a_run_that_breaks_its_process_fails_but_a_preempted_run_is_retried() -> None:
     retries, broken = Retries(limit=2), MachineFault.of("KernelFaultError: device-side assert")
     for run in RUNS:
         decision = retries.judge(run, broken, beside=1, devices=2)
