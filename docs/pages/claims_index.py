@@ -26,10 +26,10 @@ from docs.pages.published import (
 )
 from mixup_core.problem import problem_named
 from reports.numbers.judging import judge
-from reports.numbers.power import planned_seeds, reachable
+from reports.numbers.power import reachable
 from reports.numbers.runs import measures_of
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid, spell_p
-from reports.numbers.verdict import Verdict
+from reports.numbers.verdict import Verdict, planned_seeds
 from reports.tables.claim_tables import spell_compared, spell_numbers
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.claims import Claim

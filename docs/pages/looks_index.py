@@ -13,7 +13,7 @@ from pathlib import Path
 
 from docs.pages.published import PUBLISHED, latest_report
 from reports.numbers.judging import judge
-from reports.numbers.looks import ends_if_measured, reached
+from reports.numbers.looks import Looked, ends_if_measured
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.claims import UntilDecided
@@ -61,7 +61,7 @@ def _lines(published: Path) -> Iterator[tuple[str, ...]]:
         looked = replace(study, until=until)
         fixed, early = (judge(each, numbers.__getitem__) for each in (study, looked))
         ends = ends_if_measured(looked, numbers.__getitem__)
-        saved = reached(looked, numbers.__getitem__, ends)
+        saved = Looked(study=looked, numbers=numbers.__getitem__, ends=ends).reached()
         differ = [
             f"{old.claim.says}: {old.verdict}, {new.spelled}"
             for old, new in zip(fixed, early, strict=True)

@@ -41,12 +41,11 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
         detectable_difference,
         detectable_ratio,
         found_by_looks,
-        planned_seeds,
         reachable,
     )
     from reports.numbers.runs import arrange, measures_of
     from reports.numbers.summary import CONFIDENCE, t_quantile
-    from reports.numbers.verdict import family_size
+    from reports.numbers.verdict import family_size, planned_seeds
 
     size, arranged = family_size(study), arrange(study, results)
     powers = []
@@ -92,9 +91,11 @@ def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]
 
 
 def _from_pilot(study: Study, claim: Claim, values: dict[int, float], size: int) -> dict[str, Any]:
-    from reports.numbers.power import sd_of, seeds_to_find, upper_sd
+    from reports.numbers.power import seeds_to_find, upper_sd
+    from reports.numbers.summary import summarise
 
-    that, sd = claim.that, sd_of(list(values.values()))
+    that = claim.that
+    sd = (summarise(list(values.values())).sd or None) if values else None
     margin = that.margin
     if margin is None and that.metric == study.headline and not that.of:
         margin = study.equivalence
@@ -165,14 +166,14 @@ def foresee_looks(
     """
     import numpy as np
 
-    from reports.numbers.looks import open_claims, with_companions
+    from reports.numbers.looks import stored_looks, with_companions
     from reports.numbers.power import STUDIES
 
     assert study.until is not None
     bare = replace(study, reached={})
     results = read_results(bare.runs(), store)
     largest = plan_study(bare, store, sound=sound_stages(results))
-    claims = open_claims(bare, store)
+    claims = stored_looks(bare, store).open_claims
     most = dict(study.reached) | {
         arm: study.until.sizes[-1] for claim in claims for arm in claim.that.arms
     }

@@ -253,7 +253,7 @@ def side_by_side(requests: Sequence[Request], out: Path | None, *, as_json: bool
     else:
         click.echo(joined.markdown())
     missing = 0
-    for head, request, column in zip(joined.heads, requests, columns, strict=True):
+    for request, (head, column) in zip(requests, joined.columns.items(), strict=True):
         lacking = [result for result in column.results if result.outcome != "complete"]
         missing += len(lacking)
         if lacking:

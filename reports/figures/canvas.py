@@ -30,24 +30,16 @@ _OTHERS = ("#CC79A7", "#56B4E9", "#D55E00", "#000000")
 _OF_METHODS = {"erm": _BLUE, "midpoint": _ORANGE, "uniform": _GREEN}
 
 Dashes = str | tuple[float, tuple[float, ...]]
-"""Dash pattern, as matplotlib writes it."""
 
 LineStyle = tuple[str, Dashes]
-"""Colour and dash pattern of a line."""
 
 Styles = Mapping[str, LineStyle]
-"""Colour and dashes of each arm, by its name."""
 
 _DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
 
 
 def arm_styles(arms: Mapping[str, Config]) -> dict[str, LineStyle]:
-    """Return the colour and dashes (here called look) of each arm in figures, in the arms' order.
-
-    ERM, midpoint and uniform mixup have a fixed colour, the same in all studies. The first arm that
-    trains with one of these methods gets its colour. The other arms take the remaining colours in
-    order. When these are used up, the colours are repeated with other dashes.
-    """
+    """Return the colour and dashes (its look) of each arm in figures, in the arms' order."""
     named: dict[str, LineStyle] = {}
     taken = set()
     for arm, config in arms.items():
@@ -64,16 +56,9 @@ def arm_styles(arms: Mapping[str, Config]) -> dict[str, LineStyle]:
 
 
 def line_styles(
-    lines: Mapping[str, Sequence[str]],
-    styles: Styles,
-    taken: Sequence[LineStyle] = (),
+    lines: Mapping[str, Sequence[str]], styles: Styles, taken: Sequence[LineStyle] = ()
 ) -> dict[str, LineStyle]:
-    """Return the colour and dashes of each line that connects several arms in a figure.
-
-    No two lines look alike. A line gets the colour and dashes of the first of its arms whose colour
-    is still unused in the figure. If the colours of all its arms are used, the line gets an unused
-    colour; if none is left, a used colour with other dashes.
-    """
+    """Return the colour and dashes of each line that connects several arms in a figure."""
     order = {arm: place for place, arm in enumerate(styles)}
     colours = (*_OTHERS, *_OF_METHODS.values())
     palette = [(colour, dashes) for dashes in _DASHES for colour in colours]
@@ -115,16 +100,13 @@ at the full width of a page.
 """
 
 PANEL_INCHES = 3.4
-"""Width of a panel in inches."""
 
 _MOST_ABREAST = 3
-"""Largest number of panels in a row."""
 
 _LETTER_INCHES = 0.08
 """Approximate width of a letter in a legend, in inches."""
 
 _DOTS_PER_INCH = 200
-"""Resolution of a PNG."""
 
 _PACKED = {"compress_level": 2}
 """Options for PNG files: a low compression level. A higher one takes as long as the drawing itself
@@ -138,26 +120,19 @@ _MARGIN = 0.05
 """Margin of a logarithmic axis below its smallest value, as a fraction of the range."""
 
 _MOST_STRIPS = 60
-"""Largest number of strips with a tooltip in one panel. If more positions have a text, this many of
-them are chosen, evenly spaced.
-"""
+"""Largest number of strips with a tooltip in one panel."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strip:
-    """A vertical strip of a figure, with a text as its tooltip.
-
-    A web page shows the text of the strip while the mouse pointer is over the strip.
-    """
+    """A vertical strip of a figure, with a text as its tooltip."""
 
     left: float
     """Left edge as a fraction of the figure's width, in [0, 1]; `width` is in the same unit."""
     top: float
-    """Top edge as a fraction of the figure's height, in [0, 1]; `height` is in the same unit."""
     width: float
     height: float
     said: str
-    """Text of the tooltip; it may have several lines."""
 
 
 Told = tuple[Axes, Mapping[float, str]]
@@ -172,7 +147,6 @@ class Figure:
     """
 
     name: str
-    """File name without its suffix."""
     title: str
     caption: str
     svg: bytes
@@ -182,7 +156,6 @@ class Figure:
     fractions.
     """
     strips: tuple[Strip, ...] = ()
-    """Areas with a tooltip, for web pages."""
 
     @property
     def width(self) -> float:
@@ -209,10 +182,7 @@ class Figure:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Context manager: inside it, matplotlib draws in the style of reports.
-
-    The user's own settings of matplotlib are ignored there.
-    """
+    """Context manager: inside it, matplotlib draws in the style of reports."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
@@ -220,10 +190,7 @@ def styled() -> Iterator[None]:
 
 
 def draw_axis(axes: Axes, axis: Axis) -> None:
-    """Set label, scale and ticks of a panel's horizontal axis, as a problem's axis defines them.
-
-    The problem's axis shows epochs or a metric, such as a time.
-    """
+    """Set label, scale and ticks of a panel's horizontal axis, as a problem's axis defines them."""
     axes.set_xlabel(axis.label)
     if axis.scale == "log":
         axes.set_xscale("log")
@@ -233,10 +200,7 @@ def draw_axis(axes: Axes, axis: Axis) -> None:
 
 
 def place_of(record: EpochRecord, axis: Axis) -> float | None:
-    """Return the horizontal position at which metrics of an epoch are drawn; None if unknown.
-
-    The position is the number of finished epochs, or the metric that the problem uses as its axis.
-    """
+    """Return the horizontal position at which metrics of an epoch are drawn; None if unknown."""
     return record.epoch + 1 if axis.metric is None else record.metrics.get(axis.metric)
 
 
@@ -247,11 +211,7 @@ def numbers_of(summary: Any) -> dict[str, Any]:
 
 
 def spell_counts(table: Table) -> str:
-    """Return how many of each arm's seeds are complete, as text for captions.
-
-    If most arms have the same number, it is written once and only the exceptions are named:
-    `n = 5/5 for each arm, except midpoint n = 3/5`.
-    """
+    """Return how many of each arm's seeds are complete, as text for captions."""
     counts = Counter(row.seeds for row in table.printed)
     ((common, times),) = counts.most_common(1)
     if times == 1 or 2 * times < len(table.printed):
@@ -294,12 +254,7 @@ def wrapped(heading: str) -> str:
 def scale_values(
     axes: Axes, metric: Metric, values: Iterable[float], *, across: bool = False
 ) -> None:
-    """Choose scale and limits of the axis that shows a metric. Call this after everything is drawn.
-
-    Percent axes are limited to 0 to 100, even where bands or intervals reach further. The axis of
-    any other metric is logarithmic if all values are positive and span three decades. It then
-    starts near the smallest value, and an interval that reaches 0 is cut at the edge of the panel.
-    """
+    """Choose scale and limits of the axis that shows a metric, after everything is drawn."""
     axis = axes.xaxis if across else axes.yaxis
     limit = axes.set_xlim if across else axes.set_ylim
     if metric.unit == "%":
@@ -341,10 +296,7 @@ def ends_of(values: Iterable[float]) -> tuple[float, ...]:
 
 
 def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
-    """Return a caption's sentence on how intervals are cut on a figure's logarithmic axes.
-
-    It is empty if no panel has a logarithmic axis.
-    """
+    """Return a caption's sentence on how intervals are cut on a figure's logarithmic axes."""
     scales = {axes.get_xscale() if across else axes.get_yscale() for axes in panels}
     if "log" not in scales:
         return ""
@@ -352,13 +304,7 @@ def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
 
 
 def finished(  # noqa: PLR0913  what a figure is made of
-    canvas: Canvas,
-    *,
-    name: str,
-    title: str,
-    caption: str,
-    numbers: str,
-    told: Sequence[Told] = (),
+    canvas: Canvas, *, name: str, title: str, caption: str, numbers: str, told: Sequence[Told] = ()
 ) -> Figure:
     """Return a matplotlib figure as a report's `Figure`: SVG and PNG without dates inside."""
     if (engine := canvas.get_layout_engine()) is not None:
@@ -385,11 +331,7 @@ def finished(  # noqa: PLR0913  what a figure is made of
 
 
 def strips_of(canvas: Canvas, axes: Axes, places: Mapping[float, str]) -> Iterator[Strip]:
-    """Yield a strip for each position of a panel that has a tooltip text, at most 60 strips.
-
-    A strip reaches halfway to the next position on either side. Edges are rounded, so that machines
-    with slightly different fonts produce the same page.
-    """
+    """Yield a strip for each position of a panel that has a tooltip text, at most 60 strips."""
     if not places:
         return
     count, every = min(len(places), _MOST_STRIPS), list(places)

@@ -23,23 +23,17 @@ from reports.figures.canvas import (
     styled,
     wrapped,
 )
-from reports.numbers.comparison import Comparison, compare
+from reports.numbers.comparison import compare
 from reports.numbers.families import Member, holm
-from reports.numbers.runs import measure_of, measures_of, minus, values_of
+from reports.numbers.runs import Arranged, measure_of, measures_of, minus, values_of
 from reports.numbers.spelling import spell_csv, spell_heading, spell_number, upper_first
 from reports.numbers.summary import Summary, summarise
 from reports.tables.captions import spell_family
 from reports.tables.table import Table
-from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
 
-def draw_finals(
-    study: Study,
-    arranged: Mapping[str, Mapping[int, RunResult]],
-    table: Table,
-    styles: Styles,
-) -> Figure | None:
+def draw_finals(study: Study, arranged: Arranged, table: Table, styles: Styles) -> Figure | None:
     """Return the figure of the runs' final values by arm; None if no run is complete."""
     names = {row.arm: name for row, (name, *_) in zip(table.printed, table.cells, strict=True)}
     found = values_of(arranged, table.metric, table.readout)
@@ -169,15 +163,8 @@ LEVEL = 0.05
 _BETTER, _WORSE, _OPEN = "#0072B2", "#D55E00", "#f2f2f2"
 
 
-def draw_ranks(
-    study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
-) -> Figure | None:
-    """Return the figure of the mean paired difference in headline metric between every two arms.
-
-    Rows and columns are the arms, in the order of their means; significant differences are
-    coloured. The result is None if there are fewer than 6 or more than 24 arms, or if not all arms
-    have the same seeds.
-    """
+def draw_ranks(study: Study, arranged: Arranged, table: Table) -> Figure | None:
+    """Return the figure of the mean paired difference in headline metric between every two arms."""
     found = values_of(arranged, table.metric, table.readout)
     values = {row.arm: found[row.arm] for row in table.printed if len(found[row.arm]) > 1}
     is_paired = len({tuple(sorted(by_seed)) for by_seed in values.values()}) == 1
@@ -214,7 +201,7 @@ def draw_ranks(
         axes.pcolormesh(places, places, [[to_rgb(shade) for shade in row] for row in shades])
         axes.invert_yaxis()
         axes.grid(visible=False)
-        labels = [_label(arm, means[arm], shown) for arm in arms]
+        labels = [f"{a}  {spell_number(means[a] * shown.scale, shown.digits)}" for a in arms]
         axes.set_yticks(places, labels)
         axes.set_xticks(places, arms, rotation=60, ha="right")
         axes.set_xlabel(spell_heading("row minus column at the same seed", shown))
@@ -230,25 +217,10 @@ def draw_ranks(
             f"which {told_apart} of {len(pairs)} pairs reach. {table.selection.brief}",
             numbers=spell_csv(
                 [
-                    _record(arms[i], arms[j], comparison, p)
-                    for (i, j), comparison, p in zip(pairs, compared, adjusted, strict=True)
+                    {"better": arms[i], "worse": arms[j], "n": c.n}
+                    | {"worse_minus_better": c.difference, "ci_low": c.ci_low}
+                    | {"ci_high": c.ci_high, "p": c.p, "p_holm": p}
+                    for (i, j), c, p in zip(pairs, compared, adjusted, strict=True)
                 ]
             ),
         )
-
-
-def _label(arm: str, mean: float, shown: Metric) -> str:
-    return f"{arm}  {spell_number(mean * shown.scale, shown.digits)}"
-
-
-def _record(better: str, worse: str, comparison: Comparison, p: float) -> dict[str, Any]:
-    return {
-        "better": better,
-        "worse": worse,
-        "n": comparison.n,
-        "worse_minus_better": comparison.difference,
-        "ci_low": comparison.ci_low,
-        "ci_high": comparison.ci_high,
-        "p": comparison.p,
-        "p_holm": p,
-    }

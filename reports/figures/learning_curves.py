@@ -32,7 +32,7 @@ from reports.figures.canvas import (
     styled,
     wrapped,
 )
-from reports.numbers.runs import counted_runs, measure_of
+from reports.numbers.runs import Arranged, counted_runs, measure_of
 from reports.numbers.spelling import spell_csv, spell_interval, spell_number, upper_first
 from reports.numbers.summary import Measure, Summary, summarise
 from reports.tables.table import Table
@@ -84,27 +84,12 @@ class _Curve:
     """One metric of one arm, along the horizontal axis."""
 
     seeds: Mapping[int, Mapping[float, float]]
-    """Values of each seed by position, including those of incomplete runs."""
     summaries: Mapping[float, Summary]
-    """Mean and interval over the complete runs, by position; only where all complete runs have a
-    value.
-    """
+    """Mean and interval over the complete runs, by position."""
 
 
-def draw_curves(
-    study: Study,
-    arranged: Mapping[str, Mapping[int, RunResult]],
-    table: Table,
-    styles: Styles,
-) -> Figure | None:
-    """Return the figure of learning curves; None if all runs have one epoch or nothing is stored.
-
-    Args:
-        study: Defines the arms, the seeds and their order.
-        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: The main table of the same results.
-        styles: Colour and dashes of each arm (`reports.figures.canvas.arm_styles`).
-    """
+def draw_curves(study: Study, arranged: Arranged, table: Table, styles: Styles) -> Figure | None:
+    """Return the figure of learning curves; None with one epoch only, or nothing stored."""
     if all(config.epochs == 1 for config in study.arms.values()):
         return None
     problem = study.problem
@@ -192,10 +177,7 @@ def _multiples(
     marks: Mapping[str, Sequence[int]],
     styles: Styles,
 ) -> tuple[Canvas, list[Told]]:
-    """Draw one panel per arm, each with the baseline's mean in grey; used if there are many arms.
-
-    Returns the canvas and the tooltip texts.
-    """
+    """Draw one panel per arm, each with the baseline's mean in grey, for many arms."""
     shown, columns = table.shown, 4
     rows = math.ceil(len(curves) / columns)
     # Placed by hand, with common limits instead of shared axes: laying out 20 panels takes longer

@@ -32,11 +32,7 @@ _CPU = torch.device("cpu")
 
 
 def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
-    """Return the first images of epoch 0, augmented and mixed, and the mixing weight lam of each.
-
-    Raises:
-        DataError: If the dataset is not on this machine.
-    """
+    """Return the first images of epoch 0, augmented and mixed, and the weight lam of each."""
     splits = load(config.data)
     images = TrainingImages(
         splits.seen_by(config.data), splits.info, config.data, config.seeds, _CPU

@@ -23,16 +23,14 @@ from reports.figures.canvas import (
 )
 from reports.numbers.calibration import NUM_BINS, Reliability
 from reports.numbers.predicted import Predicted, PredictedArm
-from reports.numbers.runs import counted_runs
+from reports.numbers.runs import Arranged, counted_runs
 from reports.numbers.spelling import spell_csv
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
 
 _MOST_MAPS = 6
-"""Largest number of panels; with more arms the figure is left out."""
 
 _CELLS = 121
-"""Number of cells of the map along each axis."""
 
 _CLASSES = "#0072B2", "#D55E00"
 """Colours of classes 0 and 1. The background of the map uses pale versions of them."""
@@ -42,10 +40,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionPlane:
-    """Plane of a problem's two inputs; a decision map shows the class predicted at each point.
-
-    Runs of the problem record the boundary between the classes in this plane as metrics.
-    """
+    """Plane of a problem's two inputs; a decision map shows the class predicted at each point."""
 
     head: str
     """First part of the names of the metrics that record the boundary. For `boundary`, the metric
@@ -53,7 +48,6 @@ class DecisionPlane:
     predicted to its left.
     """
     extent: float
-    """The map reaches from minus this value to this value in the horizontal direction."""
     data: Callable[[Any], tuple[Array, Array]]
     """Function from a configuration to its data: points (n, 2), horizontal coordinate first, and
     their classes (n,).
@@ -70,12 +64,8 @@ PLANES: dict[str, Callable[[], DecisionPlane]] = {"moons": _moons}
 """Function that returns the `DecisionPlane` of a problem, by the name of the problem."""
 
 
-def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Figure | None:
-    """Return a figure with one decision map per arm at the end of training.
-
-    The result is None if no run stored the boundary between the classes, or if more than six arms
-    have one.
-    """
+def draw_decisions(arranged: Arranged, table: Table) -> Figure | None:
+    """Return a figure with one decision map per arm at the end of training."""
     if table.problem.name not in PLANES:
         return None
     plane = PLANES[table.problem.name]()
@@ -178,11 +168,7 @@ _FEWEST_IMAGES = 10
 
 
 def draw_reliability(predicted: Predicted, styles: Styles) -> Figure | None:
-    """Return a figure of accuracy against confidence by arm, before and after temperature scaling.
-
-    The result is None if no predictions are stored. Only the first eight arms are drawn; the CSV
-    has all of them.
-    """
+    """Return a figure of accuracy against confidence by arm, also after temperature scaling."""
     if not predicted.arms:
         return None
     records = [

@@ -42,21 +42,14 @@ from sweeps.study.study import Study
 
 _MOST_PANELS = 4
 _MOST_WITH_DIGITS = 8
-"""Largest number of cells in a row of a map for which percentages have one decimal; with more,
-none.
-"""
+"""Largest number of cells in a row of a map for which percentages have one decimal."""
 _FRAME = "#D55E00"
 _SPAN_LETTERS = 36
 """Approximate number of letters that fit between the first and the last tick label of a panel."""
 
 
 def draw_responses(study: Study, table: Table, styles: Styles) -> tuple[Figure, ...]:
-    """Return figures of the arms' metrics against one of their settings (curve) and two (map).
-
-    A figure is left out if too few settings vary, or no run is complete. Arms with equal results
-    are all drawn, each at its own setting: for example arms with different alphas that all switch
-    mixing off at epoch 0.
-    """
+    """Return figures of the arms' metrics against one of their settings (curve) and two (map)."""
     arms = [row.arm for row in table.rows if table.metric in row.summaries]
     if not arms:
         return ()
@@ -215,10 +208,7 @@ def _map(table: Table, plane: ResponsePlane) -> Figure:
 
 
 def _draw_cells(
-    axes: Axes,
-    cells: Mapping[Coordinates, ArmRow | None],
-    norm: mpl.colors.Normalize,
-    table: Table,
+    axes: Axes, cells: Mapping[Coordinates, ArmRow | None], norm: mpl.colors.Normalize, table: Table
 ) -> None:
     across, up = (
         [value for (value,) in sorted({(place[which],) for place in cells}, key=ascending)]

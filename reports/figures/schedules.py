@@ -16,16 +16,12 @@ from reports.numbers.spelling import spell_csv
 from sweeps.study.study import Study
 
 LEVELS = (0.05, 0.5, 0.95)
-"""Levels of the drawn quantiles of lam."""
 
 _COLUMNS = 3
 
 
 def draw_schedules(study: Study, styles: Styles) -> tuple[Figure, ...]:
-    """Return the figure of the quantiles of lam in each epoch, for arms that change the law of lam.
-
-    The result is an empty tuple if no arm changes the law during training.
-    """
+    """Return the figure of the quantiles of lam in each epoch, for arms that change its law."""
     laws = {arm: _laws(study, arm) for arm in study.arms}
     changing = {arm: of_arm for arm, of_arm in laws.items() if len(set(of_arm)) > 1}
     if not changing:

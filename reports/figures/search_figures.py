@@ -25,10 +25,7 @@ from sweeps.study.search import Point
 
 
 def draw_search(searched: Searched, styles: Styles) -> tuple[Figure, ...]:
-    """Return the figures of a search; empty if no point is complete.
-
-    Points whose runs are missing from the store are left out.
-    """
+    """Return the figures of a search; empty if no point is complete."""
     complete = [
         point
         for point in searched.history.points
@@ -182,10 +179,7 @@ def _finished(  # noqa: PLR0913  what a figure is made of
 
 
 def point_numbers(searched: Searched, point: Point) -> dict[str, Any]:
-    """Return a search point as a CSV row, by column: its parameters and results.
-
-    The metric that selects the winner has its mean, sd and interval, and its value at each seed.
-    """
+    """Return a search point as a CSV row, by column: its parameters and results."""
     summary = searched.summary(point.arm)
     values: Mapping[int, float] = searched.values[searched.objective][point.arm]
     return (

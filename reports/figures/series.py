@@ -1,7 +1,7 @@
 """Figures of series: metrics that have a value for each class, each feature, and so on."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -23,23 +23,17 @@ from reports.figures.canvas import (
     spell_scales,
     styled,
 )
-from reports.numbers.runs import complete_runs, counted_runs
+from reports.numbers.runs import Arranged, complete_runs, counted_runs
 from reports.numbers.spelling import spell_csv, upper_first
 from reports.numbers.summary import Measure, summarise
 from reports.tables.table import Table
-from sweeps.state.results import RunResult
 
 _MOST_ARMS = 4
 """Largest number of arms for which the figure of parts is drawn; each arm is one panel."""
 
-Arranged = Mapping[str, Mapping[int, RunResult]]
-
 
 def draw_series(arranged: Arranged, table: Table, styles: Styles) -> tuple[Figure, ...]:
-    """Return one figure for each measured series, such as the error of each class.
-
-    A series is a metric with several values, for example one for each class or feature.
-    """
+    """Return one figure for each measured series, such as the error of each class."""
     figures = (
         _by_part(series, arranged, table)
         if series.along is None

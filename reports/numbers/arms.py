@@ -18,7 +18,6 @@ class ArmRow:
 
     arm: str
     n: int
-    """Number of seeds with a complete run."""
     seeds_expected: int
     diverged: int
     """Number of seeds whose run diverged. If any did, the arm has no summary: the mean of the other
@@ -27,15 +26,10 @@ class ArmRow:
     summaries: Mapping[str, Summary]
     """Mean, sd and interval over the `n` seeds, by metric. Empty if n is 0 or a seed diverged."""
     compared: Member | None = None
-    """Difference of the headline metric from the baseline, paired by seed; None for the baseline
-    itself, or if arm and baseline share no seed.
-    """
+    """Difference of the headline metric from the baseline, paired by seed."""
     tags: tuple[str, ...] = ()
-    """Remarks printed beside the arm, such as `oracle`. An arm with a tag is never marked as best
-    or close.
-    """
+    """Remarks printed beside the arm, such as `oracle`."""
     is_best: bool = False
-    """True if the arm has the best mean of all arms whose seeds are complete."""
     is_close: bool = False
     """True if the arm does not differ significantly from the best one, allowing for the number of
     comparisons in the table. Also true if the two share fewer than two seeds.
@@ -54,12 +48,7 @@ class ArmRow:
 
 
 def equals(study: Study) -> dict[str, str]:
-    """Return, for each arm of a study, the first arm that computes exactly the same results.
-
-    The baseline counts as the first arm. Two arms compute the same if they have the same seeds and
-    their runs end with the same stage key, because such runs have bit-identical results. An arm
-    that differs from all others is mapped to itself.
-    """
+    """Return, for each arm of a study, the first arm that computes exactly the same results."""
     computed = {
         arm: (study.seeds_of(arm), stage_keys(study.runs_of(arm)[0].config)[-1])
         for arm in (study.baseline, *study.arms)
@@ -73,10 +62,7 @@ def equals(study: Study) -> dict[str, str]:
 def summarise_arm(
     study: Study, arm: str, by_seed: Mapping[int, RunResult], metrics: Sequence[str]
 ) -> ArmRow:
-    """Return the table row of an arm: numbers of seeds, and mean, sd and interval of each metric.
-
-    The row has no comparison with the baseline yet.
-    """
+    """Return the table row of an arm: numbers of seeds, and a summary of each metric."""
     readout = study.readout
     counted = counted_runs(by_seed).values()
     outcomes = Counter(result.outcome for result in by_seed.values())

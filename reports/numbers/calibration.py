@@ -15,7 +15,6 @@ end.
 """
 
 _LOG_TEMPERATURES = (-5.0, 5.0)
-"""Range in which the logarithm of the temperature is searched."""
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -23,17 +22,12 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Reliability:
-    """Test images of a run, counted in bins of the confidence in the predicted class.
-
-    Each array has one value per bin, for example the number of images whose confidence is in it.
-    """
+    """Test images of a run, counted in bins of the confidence in the predicted class."""
 
     count: Array
-    """Number of images in the bin."""
     confidence: Array
     """Sum of the confidences of the images in the bin."""
     correct: Array
-    """Number of images in the bin that are classified correctly."""
     variance: Array
     """Sum over the images in the bin of c (1 - c), with the confidence c."""
 

@@ -13,7 +13,6 @@ import mixup_core
 from mixup_core.numeric_settings import installed_version
 
 _JOB_VARIABLE = "RAY_JOB_CONFIG_JSON_ENV_VAR"
-"""Environment variable in which Ray describes a cluster job to its process."""
 _SENDER_VARIABLE = "MIXSWEEP_SENT_BY"
 """Environment variable with the version of mixsweep that submitted a cluster job."""
 
@@ -32,12 +31,7 @@ repository.
 
 
 def describe_code() -> dict[str, Any] | None:
-    """Return commit and branch of mixsweep's code, and whether it is modified; None if unknown.
-
-    The first of these sources that exists is used: the repository that mixsweep runs from, the
-    commit recorded when the installed package was built, the commit that the submission of a
-    cluster job recorded, and the repository of the working directory.
-    """
+    """Return commit and branch of mixsweep's code, and whether it is modified; None if unknown."""
     if (SOURCE / ".git").exists():
         return describe_repository(SOURCE)
     with suppress(OSError, ValueError):
@@ -56,10 +50,7 @@ def describe_code() -> dict[str, Any] | None:
 
 
 def describe_repository(folder: Path) -> dict[str, Any] | None:
-    """Return commit and branch of a git repository, and whether tracked files are modified.
-
-    Changes in `reports/published` are ignored, because these files are not code.
-    """
+    """Return commit and branch of a git repository, and whether tracked files are modified."""
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None

@@ -48,6 +48,10 @@ class IncompleteStudyError(ValueError):
     """Two arms cannot be paired by seed, because one arm lacks a seed of the other arm."""
 
 
+Term = tuple[float, Mapping[int, float], Measure]
+"""Factor of an arm, its values by seed, and the possible range of its metric."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightedArm:
     """One arm of a comparison: factor in the weighted sum of arms, mean and sd over seeds."""
@@ -60,9 +64,9 @@ class WeightedArm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """A comparison of arms at equal seeds: a weighted sum of their values, minus a number.
+    """A comparison of arms at equal seeds: a weighted sum of their values.
 
-    In the simplest case, this is one arm minus the baseline, and the number is 0.
+    In the simplest case, this is one arm minus the baseline.
 
     Fields that need the spread over seeds, such as p and intervals, are None if there is one seed,
     or two seeds with equal differences. They are also None if all differences are equal up to
@@ -70,46 +74,33 @@ class Comparison:
     """
 
     n: int
-    """Number of shared seeds, at least 1."""
     difference: float
-    """Mean of the differences over the seeds, in the unit of the metric."""
     sd: float | None
     """Sample standard deviation of the differences over the seeds; None at n = 1."""
     spread: float | None
     """Standard deviation used for intervals: `sd`, or the sampling noise of the test images if that
     is larger and known (`reports.numbers.summary.least_variance`).
     """
-    sides: tuple[WeightedArm, ...]
-    number: float
-    """Number that is subtracted from the weighted sum of the arms (`sides`), 0 if there is none."""
-    is_exact: bool
+    sides: tuple[WeightedArm, ...] = ()
+    is_exact: bool = False
     """True if the interval uses exact limits of fractions, because a t interval would have no width
     or exceed the bounds of the metric.
     """
-    ci_low: float | None
-    """Lower end of the 95 % interval of the mean difference."""
-    ci_high: float | None
-    p: float | None
-    """Two-sided p value, not adjusted for other comparisons: the error level at which the interval
-    ends at zero.
-    """
-    effect: float | None
-    """Standardised difference (Hedges' g): mean / `spread`, times `hedges_factor`. None if the
-    interval is no t interval, and for one or two seeds, where the factor is not defined.
-    """
-    effect_low: float | None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    p: float | None = None
+    """Two-sided p value, not adjusted for other comparisons."""
+    effect: float | None = None
+    """Standardised difference (Hedges' g): mean / `spread`, times `hedges_factor`."""
+    effect_low: float | None = None
     """Lower end of the 95 % interval of the standardised difference, from the noncentral t."""
-    effect_high: float | None
-    sign_flip_p: float | None
+    effect_high: float | None = None
+    sign_flip_p: float | None = None
     """Two-sided p of the exact sign-flip test, for 6 to 20 seeds; None for fewer or more."""
 
     @property
     def is_constant(self) -> bool:
-        """True if the differences at several seeds are all equal, and so no interval is possible.
-
-        It is False if an interval is possible for another reason: three seeds or more, and a metric
-        with a finite range.
-        """
+        """True if the differences at several seeds are equal, and so no interval is possible."""
         return self.n > 1 and self.spread is None and not self.is_exact
 
     @property
@@ -119,7 +110,7 @@ class Comparison:
             sorted((side.factor * side.measure.least, side.factor * side.measure.most))
             for side in self.sides
         ]
-        return sum(end[0] for end in ends) - self.number, sum(end[1] for end in ends) - self.number
+        return sum(end[0] for end in ends), sum(end[1] for end in ends)
 
     @property
     def value(self) -> float:
@@ -139,7 +130,7 @@ class Comparison:
     def _exact_interval(self, confidence: float) -> tuple[float, float]:
         """Return the interval that follows from exact limits of each arm."""
         each = 1 - (1 - confidence) / len(self.sides)
-        low = high = -self.number
+        low = high = 0.0
         for side in self.sides:
             limits = share_limits(side.mean, side.sd, self.n, side.measure, each)
             ends = sorted(side.factor * limit for limit in limits)
@@ -147,10 +138,7 @@ class Comparison:
         return low, high
 
     def effect_interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the interval of the standardised difference (Hedges' g) at a given confidence.
-
-        The result is None if the comparison has no standardised difference.
-        """
+        """Return the interval of the standardised difference (Hedges' g) at a given confidence."""
         if self.effect is None or self.spread is None:
             return None
         t = self.difference * math.sqrt(self.n) / self.spread
@@ -183,13 +171,11 @@ class Comparison:
 
 def compare(
     arm: Mapping[int, float],
-    baseline: Mapping[int, float] | float,
+    baseline: Mapping[int, float],
     ours: Measure = ANY,
     theirs: Measure = ANY,
 ) -> Comparison:
-    """Return the comparison of an arm with another arm at the same seeds, or with a fixed value."""
-    if not isinstance(baseline, Mapping):
-        return contrast([(1.0, arm, ours)], float(baseline))
+    """Return the comparison of an arm with another arm at the same seeds."""
     if arm.keys() != baseline.keys():
         raise IncompleteStudyError(
             "arm and baseline must have the same seeds, got "
@@ -199,49 +185,43 @@ def compare(
     return contrast([(1.0, arm, ours), (-1.0, baseline, theirs)])
 
 
-def contrast(
-    terms: Sequence[tuple[float, Mapping[int, float], Measure]], number: float = 0.0
-) -> Comparison:
-    """Return the comparison of arms at equal seeds: a weighted sum of their values, minus a number.
+def over_shared(terms: Sequence[Term]) -> Comparison | None:
+    """Return the comparison of arms (`contrast`) over the seeds that all have; None without any."""
+    seeds = set.intersection(*(set(by_seed) for _, by_seed, _ in terms))
+    if not seeds:
+        return None
+    return contrast([(f, {seed: of[seed] for seed in seeds}, measure) for f, of, measure in terms])
 
-    Args:
-        terms: For each arm its factor, its values by seed, the range of possible values of its
-            metric and, if it is a fraction of images (such as the error), the number of images. All
-            arms have the same seeds.
-        number: Number to subtract.
 
-    Raises:
-        ValueError: If there is no seed, or a value is not finite.
-    """
+def contrast(terms: Sequence[Term]) -> Comparison:
+    """Return the comparison of arms with the same seeds: a weighted sum of their values."""
     seeds = sorted(terms[0][1])
     values = [[factor * by_seed[seed] for seed in seeds] for factor, by_seed, _ in terms]
-    every = [*values, [-number] * len(seeds)] if number else values
-    differences = [sum(column) for column in zip(*every, strict=True)]
+    differences = [sum(column) for column in zip(*values, strict=True)]
     summary = summarise(differences)
     n, difference = summary.n, summary.mean
     if summary.sd is None:
-        return Comparison(
-            n=n, difference=difference, sd=None, spread=None, sides=(), number=number,
-            is_exact=False, ci_low=None, ci_high=None, p=None, effect=None, effect_low=None,
-            effect_high=None, sign_flip_p=None,
-        )  # fmt: skip
-    rounding = ROUNDING * max(abs(value) for row in every for value in row)
+        return Comparison(n=n, difference=difference, sd=None, spread=None)
+    rounding = ROUNDING * max(abs(value) for row in values for value in row)
     if summary.sd <= rounding and abs(difference) <= rounding:
         difference = 0.0
     spread = summary.sd if summary.sd > rounding else 0.0
     is_equal_pair = n == 2 and spread == 0
     if not is_equal_pair:
-        spread = max(spread, math.sqrt(_counting_variance(terms, difference + number)))
+        spread = max(spread, math.sqrt(_counting_variance(terms, difference)))
     sides = tuple(
         WeightedArm(factor=factor, mean=own.mean, sd=own.sd or 0.0, measure=measure)
         for factor, by_seed, measure in terms
         for own in (summarise([by_seed[seed] for seed in seeds]),)
     )
     found = Comparison(
-        n=n, difference=difference, sd=summary.sd, spread=spread or None, sides=sides,
-        number=number, is_exact=False, ci_low=None, ci_high=None, p=None, effect=None,
-        effect_low=None, effect_high=None, sign_flip_p=_sign_flip_p(differences),
-    )  # fmt: skip
+        n=n,
+        difference=difference,
+        sd=summary.sd,
+        spread=spread or None,
+        sides=sides,
+        sign_flip_p=_sign_flip_p(differences),
+    )
     half = t_quantile(n, CONFIDENCE) * spread / math.sqrt(n)
     least, most = found.bounds
     is_outside = difference - half < least or difference + half > most
@@ -268,9 +248,7 @@ def contrast(
     )
 
 
-def _counting_variance(
-    terms: Sequence[tuple[float, Mapping[int, float], Measure]], total: float
-) -> float:
+def _counting_variance(terms: Sequence[Term], total: float) -> float:
     """Return the least variance over seeds of a weighted sum of fractions; 0 if it is unknown."""
     sizes = [measure.size for _, _, measure in terms if measure.size is not None]
     if len(sizes) < len(terms):

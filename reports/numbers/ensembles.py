@@ -16,7 +16,6 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
-"""Sizes of ensembles that are evaluated, if an arm has enough networks."""
 
 NAMES = ("error", "nll", "brier", "calibration_error")
 SCALED = ("scaled_nll", "scaled_brier", "scaled_calibration_error")
@@ -25,9 +24,7 @@ validation images.
 """
 
 _MOST_PER_SEED = 4
-"""At most this many ensembles per network are evaluated of one size; if more exist, some are
-chosen.
-"""
+"""At most this many ensembles per network are evaluated of one size."""
 
 _MOST_NUMBERS = 200_000_000
 """Approximate largest number of probabilities that are averaged for one size of ensemble in one
@@ -48,43 +45,29 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """One measure, such as the error, averaged over ensembles of one size.
-
-    It has an interval over networks and one over test images.
-    """
+    """One measure, such as the error, averaged over ensembles of one size."""
 
     mean: float
-    """Mean over the ensembles."""
     low: float | None
-    """Lower end of the 95 % interval over networks, for fixed test images; None with fewer than
-    three networks.
-    """
+    """Lower end of the 95 % interval over networks, for fixed test images."""
     high: float | None
     """Upper end. Both ends are None, too, if every choice of networks gives the same value."""
     image_low: float | None
-    """Lower end of the 95 % interval over test images, for fixed networks. None if all images give
-    the same value; an error of 0 has exact limits instead.
-    """
+    """Lower end of the 95 % interval over test images, for fixed networks."""
     image_high: float | None
     by_seed: Mapping[int, float]
-    """Jackknife pseudo-value of each seed, for paired comparisons; their mean is `mean`. Empty with
-    fewer than three networks.
-    """
+    """Jackknife pseudo-value of each seed, for paired comparisons."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnsembleSize:
-    """Error, NLL and other measures of ensembles that have a given number of an arm's networks.
-
-    An ensemble predicts by the mean of its networks' probabilities.
-    """
+    """Error, NLL and other measures of ensembles that have a given number of an arm's networks."""
 
     size: int
     num_ensembles: int
     is_complete: bool
     """True if every subset of this size was evaluated, rather than a choice of subsets."""
     measures: Mapping[str, Measured]
-    """Measures by name, see `NAMES` and `SCALED`."""
 
 
 def ensemble_sizes(

@@ -3,27 +3,22 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reports.numbers.comparison import Comparison, compare
+from reports.numbers.comparison import Comparison, over_shared
 from reports.numbers.summary import ANY, CONFIDENCE, Measure
 
-Pair = tuple[str, str | float]
-"""An arm, and the arm or number that it is compared with."""
+Pair = tuple[str, str]
 
 BySeed = Mapping[int, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One of several comparisons that a report prints, with p and interval adjusted for the number.
-
-    p and interval are None if there is one seed only.
-    """
+    """One of several printed comparisons, with p and interval adjusted for their number."""
 
     comparison: Comparison
     p: float | None
     """`comparison.p` times the size of the family, at most 1."""
     sign_flip_p: float | None
-    """`comparison.sign_flip_p` times the size of the family, at most 1."""
     low: float | None
     """Lower end of the simultaneous 95 % interval; it excludes zero exactly if `p` <= 5 %."""
     high: float | None
@@ -37,36 +32,25 @@ class Member:
         return self.p is not None and self.p <= 1 - CONFIDENCE
 
 
-_ADJUSTED = {
-    "difference_ci_low": "low",
-    "difference_ci_high": "high",
-    "d_ci_low": "effect_low",
-    "d_ci_high": "effect_high",
-    "p": "p",
-    "sign_flip_p": "sign_flip_p",
+_COLUMNS = {
+    "difference_ci_low": ("low", "ci_low"),
+    "difference_ci_high": ("high", "ci_high"),
+    "d_ci_low": ("effect_low", "effect_low"),
+    "d_ci_high": ("effect_high", "effect_high"),
+    "p": ("p", "p"),
+    "sign_flip_p": ("sign_flip_p", "sign_flip_p"),
 }
-_UNADJUSTED = {
-    "difference_ci_low_unadjusted": "ci_low",
-    "difference_ci_high_unadjusted": "ci_high",
-    "d_ci_low_unadjusted": "effect_low",
-    "d_ci_high_unadjusted": "effect_high",
-    "p_unadjusted": "p",
-    "sign_flip_p_unadjusted": "sign_flip_p",
-}
+"""Columns of a CSV row, with the field of a `Member` and that of its `Comparison` alone."""
 
 
 def record_of(member: Member | None) -> dict[str, float | None]:
-    """Return the numbers of a comparison (difference, interval, p, ...) as a CSV row, by column.
-
-    Intervals and p are adjusted for the family, as in the printed table. Columns that end in
-    `_unadjusted` are for the comparison alone. Without a comparison (None), all values are None.
-    """
+    """Return the numbers of a comparison (difference, interval, p, ...) as a CSV row, by column."""
     alone = None if member is None else member.comparison
     means = {"difference": "difference", "difference_sd": "sd", "d": "effect"}
     return {
         **{name: getattr(alone, field, None) for name, field in means.items()},
-        **{name: getattr(member, field, None) for name, field in _ADJUSTED.items()},
-        **{name: getattr(alone, field, None) for name, field in _UNADJUSTED.items()},
+        **{name: getattr(member, own, None) for name, (own, _) in _COLUMNS.items()},
+        **{f"{name}_unadjusted": getattr(alone, f, None) for name, (_, f) in _COLUMNS.items()},
     }
 
 
@@ -85,7 +69,6 @@ class Family:
     """Number of tests: comparisons of arms that compute different things, over two seeds or more.
     """
     members: Mapping[Pair, Member]
-    """Comparison of each pair that shares a seed, in the given order."""
 
     @property
     def confidence(self) -> float:
@@ -93,11 +76,7 @@ class Family:
         return 1 - (1 - CONFIDENCE) / max(1, self.size)
 
     def member(self, comparison: Comparison) -> Member:
-        """Return a comparison as a `Member`, with p and interval adjusted for this family's size.
-
-        The comparison need not be in `members`. For example, the comparisons of the best arm of a
-        table with all others are adjusted for the size of the table's family.
-        """
+        """Return any comparison with p and interval adjusted for this family's size."""
         interval = comparison.interval(self.confidence) or (None, None)
         effect = comparison.effect_interval(self.confidence) or (None, None)
         return Member(
@@ -129,7 +108,8 @@ def family_of(
     tests = {
         test
         for pair, comparison in compared.items()
-        if comparison.p is not None and len(test := _test(pair, equal)) == 2
+        if comparison.p is not None
+        and len(test := frozenset(equal.get(side, side) for side in pair)) == 2
     }
     family = Family(size=len(tests), members={})
     members = {pair: family.member(comparison) for pair, comparison in compared.items()}
@@ -162,23 +142,10 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 def compare_pair(
     pair: Pair, values: Mapping[str, BySeed], measures: Mapping[str, Measure] | None = None
 ) -> Comparison | None:
-    """Return the comparison of two arms over their shared seeds, or of an arm with a number."""
-    arm, against = pair
+    """Return the comparison of two arms over their shared seeds; None without any."""
     known = measures or {}
-    ours, own = values.get(arm, {}), known.get(arm, ANY)
-    if not isinstance(against, str):
-        return compare(ours, against, own) if ours else None
-    theirs = values.get(against, {})
-    shared = ours.keys() & theirs.keys()
-    if not shared:
-        return None
-    first, second = ({seed: of[seed] for seed in shared} for of in (ours, theirs))
-    return compare(first, second, own, known.get(against, ANY))
-
-
-def _test(pair: Pair, equal: Mapping[str, str]) -> frozenset[str | float]:
-    """Return an identifier of a test: its two arms, or its arm and number, in no order."""
-    return frozenset(equal.get(side, side) if isinstance(side, str) else side for side in pair)
+    factors = zip((1.0, -1.0), pair, strict=True)
+    return over_shared([(f, values.get(arm, {}), known.get(arm, ANY)) for f, arm in factors])
 
 
 def _bonferroni(p: float | None, size: int) -> float | None:

@@ -5,32 +5,38 @@ from dataclasses import replace
 from typing import Any
 
 from reports.numbers.comparison import Comparison
-from reports.numbers.looks import Ends, ends_if_measured, ends_of, verdicts_by_looks
+from reports.numbers.families import holm
+from reports.numbers.looks import Ends, Looked, ends_if_measured, ends_of
 from reports.numbers.predicted import Predicted
-from reports.numbers.runs import arrange
+from reports.numbers.runs import Arranged, arrange
 from reports.numbers.summary import CONFIDENCE
 from reports.numbers.verdict import (
     ClaimTest,
     Numbers,
+    Statements,
     Verdict,
     claim_test,
     difference_of_references,
     measured,
     numbers_by,
+    planned_seeds,
 )
 from sweeps.state.results import RunResult
-from sweeps.state.statements import Statement, num_changes
+from sweeps.state.statements import num_changes
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
+
+Varied = Mapping[str, tuple[Verdict, ...]]
+"""Verdicts under each variant of a study, by its label."""
 
 _LEVEL = 1 - CONFIDENCE
 
 
 def verdicts_of(
     study: Study,
-    arranged: Mapping[str, Mapping[int, RunResult]],
+    arranged: Arranged,
     predicted: Predicted | None = None,
-    statements: Mapping[Claim, Statement] | None = None,
+    statements: Statements | None = None,
 ) -> tuple[Verdict, ...]:
     """Return the verdict of each claim of a study, computed from results, in the study's order.
 
@@ -50,9 +56,7 @@ def verdicts_of(
 
 
 def varied_verdicts(
-    study: Study,
-    results: Iterable[RunResult],
-    statements: Mapping[Claim, Statement] | None = None,
+    study: Study, results: Iterable[RunResult], statements: Statements | None = None
 ) -> dict[str, tuple[Verdict, ...]]:
     """Return the verdicts of a study's claims under each of its variants, by the variant's label.
 
@@ -75,11 +79,8 @@ def varied_verdicts(
     return found
 
 
-def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) -> str:
-    """Return, as text, the variants in which a verdict differs and those in which it is the same.
-
-    A verdict differs if its decision or the sign of its value differs.
-    """
+def spell_variants(verdict: Verdict, varied: Varied) -> str:
+    """Return, as text, the variants in which a verdict differs and in which it is the same."""
     told: list[str] = []
     same: list[str] = []
     for label, verdicts in varied.items():
@@ -106,7 +107,7 @@ def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) 
 def judge(
     study: Study,
     numbers: Numbers,
-    statements: Mapping[Claim, Statement] | None = None,
+    statements: Statements | None = None,
     *,
     ends: Ends | None = None,
 ) -> tuple[Verdict, ...]:
@@ -114,32 +115,16 @@ def judge(
     known = statements or {}
     if study.until is not None:
         ends = ends_if_measured(study, numbers) if ends is None else ends
-        return verdicts_by_looks(study, numbers, ends, known)
-    looks = 1 + num_changes(known)
-    compared = [measured(study, claim, numbers(claim)) for claim in study.claims]
-    levels: dict[ClaimTest, float] = {}
-    for claim, comparison in zip(study.claims, compared, strict=True):
-        test = claim_test(study, claim)
-        levels.setdefault(test, 1.0)
-        if comparison is not None and comparison.n >= _seeds_needed(study, claim):
-            levels[test] = min(1.0, looks * _level(claim.that, comparison))
-    steps = _holm_steps(levels, looks)
-    return tuple(
-        replace(
-            _verdict(study, claim, comparison, *steps[claim_test(study, claim)]),
-            stated=str(known[claim]) if claim in known else "",
-        )
-        for claim, comparison in zip(study.claims, compared, strict=True)
-    )
+        found = Looked(study=study, numbers=numbers, ends=ends, statements=known).verdicts
+    else:
+        found = _verdicts(study, numbers, looks=1 + num_changes(known))
+    return tuple(replace(v, stated=str(known.get(v.claim, ""))) for v in found)
 
 
 def verdict_records(
-    verdicts: Iterable[Verdict], varied: Mapping[str, tuple[Verdict, ...]] | None = None
+    verdicts: Iterable[Verdict], varied: Varied | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of `verdicts.csv`: one mapping per claim, with values by column name.
-
-    With `varied`, there is one more column: the variants in which the verdict differs.
-    """
+    """Return the rows of `verdicts.csv`: one mapping per claim, with values by column name."""
     return [
         {
             "says": verdict.claim.says,
@@ -156,24 +141,30 @@ COLUMNS = (
 )  # fmt: skip
 
 
+def _verdicts(study: Study, numbers: Numbers, looks: int) -> tuple[Verdict, ...]:
+    compared = [(claim, measured(study, claim, numbers(claim))) for claim in study.claims]
+    levels: dict[ClaimTest, float] = {}
+    for claim, comparison in compared:
+        test = claim_test(study, claim)
+        levels.setdefault(test, 1.0)
+        if comparison is not None and comparison.n >= planned_seeds(study, claim):
+            levels[test] = min(1.0, looks * _level(claim.that, comparison))
+    adjusted = dict(zip(levels, holm(list(levels.values())), strict=True))
+    num_decided = sum(p <= _LEVEL for p in adjusted.values())
+    left = {
+        test: len(levels) - min(place, num_decided)
+        for place, test in enumerate(sorted(levels, key=levels.__getitem__))
+    }
+    return tuple(
+        _verdict(study, claim, comparison, adjusted[test], 1 - _LEVEL / left[test] / looks)
+        for claim, comparison in compared
+        for test in (claim_test(study, claim),)
+    )
+
+
 def _level(that: StatedComparison, comparison: Comparison) -> float:
     level = comparison.level(lambda low, high: that.judge(low, high) != "undecided")
     return 1.0 if level is None else level
-
-
-def _holm_steps(
-    levels: Mapping[ClaimTest, float], looks: int
-) -> dict[ClaimTest, tuple[float, float]]:
-    """Return, for each test, p after Holm's correction and the confidence of its interval."""
-    steps: dict[ClaimTest, tuple[float, float]] = {}
-    reached, own = 0.0, None
-    for place, test in enumerate(sorted(levels, key=lambda test: levels[test])):
-        left = len(levels) - place
-        reached = min(1.0, max(reached, left * levels[test]))
-        if own is None and reached > _LEVEL:
-            own = _LEVEL / left
-        steps[test] = reached, 1 - (_LEVEL / left if own is None else own) / looks
-    return steps
 
 
 def _verdict(
@@ -185,7 +176,7 @@ def _verdict(
     if comparison is None:
         return found
     found = replace(found, n=comparison.n)
-    if comparison.n < _seeds_needed(study, claim):
+    if comparison.n < planned_seeds(study, claim):
         return found
     found = replace(found, verdict="undecided", value=comparison.value)
     interval = comparison.interval(confidence)
@@ -199,8 +190,3 @@ def _verdict(
         p=p,
         confidence=confidence,
     )
-
-
-def _seeds_needed(study: Study, claim: Claim) -> int:
-    """Return the number of seeds that the arms of a claim share once the study is finished."""
-    return len(set.intersection(*(set(study.seeds_of(arm)) for arm in claim.that.arms)))

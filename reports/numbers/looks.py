@@ -15,8 +15,8 @@ earlier if chance makes the mean large.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from typing import Literal
 
 from scipy import special
@@ -24,11 +24,12 @@ from scipy import special
 from mixup_core.store.checkpoints import Store
 from reports.numbers.comparison import Comparison
 from reports.numbers.predicted import gather_predictions
-from reports.numbers.runs import arrange
+from reports.numbers.runs import Arranged, arrange
 from reports.numbers.summary import CONFIDENCE
 from reports.numbers.verdict import (
     ClaimTest,
     Numbers,
+    Statements,
     Verdict,
     VerdictName,
     claim_test,
@@ -36,17 +37,15 @@ from reports.numbers.verdict import (
     measured,
     numbers_by,
 )
-from sweeps.state.results import Outcome, RunResult, read_predictions, read_results
-from sweeps.state.statements import Statement, num_changes, statements_of
+from sweeps.state.results import Outcome, read_predictions, read_results
+from sweeps.state.statements import num_changes, statements_of
 from sweeps.study.bounds import nominal_levels, overall_level
 from sweeps.study.claims import Claim, UntilDecided
 from sweeps.study.study import Study
 
 _LEVEL = 1 - CONFIDENCE
 _FORESEEN = 200
-"""Number of predicted final means in the test of futility; they are quantiles at equal steps of
-probability.
-"""
+"""Number of predicted final means in the test of futility."""
 
 Decides = Callable[[float, float], bool]
 """Function of the two ends of an interval that returns whether the interval decides a claim."""
@@ -60,24 +59,15 @@ that the claim gets more seeds.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A claim to be tested at planned looks, given by three functions.
-
-    They compare the arms of the claim over n seeds, and tell whether the runs of n seeds have ended
-    and whether an interval decides the claim.
-    """
+    """A claim to be tested at planned looks, given by three functions."""
 
     is_decided: Decides
-    """Function of the two ends of an interval that returns whether it decides the question. If an
-    interval decides it, every interval inside that one must do so too.
-    """
     has_ended: Callable[[int], bool]
     """Function of n that returns whether the runs of the first n seeds are complete, or one has
     diverged.
     """
     compare: Callable[[int], Comparison | None]
-    """Function of n that returns the comparison over the first n seeds; None if a run lacks the
-    metric.
-    """
+    """Function of n that returns the comparison over the first n seeds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,9 +78,7 @@ class Answer:
     look: int = 0
     """Number of the last look that tested the claim, from 1; 0 before the first look."""
     seeds: int = 0
-    """Number of seeds at that look."""
     comparison: Comparison | None = None
-    """The comparison at that look."""
     p: float | None = None
     """The p value after Holm's correction: the error level, over all looks and questions, at which
     the question is just decided.
@@ -219,7 +207,7 @@ Ends = Mapping[str, Mapping[int, Outcome]]
 """Outcome of each run, by arm and seed."""
 
 
-def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
+def ends_of(arranged: Arranged) -> Ends:
     """Return the outcome of each run, such as `complete`, by arm and seed."""
     return {
         arm: {seed: result.outcome for seed, result in by_seed.items()}
@@ -228,11 +216,7 @@ def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
 
 
 def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
-    """Return the outcome `complete`, by arm and seed, for each run that has a claim's metric.
-
-    This assumption is for unknown outcomes, for example if only a published `runs.csv` is
-    available. Runs without a value of the metric are left out.
-    """
+    """Return the outcome `complete`, by arm and seed, for each run that has a claim's metric."""
     ends: dict[str, dict[int, Outcome]] = {}
     for claim in study.claims:
         for arm, by_seed in numbers(claim).items():
@@ -240,162 +224,126 @@ def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
     return ends
 
 
-def verdicts_by_looks(
-    study: Study,
-    numbers: Numbers,
-    ends: Ends,
-    statements: Mapping[Claim, Statement],
-) -> tuple[Verdict, ...]:
-    """Return the latest verdict of each claim of a study, after all looks taken so far."""
-    answers = _answers(study, numbers, ends, statements)
-    return tuple(
-        replace(
-            _verdict_of(study, claim, answers[claim_test(study, claim)], numbers),
-            stated=str(statements[claim]) if claim in statements else "",
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """A study with planned looks and its results so far, from which all looks follow."""
+
+    study: Study
+    numbers: Numbers
+    ends: Ends
+    statements: Statements = field(default_factory=dict)
+
+    @cached_property
+    def taken(self) -> list[dict[ClaimTest, Answer]]:
+        """For each look taken, the answer to each test; claims with the same test share one."""
+        assert self.study.until is not None
+        plans = 1 + num_changes(self.statements)
+        questions = [self._question(claim) for claim in self._tested.values()]
+        taken = take_looks(self.study.until, questions, plans)
+        return [dict(zip(self._tested, answers, strict=True)) for answers in taken]
+
+    @property
+    def answers(self) -> dict[ClaimTest, Answer]:
+        """The answer to each test after the last look."""
+        return self.taken[-1] if self.taken else dict.fromkeys(self._tested, Answer(ending="open"))
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The latest verdict of each claim of the study."""
+        study, answers = self.study, self.answers
+        return tuple(self._verdict_of(c, answers[claim_test(study, c)]) for c in study.claims)
+
+    @property
+    def history(self) -> list[tuple[int, Verdict]]:
+        """Each look taken so far with the verdict of each claim that it tested."""
+        return [
+            (look, self._verdict_of(claim, answer))
+            for look, answers in enumerate(self.taken, 1)
+            for claim in self.study.claims
+            if (answer := answers[claim_test(self.study, claim)]).look == look
+        ]
+
+    @property
+    def open_claims(self) -> tuple[Claim, ...]:
+        """The claims that need more seeds; of several claims with the same test only the first."""
+        answers = self.answers
+        return tuple(c for test, c in self._tested.items() if answers[test].ending == "open")
+
+    def reached(self) -> Study:
+        """Return a copy of the study that has only the seeds needed up to now.
+
+        While a claim is open (not decided or given up), its arms get the seeds of the next look. An
+        arm that is in no claim gets the seeds of the first look, an arm trained for a variant gets
+        at least those of the arm whose setting it changes, and a teacher at least those of its
+        students.
+        """
+        study, answers = self.study, self.answers
+        assert study.until is not None
+        sizes = study.until.sizes
+        wanted = dict.fromkeys(study.arms, sizes[0])
+        for claim in study.claims:
+            answer = answers[claim_test(study, claim)]
+            seeds = sizes[answer.look] if answer.ending == "open" else answer.seeds
+            for arm in claim.that.arms:
+                wanted[arm] = max(wanted[arm], seeds)
+        return replace(study, reached=with_companions(study, wanted))
+
+    @cached_property
+    def _tested(self) -> dict[ClaimTest, Claim]:
+        return {claim_test(self.study, claim): claim for claim in reversed(self.study.claims)}
+
+    def _question(self, claim: Claim) -> Question:
+        def has_ended(num: int) -> bool:
+            seeds, arms = self.study.seeds[:num], claim.that.arms
+            outcomes = [self.ends.get(arm, {}).get(seed) for arm in arms for seed in seeds]
+            return "diverged" in outcomes or set(outcomes) == {"complete"}
+
+        return Question(
+            is_decided=lambda low, high: outcome_of(self.study, claim, low, high) != "undecided",
+            has_ended=has_ended,
+            compare=partial(self._first, claim),
         )
-        for claim in study.claims
-    )
 
+    def _first(self, claim: Claim, num: int) -> Comparison | None:
+        """Return a claim's value over the first `num` seeds; None if a run lacks the metric."""
+        numbers, seeds = self.numbers(claim), self.study.seeds[:num]
+        first = {
+            arm: {seed: numbers[arm][seed] for seed in seeds if seed in numbers.get(arm, {})}
+            for arm in claim.that.arms
+        }
+        comparison = measured(self.study, claim, first)
+        return comparison if comparison is not None and comparison.n == num else None
 
-def verdicts_of_looks(
-    study: Study,
-    numbers: Numbers,
-    ends: Ends,
-    statements: Mapping[Claim, Statement],
-) -> list[tuple[Verdict | None, ...]]:
-    """Return the history of verdicts: for each look taken so far, the verdict of each claim at it.
-
-    A claim that was decided, or got no more seeds, after an earlier look has None instead of a
-    verdict.
-    """
-    taken = _taken(study, numbers, ends, statements)
-    return [
-        tuple(
-            _verdict_of(study, claim, answer, numbers) if answer.look == look else None
-            for claim in study.claims
-            for answer in (answers[claim_test(study, claim)],)
-        )
-        for look, answers in enumerate(taken, 1)
-    ]
-
-
-def _answers(
-    study: Study,
-    numbers: Numbers,
-    ends: Ends,
-    statements: Mapping[Claim, Statement],
-) -> dict[ClaimTest, Answer]:
-    """Return the answer to each test after the last look; claims with the same test share one."""
-    taken = _taken(study, numbers, ends, statements)
-    tests = {claim_test(study, claim) for claim in study.claims}
-    return taken[-1] if taken else dict.fromkeys(tests, Answer(ending="open"))
-
-
-def _taken(
-    study: Study,
-    numbers: Numbers,
-    ends: Ends,
-    statements: Mapping[Claim, Statement],
-) -> list[dict[ClaimTest, Answer]]:
-    """Return, for each look taken, the answer to each test; claims with the same test share one."""
-    assert study.until is not None
-    tested = {claim_test(study, claim): claim for claim in reversed(study.claims)}
-    plans = 1 + num_changes(statements)
-    questions = [_question(study, claim, numbers(claim), ends) for claim in tested.values()]
-    taken = take_looks(study.until, questions, plans)
-    return [dict(zip(tested, answers, strict=True)) for answers in taken]
-
-
-def _question(
-    study: Study, claim: Claim, numbers: Mapping[str, Mapping[int, float]], ends: Ends
-) -> Question:
-    """Return a claim as a `Question`, which can be tested at any number of seeds."""
-
-    def has_ended(num: int) -> bool:
-        outcomes = [ends.get(arm, {}).get(s) for arm in claim.that.arms for s in study.seeds[:num]]
-        return "diverged" in outcomes or set(outcomes) == {"complete"}
-
-    return Question(
-        is_decided=lambda low, high: outcome_of(study, claim, low, high) != "undecided",
-        has_ended=has_ended,
-        compare=partial(_first, study, claim, numbers),
-    )
-
-
-def _first(
-    study: Study, claim: Claim, numbers: Mapping[str, Mapping[int, float]], num: int
-) -> Comparison | None:
-    """Return the value of a claim over the first `num` seeds; None if a run lacks the metric."""
-    first = {
-        arm: {seed: numbers[arm][seed] for seed in study.seeds[:num] if seed in by_seed}
-        for arm in claim.that.arms
-        for by_seed in (numbers.get(arm, {}),)
-    }
-    comparison = measured(study, claim, first)
-    return comparison if comparison is not None and comparison.n == num else None
-
-
-def _verdict_of(study: Study, claim: Claim, answer: Answer, numbers: Numbers) -> Verdict:
-    """Return the verdict of one claim after the looks that were taken."""
-    assert study.until is not None
-    found = Verdict(
-        claim=claim,
-        verdict="unfinished",
-        reference=difference_of_references(study, claim),
-        n=answer.seeds,
-    )
-    comparison = _first(study, claim, numbers(claim), answer.seeds)
-    at = f"look {answer.look} of {len(study.until.sizes)}"
-    if comparison is None:
-        return found
-    found = replace(found, value=comparison.difference, n=comparison.n)
-    interval = None if answer.confidence is None else comparison.interval(answer.confidence)
-    said: VerdictName = "undecided"
-    if interval is not None:
-        low, high = interval
-        said = outcome_of(study, claim, low, high)
-        found = replace(found, low=low, high=high, p=answer.p, confidence=answer.confidence)
-    match answer.ending:
-        case "decided":
-            return replace(found, verdict=said, looks=f"at {at}")
-        case "futile":
-            return replace(found, verdict="undecided", looks=f"at {at}, given up")
-        case "last":
-            return replace(found, verdict="undecided", looks=f"at {answer.seeds} seeds, {at}")
-        case _:
-            return replace(found, looks=f"after {at}")
-
-
-def reached(
-    study: Study,
-    numbers: Numbers,
-    ends: Ends,
-    statements: Mapping[Claim, Statement] | None = None,
-) -> Study:
-    """Return a copy of a study with planned looks that has only the seeds needed up to now.
-
-    While a claim is open (not decided or given up), its arms get the seeds of the next look. An arm
-    that is in no claim gets the seeds of the first look, an arm trained for a variant gets at least
-    those of the arm whose setting it changes, and a teacher at least those of its students.
-    """
-    assert study.until is not None
-    answers = _answers(study, numbers, ends, statements or {})
-    sizes = study.until.sizes
-    wanted = dict.fromkeys(study.arms, sizes[0])
-    for claim in study.claims:
-        answer = answers[claim_test(study, claim)]
-        seeds = sizes[answer.look] if answer.ending == "open" else answer.seeds
-        for arm in claim.that.arms:
-            wanted[arm] = max(wanted[arm], seeds)
-    return replace(study, reached=with_companions(study, wanted))
+    def _verdict_of(self, claim: Claim, answer: Answer) -> Verdict:
+        """Return the verdict of one claim after the looks that were taken."""
+        study = self.study
+        assert study.until is not None
+        reference = difference_of_references(study, claim)
+        found = Verdict(claim=claim, verdict="unfinished", reference=reference, n=answer.seeds)
+        comparison = self._first(claim, answer.seeds)
+        if comparison is None:
+            return found
+        found = replace(found, value=comparison.difference, n=comparison.n)
+        interval = None if answer.confidence is None else comparison.interval(answer.confidence)
+        said: VerdictName = "undecided"
+        if interval is not None:
+            low, high = interval
+            said = outcome_of(study, claim, low, high)
+            found = replace(found, low=low, high=high, p=answer.p, confidence=answer.confidence)
+        at = f"look {answer.look} of {len(study.until.sizes)}"
+        match answer.ending:
+            case "decided":
+                return replace(found, verdict=said, looks=f"at {at}")
+            case "futile":
+                return replace(found, verdict="undecided", looks=f"at {at}, given up")
+            case "last":
+                return replace(found, verdict="undecided", looks=f"at {answer.seeds} seeds, {at}")
+            case _:
+                return replace(found, looks=f"after {at}")
 
 
 def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of seeds of each arm, raised for the arms that depend on other arms.
-
-    An arm of a variant gets at least the seeds of the arm whose setting it changes, and a teacher
-    at least those of its students.
-    """
+    """Return the number of seeds of each arm, raised for the arms that depend on other arms."""
     wanted = dict(wanted)
     for variant in study.variants:
         for arm, varied in variant.arms.items():
@@ -407,34 +355,24 @@ def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
     return wanted
 
 
-def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
-    """Return the claims of a study with planned looks that need more seeds.
-
-    If several claims have the same test, for example a claim and its opposite, only the first is
-    returned.
-    """
-    answers = _answers(study, *_stored(study, store))
-    tested = {claim_test(study, claim): claim for claim in reversed(study.claims)}
-    return tuple(claim for test, claim in tested.items() if answers[test].ending == "open")
-
-
-def reached_study(study: Study, store: Store) -> Study:
-    """Read a study's stored results; return a copy with only the seeds needed up to now.
-
-    A claim needs more seeds until a look decides it or gives it up (`reached`).
-    """
-    return reached(study, *_stored(study, store))
-
-
-def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Statement]]:
-    """Return the stored numbers of the runs, their outcomes, and when each claim was stated."""
+def stored_looks(study: Study, store: Store) -> Looked:
+    """Return a study's looks, from its stored results."""
     arranged = arrange(study, read_results(study.runs(), store))
     predicted = None
     if any(claim.that.metric in study.problem.measuring.predicted for claim in study.claims):
         read = partial(read_predictions, store=store)
         predicted = gather_predictions(study, arranged, read)
-    numbers = numbers_by(study, arranged, predicted)
-    return numbers, ends_of(arranged), statements_of(study, store)
+    return Looked(
+        study=study,
+        numbers=numbers_by(study, arranged, predicted),
+        ends=ends_of(arranged),
+        statements=statements_of(study, store),
+    )
+
+
+def reached_study(study: Study, store: Store) -> Study:
+    """Read a study's stored results; return a copy with only the seeds needed up to now."""
+    return stored_looks(study, store).reached()
 
 
 def outcome_of(study: Study, claim: Claim, low: float, high: float) -> VerdictName:

@@ -1,6 +1,7 @@
 """Power: what n seeds can decide, the seeds that a claim needs, and simulated planned looks."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,8 +16,7 @@ from reports.numbers.comparison import MIN_SEEDS_VARIANCE, contrast
 from reports.numbers.looks import Decides, chance_at_the_end
 from reports.numbers.summary import CONFIDENCE, Measure, chi_square_quantile
 from sweeps.study.bounds import nominal_levels
-from sweeps.study.claims import Claim, Decision, StatedComparison, UntilDecided
-from sweeps.study.study import Study
+from sweeps.study.claims import Decision, StatedComparison, UntilDecided
 
 POWER = 0.8
 """Power (probability of a significant result) at which a difference counts as detectable."""
@@ -34,13 +34,9 @@ class Foreseen:
     seeds: NDArray[np.int64]
     """Number of seeds at the last look at a claim; shape (studies, claims)."""
     is_decided: NDArray[np.bool_]
-    """True if the last look decided the claim; shape (studies, claims)."""
 
     def reached(self, arms: Sequence[frozenset[str]], arm: str, at_least: int) -> NDArray[np.int64]:
-        """Return the number of seeds that an arm gets in each simulated study.
-
-        It is the largest number that a claim about this arm needs, or `at_least` if that is larger.
-        """
+        """Return the number of seeds that an arm gets in each simulated study."""
         places = [place for place, of_claim in enumerate(arms) if arm in of_claim]
         found = self.seeds[:, places].max(axis=1, initial=at_least)
         return np.asarray(found, dtype=np.int64)
@@ -132,13 +128,9 @@ def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) 
             not special.nctdtr(n - 1, distance * math.sqrt(n), critical) > missed
         )  # NaN counts as found
 
-    if not finds(MOST_SEEDS):
-        return None
-    low, high = 1, MOST_SEEDS  # power rises with the number of seeds
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if finds(middle) else (middle, high)
-    return high
+    numbers = range(2, MOST_SEEDS + 1)
+    place = bisect_left(numbers, True, key=finds)  # power rises with the number of seeds
+    return numbers[place] if place < len(numbers) else None
 
 
 @cache
@@ -162,15 +154,6 @@ def found_by_looks(until: UntilDecided, tests: int) -> float:
     return high
 
 
-def sd_of(values: Sequence[float]) -> float | None:
-    """Return the sample sd of paired differences; None if fewer than two, or if all are equal."""
-    if len(values) < 2:
-        return None
-    mean = math.fsum(values) / len(values)
-    spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
-    return spread or None
-
-
 def _is_told(low: float, high: float) -> bool:
     return low > 0 or high < 0
 
@@ -185,17 +168,6 @@ _SPREAD = 1e-6
 the metric. Used for metrics that are no counts: without a spread, their interval would be that of a
 count.
 """
-
-
-def planned_seeds(study: Study, claim: Claim) -> int:
-    """Return the largest number of seeds with which a study may judge a claim.
-
-    With planned looks this is the number at the last look, otherwise the number of seeds that all
-    arms of the claim share.
-    """
-    if study.until is not None:
-        return study.until.sizes[-1]
-    return len(set.intersection(*(set(study.seeds_of(arm)) for arm in claim.that.terms)))
 
 
 def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -> set[Decision]:

@@ -20,7 +20,7 @@ from reports.numbers.calibration import (
     reliability,
 )
 from reports.numbers.ensembles import EnsembleSize, ensemble_sizes
-from reports.numbers.runs import complete_runs, counted_runs
+from reports.numbers.runs import Arranged, complete_runs, counted_runs
 from reports.numbers.spread import Spread, split_spread
 from reports.numbers.summary import CONFIDENCE
 from sweeps.state.results import RunResult
@@ -30,66 +30,35 @@ from sweeps.study.study import Study
 ReadPredictions = Callable[[Sequence[RunResult]], Sequence[Predictions | None]]
 """Function that returns the stored predictions of each run; None for a run without any."""
 
+_FITTED = ("temperature", "scaled_calibration_error", "scaled_brier", "scaled_nll")
+"""Measures that need validation images."""
+
 MOST_PAIRED = 20
 """Largest number of seeds of an arm whose runs are compared in pairs (20 seeds have 190 pairs)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedRun:
-    """Error, NLL, ... of one run on its test images, computed from its stored predictions.
-
-    Measures after temperature scaling are None if the run has no validation images.
-    """
+    """Error, NLL, ... of one run on its test images, computed from its stored predictions."""
 
     error: float
-    balanced_accuracy: float
-    auroc: float | None
-    """Area under the ROC curve, mean over classes; None if a class has no test image."""
-    raw: Reliability
-    brier: float
     classes: NDArray[np.float64]
-    """Error of the images of each class."""
-    temperature: float | None = None
-    """Temperature fitted on the validation images."""
-    scaled: Reliability | None = None
-    """Reliability at the fitted temperature."""
-    brier_scaled: float | None = None
-    nll_scaled: float | None = None
-
-
-def _scaled_error(run: PredictedRun) -> float | None:
-    return None if run.scaled is None else run.scaled.error
-
-
-MEASURES: Mapping[str, Callable[[PredictedRun], float | None]] = {
-    "calibration_error": lambda run: run.raw.error,
-    "brier": lambda run: run.brier,
-    "temperature": lambda run: run.temperature,
-    "scaled_calibration_error": _scaled_error,
-    "scaled_brier": lambda run: run.brier_scaled,
-    "scaled_nll": lambda run: run.nll_scaled,
-    "accuracy": lambda run: 1 - run.error,
-    "balanced_accuracy": lambda run: run.balanced_accuracy,
-    "auroc": lambda run: run.auroc,
-}
-"""Function that computes a measure of a run, by the measure's name. Its metric is named
-`predicted/NAME`.
-"""
+    raw: Reliability
+    scaled: Reliability | None
+    """Reliability at the temperature fitted on the validation images; None without them."""
+    measures: Mapping[str, float | None]
+    """Values by measure; the metric of a measure is named `predicted/NAME`. Measures of the fitted
+    temperature are None without validation images, the AUROC if a class has no test image.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedArm:
-    """Error, NLL, ... of an arm's runs and of ensembles of them, from stored predictions.
-
-    Ensembles average probabilities, not logits.
-    """
+    """Error, NLL, ... of an arm's runs and of ensembles of them, from stored predictions."""
 
     images: str
-    """Digest of the test images."""
     runs: Mapping[int, PredictedRun]
-    """Runs by seed."""
     ensemble_error: float
-    """Error of the ensemble of all runs."""
     gain: float
     """Advantage of the ensemble: mean error of the runs minus `ensemble_error`."""
     gain_half_width: float
@@ -105,11 +74,8 @@ class PredictedArm:
     """Fraction of images that two runs classify differently, as a jackknife pseudo-value per seed.
     """
     sizes: Mapping[int, EnsembleSize]
-    """Measures of ensembles by number of networks."""
     spread: Spread | None
-    """Spread of the error over seeds; None with one run."""
     of_class: Sequence[int]
-    """Number of test images of each class."""
 
     @property
     def error(self) -> float:
@@ -124,14 +90,12 @@ class Predicted:
     arms: Mapping[str, PredictedArm]
     """Each arm with at least one run whose predictions are stored, in the order of the study."""
     num_runs: int
-    """Number of runs in `arms`: complete runs with stored predictions of test images."""
     num_complete: int
     """Number of complete runs, without those of an arm that has a diverged run, and without those
     whose stored predictions contain no test images.
     """
     weights: str
-    """Name of the weights that made the predictions, for captions: the last or the averaged ones.
-    """
+    """Name of the weights that made the predictions, for captions."""
     beside_diverged: Mapping[str, Mapping[int, PredictedRun]] = field(default_factory=dict)
     """Complete runs of each arm that also has a diverged run, by arm and seed. Only claims at
     planned looks use them; it is empty in a study without planned looks.
@@ -142,11 +106,7 @@ class Predicted:
         return _values({arm: of_arm.runs for arm, of_arm in self.arms.items()}, metric)
 
     def claimed_values(self, metric: str) -> dict[str, dict[int, float]]:
-        """Return one measure of the runs on which claims are tested, by arm and seed.
-
-        In a study with planned looks, these include the complete runs of arms with a diverged run,
-        which `values` leaves out.
-        """
+        """Return one measure of the runs on which claims are tested, by arm and seed."""
         return self.values(metric) | _values(self.beside_diverged, metric)
 
     def values_together(self, metric: str, arm: str, networks: int) -> dict[int, float]:
@@ -172,13 +132,8 @@ class Predicted:
         return f"predictions of {self.num_runs} of {self.num_complete} runs"
 
 
-def gather_predictions(
-    study: Study, arranged: Mapping[str, Mapping[int, RunResult]], read: ReadPredictions
-) -> Predicted:
-    """Read the predictions of all complete runs; compute error, NLL, ... of runs and ensembles.
-
-    Only the predictions of one arm at a time are in memory.
-    """
+def gather_predictions(study: Study, arranged: Arranged, read: ReadPredictions) -> Predicted:
+    """Read the predictions of all complete runs; compute error, NLL, ... of runs and ensembles."""
     weights = AVERAGED if isinstance(study.readout, Averaged) else ""
     arms, num_runs, num_complete = {}, 0, 0
     beside_diverged: dict[str, dict[int, PredictedRun]] = {}
@@ -232,34 +187,46 @@ def pseudo_values(by_pair: NDArray[np.float64]) -> NDArray[np.float64]:
 def _values(
     runs: Mapping[str, Mapping[int, PredictedRun]], metric: str
 ) -> dict[str, dict[int, float]]:
-    measure = MEASURES[metric.removeprefix("predicted/")]
+    name = metric.removeprefix("predicted/")
     return {
-        arm: {s: value for s, run in by_seed.items() if (value := measure(run)) is not None}
+        arm: {s: v for s, run in by_seed.items() if (v := run.measures[name]) is not None}
         for arm, by_seed in runs.items()
     }
 
 
 def _run_of(predictions: Predictions, weights: str) -> PredictedRun:
     test, val = predictions.splits["test"], predictions.splits.get("val")
-    chance = probabilities(test.logits[weights])
-    temperature = None if val is None else fitted_temperature(val.logits[weights], val.labels)
-    scaled = None if temperature is None else probabilities(test.logits[weights], temperature)
-    is_wrong = chance.argmax(1) != test.labels
-    numbers = np.bincount(test.labels, minlength=chance.shape[1])
-    wrong = np.bincount(test.labels, weights=is_wrong, minlength=chance.shape[1])
+    logits, labels = test.logits[weights], test.labels
+    chance = probabilities(logits)
+    is_wrong = chance.argmax(1) != labels
+    error, raw = float(is_wrong.mean()), reliability(chance, labels)
+    numbers = np.bincount(labels, minlength=chance.shape[1])
+    wrong = np.bincount(labels, weights=is_wrong, minlength=chance.shape[1])
+    scaled, fitted = None, dict[str, float]()
+    if val is not None:
+        temperature = fitted_temperature(val.logits[weights], val.labels)
+        chance_scaled = probabilities(logits, temperature)
+        scaled = reliability(chance_scaled, labels)
+        fitted = {
+            "temperature": temperature,
+            "scaled_calibration_error": scaled.error,
+            "scaled_brier": brier(chance_scaled, labels),
+            "scaled_nll": negative_log_likelihood(logits, labels, temperature),
+        }
     return PredictedRun(
-        error=float(is_wrong.mean()),
-        balanced_accuracy=balanced_accuracy(chance, test.labels),
-        auroc=auroc(chance, test.labels),
-        raw=reliability(chance, test.labels),
-        brier=brier(chance, test.labels),
+        error=error,
         classes=wrong / np.maximum(numbers, 1),
-        temperature=temperature,
-        scaled=None if scaled is None else reliability(scaled, test.labels),
-        brier_scaled=None if scaled is None else brier(scaled, test.labels),
-        nll_scaled=None
-        if temperature is None
-        else negative_log_likelihood(test.logits[weights], test.labels, temperature),
+        raw=raw,
+        scaled=scaled,
+        measures={
+            "calibration_error": raw.error,
+            "brier": brier(chance, labels),
+            **dict.fromkeys(_FITTED),
+            **fitted,
+            "accuracy": 1 - error,
+            "balanced_accuracy": balanced_accuracy(chance, labels),
+            "auroc": auroc(chance, labels),
+        },
     )
 
 

@@ -24,20 +24,9 @@ from sweeps.study.search import Search, SearchHistory
 from sweeps.study.study import Study, spell_seeds
 
 PACKAGES = (
-    "mixsweep",
-    "torch",
-    "torchvision",
-    "pillow",
-    "timm",
-    "ray",
-    "optuna",
-    "mlflow",
-    "numpy",
-    "scipy",
-    "pandas",
-    "matplotlib",
-)
-"""Packages whose versions can change a number or the report."""
+    "mixsweep", "torch", "torchvision", "pillow", "timm", "ray", "optuna", "mlflow", "numpy",
+    "scipy", "pandas", "matplotlib",
+)  # fmt: skip
 
 SETTLED = frozenset({"complete", "diverged"})
 """Outcomes of a run that a later launch does not train again by default."""
@@ -159,11 +148,7 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
 
 
 def spell_origin(provenance: Mapping[str, Any]) -> str:
-    """Return devices, torch versions and commit behind a report, as sentences of a caption.
-
-    The last sentences are warnings if runs were trained in different environments, or came from an
-    archive.
-    """
+    """Return devices, torch versions and commit behind a report, as sentences of a caption."""
     environments = provenance["environments"]
     machines = sorted({spell_machine(environment) for environment in environments} - {""})
     versions = sorted({environment.get("torch", "") for environment in environments} - {""})
@@ -217,10 +202,7 @@ def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def spell_machine(environment: Mapping[str, str]) -> str:
-    """Return device, instruction set and settings of a machine that trained runs, as text.
-
-    For example `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if unknown.
-    """
+    """Return device, instruction set and settings of a machine that trained runs, as text."""
     limit = environment.get("onednn_at_most")
     settings = " ".join(
         part
@@ -287,10 +269,7 @@ def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
 
 
 def installed_versions() -> dict[str, str | None]:
-    """Return the version of each package that can change a number or the report, by name.
-
-    The version is None if the package is not installed.
-    """
+    """Return the version of each package that can change a number or the report, by name."""
     return {package: installed_version(package) for package in PACKAGES}
 
 
@@ -300,9 +279,7 @@ def _constraints_sha256() -> str | None:
 
 
 _PATH = re.compile(r"(?<![\w.:/~*-])/[^\s'\",;:{}()\[\]]*[^\s'\",;:{}()\[\].]")
-"""Regular expression of an absolute path within a text; it excludes parts of URLs and of relative
-paths.
-"""
+"""Regular expression of an absolute path within a text."""
 
 
 def path_elsewhere(path: str) -> str:
@@ -331,10 +308,7 @@ def text_elsewhere(text: str) -> str:
 
 
 def command_elsewhere(command: str) -> str:
-    """Return a command line without the folders of this machine: absolute paths are shortened.
-
-    The words stay quoted for the shell.
-    """
+    """Return a command line without the folders of this machine: absolute paths are shortened."""
     try:
         words = shlex.split(command)
     except ValueError:

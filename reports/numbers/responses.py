@@ -27,13 +27,11 @@ class Response:
     """Arms that differ in one numeric setting, such as alpha, grouped into a figure's lines."""
 
     path: str
-    """Dotted path of the setting."""
     lines: Mapping[str, Mapping[float, str]]
     """Lines of the figure, each with the arm at each value of the setting, ascending. A line is
     labelled by the settings that its arms share, and may have a single value.
     """
     levels: tuple[str, ...] = ()
-    """Arms that do not have this setting, drawn as horizontal lines."""
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -49,18 +47,11 @@ class ResponsePlane:
     up: str
     """Dotted path of the setting on the vertical axis; `across` is that on the horizontal axis."""
     maps: Mapping[str, Mapping[Coordinates, str]]
-    """Maps of the figure, each with the arm at each pair of values. A map is labelled by the
-    settings that its arms share.
-    """
+    """Maps of the figure, each with the arm at each pair of values."""
 
 
 def response_of(study: Study, arms: Sequence[str]) -> Response | None:
-    """Group arms into the lines of a figure along the numeric setting with the most values.
-
-    The arms of a line differ in this setting. They may also differ in settings that follow from it:
-    for example the kind of law, which follows from the presence of an alpha, or the number of
-    epochs, if the study file varies both in step (its key `zip`).
-    """
+    """Group arms into the lines of a figure along the numeric setting with the most values."""
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     paths = leaves(study.problem.config)
     for path in _numbers(flats, paths, LEAST_VALUES):
@@ -83,11 +74,7 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 
 
 def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
-    """Arrange arms on the grid of two numeric settings that a study varies in all combinations.
-
-    If several pairs of settings form a grid, the first pair is used. An optional setting that is
-    not set (None) counts as one more value, after all numbers.
-    """
+    """Arrange arms on the grid of two numeric settings that a study varies in all combinations."""
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     numbers = _numbers(flats, leaves(study.problem.config), 2, with_unset=True)
     for first, across in enumerate(numbers):
@@ -103,19 +90,12 @@ def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
 
 
 def ascending(place: Coordinates) -> list[tuple[bool, float]]:
-    """Return a sort key for values of settings: numbers ascending, then settings without a value.
-
-    Args:
-        place: Values of one or two numeric settings; None for a setting that is not set.
-    """
+    """Return a sort key for values of settings: numbers ascending, then missing values."""
     return [(value is None, value or 0.0) for value in place]
 
 
 def is_geometric(values: Sequence[float]) -> bool:
-    """Return True if values are spaced more evenly on a logarithmic than on a linear axis.
-
-    The result is False for fewer than three values, or if the first value is not positive.
-    """
+    """Return True if values are spaced more evenly on a logarithmic than on a linear axis."""
     if len(values) < LEAST_VALUES or values[0] <= 0:
         return False
     return _unevenness([math.log(value) for value in values]) < _unevenness(values)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mixup_core.config.written_forms import flatten
@@ -12,12 +13,12 @@ from sweeps.state.results import RunResult
 from sweeps.study.readouts import ClaimReadout, Last
 from sweeps.study.study import Study
 
+Arranged = Mapping[str, Mapping[int, RunResult]]
+"""Results by arm and seed."""
+
 
 def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, RunResult]]:
-    """Return the results of a study by arm and seed, in the order of the study.
-
-    A run without a result gets one with the outcome `missing`.
-    """
+    """Return the results of a study by arm and seed, in the order of the study."""
     given = {(result.run.arm, result.run.seed): result for result in results}
     arranged: dict[str, dict[int, RunResult]] = {arm: {} for arm in study.arms}
     for run in study.runs():
@@ -75,15 +76,12 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 
 
 def values_of(
-    arranged: Mapping[str, Mapping[int, RunResult]],
+    arranged: Arranged,
     metric: str,
     readout: ClaimReadout,
     counted: Callable[[Mapping[int, RunResult]], Mapping[int, RunResult]] = counted_runs,
 ) -> dict[str, dict[int, float]]:
-    """Return the values of a metric by arm and seed; by default none if a run of the arm diverged.
-
-    Runs that are not complete or lack the metric are left out.
-    """
+    """Return the values of a metric by arm and seed; usually none if a run of the arm diverged."""
     return {
         arm: {
             seed: value
@@ -100,11 +98,7 @@ def minus(values: Mapping[int, float], others: Mapping[int, float]) -> dict[int,
 
 
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
-    """Return, for each arm, a metric's possible range and the number of images that it counts.
-
-    The number is None if it is unknown, or if the metric, unlike the error, is no fraction of
-    images.
-    """
+    """Return, for each arm, a metric's possible range and the number of images that it counts."""
     return {arm: measure_of(study, arm, metric, readout) for arm in study.arms}
 
 
@@ -123,24 +117,12 @@ def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Me
 def summariser(
     study: Study, arm: str
 ) -> Callable[[Sequence[Mapping[str, float]]], dict[str, float]]:
-    """Return a function that computes mean, sd and interval of each metric over runs of an arm.
-
-    The code that writes results to MLflow calls this function with the metrics of the last epoch of
-    each complete run.
-    """
-
-    def summarise(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        return summarise_runs(runs, lambda name: measure_of(study, arm, name, Last()))
-
-    return summarise
+    """Return a function that computes mean, sd and interval of each metric over runs of an arm."""
+    return partial(summarise_runs, measure_of=lambda name: measure_of(study, arm, name, Last()))
 
 
-def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> tuple[str, ...]:
-    """Return the names of all metrics of a study's complete runs, in the column order of tables.
-
-    The headline metric is always among them, any other only if it has a value in the study's
-    read-out.
-    """
+def metrics_of(study: Study, arranged: Arranged) -> tuple[str, ...]:
+    """Return the names of all metrics of a study's complete runs, in the column order of tables."""
     found = {study.headline}
     for by_seed in arranged.values():
         for result in complete_runs(by_seed).values():

@@ -14,11 +14,9 @@ _LONGEST_NAME, _LONGEST_HEADING = 16, 20
 """Longest first cell and heading, in characters; longer ones are broken into lines in LaTeX."""
 
 _MOST_DIGITS = 18
-"""Largest number of digits after the point. A width that would need more is attributed to rounding.
-"""
+"""Largest number of digits after the point."""
 
 DASH = "—"
-"""Text in the place of a missing number."""
 
 
 def spell_number(value: float, digits: int) -> str:
@@ -69,18 +67,12 @@ def _is_tiny(value: float, digits: int) -> bool:
 
 
 def spell_estimate(record: Mapping[str, Any], name: str, scale: float, digits: int) -> str:
-    """Return a value of a CSV row with its interval, as text: `1.20 [1.10, 1.35]`; a dash for None.
-
-    The ends of the interval are in the columns NAME_low and NAME_high of the same row.
-    """
+    """Return a value of a CSV row with its interval (NAME_low, NAME_high), as text."""
     return spell_value(record[name], record[f"{name}_low"], record[f"{name}_high"], scale, digits)
 
 
 def spell_half(half: float, scale: float, digits: int) -> str:
-    """Return half the width of an interval as text, scaled and rounded; a dash if it is 0 or less.
-
-    A positive number that would round to 0 gets more digits, or an exponent if it needs many.
-    """
+    """Return half the width of an interval as text, never rounded to 0; a dash if it is 0."""
     if half <= 0:
         return DASH
     if _is_tiny(scale * half, digits):
@@ -91,10 +83,7 @@ def spell_half(half: float, scale: float, digits: int) -> str:
 
 
 def spell_amount(difference: float, metric: Metric) -> str:
-    """Return a difference of a metric as text with its unit: `1.67 points` for an error.
-
-    A difference that would round to 0 has an exponent; only 0 itself is written as 0.
-    """
+    """Return a difference of a metric as text with its unit: `1.67 points` for an error."""
     number = spell_number(difference * metric.scale, metric.digits)
     if difference and float(number) == 0:
         number = f"{difference * metric.scale:.1g}"

@@ -13,31 +13,19 @@ from reports.numbers.summary import CONFIDENCE, chi_square_quantile, t_quantile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """The spread of the error over seeds, split into noise of the test images and the rest.
-
-    Errors are fractions.
-    """
+    """The spread of the error over seeds, split into noise of the test images and the rest."""
 
     n: int
-    """Number of seeds."""
     images: int
     total: float
-    """Standard deviation on these test images."""
     total_low: float | None
-    """Lower end of the 95 % interval of `total`. Both ends are None if all seeds have the same
-    error.
-    """
+    """Lower end of the 95 % interval of `total`."""
     total_high: float | None
     noise: float
-    """Part of `total` that is sampling noise of the finite test set."""
     distribution: float
-    """Standard deviation that would remain with infinitely many test images; 0 if noise explains
-    all of `total`.
-    """
+    """Standard deviation that would remain with infinitely many test images."""
     distribution_low: float | None
-    """Lower end of the 95 % interval of `distribution`. Both ends are None if noise explains even
-    the upper end of `total`.
-    """
+    """Lower end of the 95 % interval of `distribution`."""
     distribution_high: float | None
 
 
@@ -119,22 +107,15 @@ class Index:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Indices:
-    """First-order and total index: shares of variance caused by one source of randomness.
-
-    They are computed from n contexts. A context is a pair of random draws, a first and a second
-    one, of every source.
-    """
+    """First-order and total index: shares of variance caused by one source of randomness."""
 
     n: int
-    """Number of contexts from which the indices are estimated."""
     first: Index
     """First-order index: share of the variance that would vanish, on average, if the source were
     fixed.
     """
     total: Index
-    """Total index: share that would remain if all other sources were fixed. It includes
-    interactions.
-    """
+    """Total index: share that would remain if all other sources were fixed."""
 
 
 def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[float]) -> Indices:

@@ -102,8 +102,7 @@ def share_limits(
 CONFIDENCE = 0.95
 """Confidence of every interval. The error level of every test is 1 minus this."""
 
-SUMMARY_COLUMNS = ("mean", "sd", "ci_low", "ci_high")
-"""Columns of a `Summary`; in files, each follows the name of its metric."""
+_COLUMNS = ("mean", "sd", "ci_low", "ci_high")
 
 ROUNDING = 1e-12
 """A spread below this fraction of the values is attributed to rounding."""
@@ -117,14 +116,12 @@ class Summary:
     """Mean, sd and interval of a metric over the seeds of one arm, in the unit of the metric."""
 
     n: int
-    """Number of seeds, at least 1."""
     mean: float
     sd: float | None
     """Sample standard deviation, n - 1 in the denominator; None at n = 1."""
     ci_low: float | None
     """Lower end of the 95 % interval of the mean; None at n = 1 and if the spread is unknown."""
     ci_high: float | None
-    """Upper end of that interval; None in the same cases."""
 
     @property
     def half_width(self) -> float | None:
@@ -133,6 +130,11 @@ class Summary:
             return None
         above, below = self.ci_high - self.mean, self.mean - self.ci_low
         return above if math.isclose(above, below, rel_tol=1e-6) else None
+
+
+def summary_columns(metric: str, summary: Summary | None) -> dict[str, float | None]:
+    """Return mean, sd and interval as cells of a CSV row, in columns `METRIC_mean` and so on."""
+    return {f"{metric}_{name}": getattr(summary, name, None) for name in _COLUMNS}
 
 
 @cache
@@ -180,7 +182,7 @@ def summarise_runs(
     for metric in last[0] if last else ():
         if all(metric in metrics for metrics in last):
             summary = summarise([metrics[metric] for metrics in last], measure_of(metric))
-            numbers |= {f"{metric}_{name}": getattr(summary, name) for name in SUMMARY_COLUMNS}
+            numbers |= summary_columns(metric, summary)
     return {name: value for name, value in numbers.items() if value is not None}
 
 

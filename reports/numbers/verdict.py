@@ -3,25 +3,26 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
-from reports.numbers.comparison import Comparison, contrast, ratio_of_variances
+from reports.numbers.comparison import Comparison, over_shared, ratio_of_variances
 from reports.numbers.predicted import Predicted
-from reports.numbers.runs import complete_runs, counted_runs, measures_of, values_of
+from reports.numbers.runs import Arranged, complete_runs, counted_runs, measures_of, values_of
 from reports.numbers.summary import ANY
-from sweeps.state.results import RunResult
+from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim, Decision
 from sweeps.study.study import Study
+
+Statements = Mapping[Claim, Statement]
+"""When each claim was stated, as the store has recorded it."""
 
 VerdictName = Decision | Literal["equivalent", "unfinished"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """The result of one claim: `holds`, `fails`, ..., with measured value, interval and p.
-
-    Numbers are in the unit of the store, so errors are fractions.
-    """
+    """The result of one claim: `holds`, `fails`, ..., with measured value, interval and p."""
 
     claim: Claim
     verdict: VerdictName
@@ -37,22 +38,16 @@ class Verdict:
     """Lower end of the interval of `value`, with the confidence `confidence`; None without one."""
     high: float | None = None
     reference: float | None = None
-    """The value that papers print, from the `references` of the study; None if they have none. The
-    number that a claim compares with is its threshold, and not a printed value.
-    """
+    """The value that papers print, from the `references` of the study."""
     n: int = 0
-    """Number of seeds."""
     p: float | None = None
-    """The p value after Holm's correction over all claims of the study. It is at most 5 % exactly
-    if the verdict is `holds` or `fails`; None without an interval.
-    """
+    """The p value after Holm's correction over all claims of the study."""
     confidence: float | None = None
     """Confidence of the interval, from Holm's procedure. With planned looks it is the confidence of
     the interval at one look.
     """
     looks: str = ""
-    """Look at which the claim was decided or given up, as text; empty if the study plans no looks.
-    """
+    """Look at which the claim was decided or given up, as text."""
     stated: str = ""
     """Text that says whether the claim was stated before its runs; empty if unknown."""
 
@@ -63,18 +58,13 @@ class Verdict:
 
 
 Numbers = Callable[[Claim], Mapping[str, Mapping[int, float]]]
-"""Function from a claim to its numbers by arm and seed: the claim's metric, in the claim's
-read-out.
-"""
+"""Function from a claim to its numbers by arm and seed."""
 
 
-def numbers_by(
-    study: Study,
-    arranged: Mapping[str, Mapping[int, RunResult]],
-    predicted: Predicted | None = None,
-) -> Numbers:
+def numbers_by(study: Study, arranged: Arranged, predicted: Predicted | None = None) -> Numbers:
     """Return a function from a claim to the values of its metric, by arm and seed."""
 
+    @cache
     def numbers(claim: Claim) -> Mapping[str, Mapping[int, float]]:
         that = claim.that
         if that.metric in study.problem.measuring.predicted:
@@ -121,6 +111,13 @@ def family_size(study: Study) -> int:
     return len({claim_test(study, claim) for claim in study.claims})
 
 
+def planned_seeds(study: Study, claim: Claim) -> int:
+    """Return the largest number of seeds with which a study may judge a claim."""
+    if study.until is not None:
+        return study.until.sizes[-1]
+    return len(set.intersection(*(set(study.seeds_of(arm)) for arm in claim.that.arms)))
+
+
 ClaimTest = tuple[object, ...]
 
 
@@ -142,25 +139,17 @@ def claim_test(study: Study, claim: Claim) -> ClaimTest:
 def measured(
     study: Study, claim: Claim, values: Mapping[str, Mapping[int, float]]
 ) -> Comparison | None:
-    """Return the measured comparison of a claim's arms, over the seeds that they share.
-
-    The result is None if the arms share no seed, or the claim cannot be judged.
-    """
+    """Return the measured comparison of a claim's arms, over the seeds that they share."""
     that = claim.that
     if not can_be_judged(claim, study):
         return None
-    shared = set.intersection(*(set(values.get(arm, {})) for arm in that.terms))
     if that.of == "variance":
+        shared = set.intersection(*(set(values.get(arm, {})) for arm in that.terms))
         left, right = ({seed: values[str(side)][seed] for seed in shared} for side in that.sides)
         return ratio_of_variances(left, right)
     measures = measures_of(study, that.metric, that.readout or study.readout)
     # Pseudo-values of ensembles are not fractions of images and may exceed the bounds.
     measures |= dict.fromkeys(that.together, ANY)
-    if not shared:
-        return None
-    return contrast(
-        [
-            (factor, {seed: values[arm][seed] for seed in shared}, measures[arm])
-            for arm, factor in that.terms.items()
-        ],
+    return over_shared(
+        [(factor, values.get(arm, {}), measures[arm]) for arm, factor in that.terms.items()]
     )

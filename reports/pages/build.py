@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mixup_core.problem import Config, problem_of
 from reports.figures.canvas import Figure, Styles, arm_styles
 from reports.figures.final import draw_finals, draw_ranks
 from reports.figures.learning_curves import draw_curves
@@ -17,13 +16,14 @@ from reports.figures.series import draw_series
 from reports.numbers.judging import varied_verdicts, verdicts_of
 from reports.numbers.predicted import Predicted, ReadPredictions, gather_predictions
 from reports.numbers.provenance import describe, spell_origin
-from reports.numbers.runs import arrange, copies, primary_of, runs_csv
+from reports.numbers.runs import Arranged, arrange, copies, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
+from reports.numbers.verdict import Statements
 from reports.pages.html_pages import MAIN_FIGURE, render_page
 from reports.pages.report_folders import Content, holds_report, listed_files, replace_files
 from reports.pages.screen import conclusion, findings, screen
 from reports.tables.captions import FIXED_ARMS, Selection
-from reports.tables.claim_tables import looks_table, verdict_table, verdicts_csv
+from reports.tables.claim_tables import looks_table, verdict_table
 from reports.tables.comparisons import (
     changed_by_readout,
     equivalence_table,
@@ -43,8 +43,6 @@ from reports.tables.searched import Searched, gather, points_table, winner_table
 from reports.tables.table import Table, tabulate
 from reports.tables.variation import crossed_table, variation_table
 from sweeps.state.results import RunResult, ended_on_budget
-from sweeps.state.statements import Statement
-from sweeps.study.claims import Claim
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
 
@@ -55,12 +53,10 @@ class Report:
 
     table: Table
     screen: str
-    """The results of the study on one screen: sentences, main table, caption and warnings."""
     markdown: str
     """The conclusion, then the verdicts, main table and short tables, as Markdown."""
     folder: Path
     files: tuple[Path, ...]
-    """All files written, sorted; they are below `folder`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,9 +67,7 @@ class Draft:
     screen: str
     markdown: str
     contents: Mapping[str, Content]
-    """Content of each file, by its path below the folder of the report."""
     predicted: frozenset[str]
-    """Keys of the runs whose predictions the report uses."""
 
     def write(self, out: Path) -> Report:
         """Write this report to a folder; each file is replaced atomically.
@@ -101,7 +95,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     history: SearchHistory | None = None,
     predictions: ReadPredictions | None = None,
     pages: str | None = None,
-    statements: Mapping[Claim, Statement] | None = None,
+    statements: Statements | None = None,
 ) -> Draft:
     """Return the report of a study from its results so far, which may be none.
 
@@ -148,8 +142,8 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         "table.tex": table.latex(),
         "runs.csv": runs_csv(study, ordered),
     }
-    if verdicts:
-        texts["tables/verdicts.csv"] = verdicts_csv(verdicts, varied)
+    if claims:
+        texts["tables/verdicts.csv"] = claims[0].csv()
     for listing in listings:
         texts[f"tables/{listing.name}.md"] = listing.markdown()
         texts[f"tables/{listing.name}.csv"] = listing.csv()
@@ -227,12 +221,9 @@ def report_screen(
     *,
     history: SearchHistory | None = None,
     predictions: ReadPredictions | None = None,
-    statements: Mapping[Claim, Statement] | None = None,
+    statements: Statements | None = None,
 ) -> str:
-    """Return what a study found on one screen, as its report would, without making the report.
-
-    Predictions are read only if a claim is about them.
-    """
+    """Return what a study found on one screen, as its report would, without making the report."""
     parts = _parts(study, results, history)
     asked = {claim.that.metric for claim in parts.study.claims}
     is_asked = not asked.isdisjoint(study.problem.measuring.predicted)
@@ -269,19 +260,14 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
 
 def _predicted(parts: "_Parts", predictions: ReadPredictions | None) -> Predicted | None:
     """Return the measures computed from stored predictions; None if no predictions can be read."""
-    if predictions is None or not any(map(_predicts, parts.study.arms.values())):
+    configs, cost = parts.study.arms.values(), parts.study.problem.cost
+    if predictions is None or not any(cost.prediction_bytes(config) > 0 for config in configs):
         return None
     arranged = arrange(parts.study, parts.results)
     return gather_predictions(parts.study, arranged, predictions)
 
 
-def _predicts(config: Config) -> bool:
-    return problem_of(config).cost.prediction_bytes(config) > 0
-
-
-def _read_of(
-    predicted: Predicted | None, arranged: Mapping[str, Mapping[int, RunResult]]
-) -> frozenset[str]:
+def _read_of(predicted: Predicted | None, arranged: Arranged) -> frozenset[str]:
     """Return the keys of the runs whose predictions the report uses."""
     if predicted is None:
         return frozenset()
@@ -340,7 +326,6 @@ class _Parts:
     searched: Searched | None = None
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
-    """Further remarks for the caption of the main table."""
 
 
 def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:

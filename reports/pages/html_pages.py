@@ -30,9 +30,7 @@ from reports.tables.listings import Listing
 from reports.tables.table import Table
 from sweeps.study.study import Study, spell_seeds
 
-_TEMPLATE = Path(__file__).with_name("page.html")
 MAIN_FIGURE = "final_values"
-"""Name of the figure with which a report opens."""
 _PIECE = 3 * 2**14
 """Bytes that are encoded at a time in a data URL; a multiple of three, so base64 needs no padding.
 """
@@ -44,7 +42,6 @@ class Page:
 
     template: Template
     values: Mapping[str, Any]
-    """Values that the template shows."""
 
     def __iter__(self) -> Iterator[str]:
         """Yield the text of the page in pieces, in order."""
@@ -64,17 +61,8 @@ def render_page(  # noqa: PLR0913  what a page is made of
     pages: str | None = None,
 ) -> Page:
     """Return the page of a report as HTML; all inserted text is escaped."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "zip": zip,
-        "coded": coded,
-        "addressed": _addressed,
-        "sentences": _sentences,
-    }
     return Page(
-        template=environment.from_string(_TEMPLATE.read_text(encoding="utf-8")),
+        template=_template("page.html"),
         values={
             "study": study,
             "table": table,
@@ -94,7 +82,21 @@ def render_page(  # noqa: PLR0913  what a page is made of
     )
 
 
-def coded(text: str) -> Markup:
+def _template(name: str) -> Template:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
+        "zip": zip,
+        "coded": _coded,
+        "addressed": _addressed,
+        "sentences": _sentences,
+    }
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return environment.from_string(text)
+
+
+def _coded(text: str) -> Markup:
     """Return a text escaped for HTML, in which words in backticks are set as code."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 
@@ -169,67 +171,36 @@ def _spell_pairs(pairs: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in pairs.items() if value)
 
 
-def _spell_time(milliseconds: int | None) -> str:
+def _spell_time(milliseconds: int | None, form: str = "%Y-%m-%d %H:%M UTC") -> str:
     if milliseconds is None:
         return ""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime(form)
 
 
-_SITE = Path(__file__).with_name("site.html")
 _LARGEST = 2**30
-"""Largest size of a file that is copied, in bytes."""
 _MARK, _FORMER_MARK = b'content="mixsweep publish"', b"<title>mixsweep studies</title>"
 """Texts that identify a page of this program; pages of version 0.2.0 have only the second."""
 _HEAD = 2**12
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SiteEntry:
-    """The facts about one report of the website that the website's index page shows."""
-
-    name: str
-    """Name of the report's folder, in the home and on the site."""
-    description: str
-    is_finished: bool
-    num_runs: int
-    """Number of runs of the study."""
-    num_complete: int
-    """Number of runs whose last epoch is stored."""
-    seeds: int
-    """Number of seeds of the study."""
-    commit: str
-    """First digits of the commit that made the report; empty if unknown."""
-    date: str
-    """UTC date on which the last epoch was stored; empty if there is none."""
-    conclusion: tuple[str, ...]
-    """The sentences that lead the report."""
-    figure: str
-    """Path of the main figure below the report's folder; empty if it has none."""
-    verdicts: tuple[tuple[str, str], ...]
-    """The sentence of each claim, with its verdict."""
-
-
-def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
-    """Write a website of all reports in a folder; return its entries, sorted by name.
+def write_site(reports: Path, out: Path) -> tuple[Mapping[str, Any], ...]:
+    """Write a website of all reports in a folder; return what its index shows of each, by name.
 
     Other files in the folder `out`, such as files of an earlier site, are not deleted.
     """
     folders = sorted(path for path in reports.glob("[!.]*") if (path / "report.html").is_file())
-    entries = tuple(_entry(folder) for folder in folders)
+    entries = tuple(map(_entry, folders))
+    index = _template("site.html").render(entries=entries)
     _require_own(out, [folder.name for folder in folders])
     for folder in folders:
         place = out / folder.name
         replace_files(place, dict(_contents(folder)), is_own=holds_report(place))
-    replace_files(out, {"index.html": _index(entries), ".nojekyll": ""}, is_own=True)
+    replace_files(out, {"index.html": index, ".nojekyll": ""}, is_own=True)
     return entries
 
 
 def _require_own(out: Path, names: Sequence[str]) -> None:
-    """Check that a folder is empty or was written by this program, so that it may be overwritten.
-
-    Raises:
-        FileExistsError: If a file that this program did not write would be replaced.
-    """
+    """Check that a folder is empty or was written by this program."""
     own = ["index.html", *(f"{name}/report.html" for name in names)]
     require_places(out, own, is_own=True)
     index = out / "index.html"
@@ -289,7 +260,7 @@ class _Facts:
     files: tuple[str, ...] = ()
 
 
-def _entry(folder: Path) -> SiteEntry:
+def _entry(folder: Path) -> dict[str, Any]:
     try:
         found = record_of(_Facts, read_note(folder / "provenance.json"))
         named = next((name for name in found.files if name.endswith("verdicts.csv")), "")
@@ -299,37 +270,22 @@ def _entry(folder: Path) -> SiteEntry:
             f"{folder}: provenance.json or verdicts.csv is damaged ({type(error).__name__}: "
             f"{error}); write the report again"
         ) from error
-    outcomes = [run.outcome for run in found.runs]
-    stored_at_ms = found.last_epoch_stored_at_ms
-    return SiteEntry(
-        name=folder.name,
-        description=found.description,
-        is_finished=found.finished,
-        num_runs=len(outcomes),
-        num_complete=outcomes.count("complete"),
-        seeds=len(found.seeds),
-        commit="" if found.code is None else found.code.commit[:7],
-        date="" if stored_at_ms is None else f"{_date(stored_at_ms):%Y-%m-%d}",
-        conclusion=found.conclusion,
-        figure=found.main_figure if found.main_figure in found.files else "",
-        verdicts=verdicts,
-    )
-
-
-def _date(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return {
+        "name": folder.name,
+        "description": found.description,
+        "is_finished": found.finished,
+        "num_runs": len(found.runs),
+        "num_complete": sum(run.outcome == "complete" for run in found.runs),
+        "seeds": len(found.seeds),
+        "commit": "" if found.code is None else found.code.commit[:7],
+        "date": _spell_time(found.last_epoch_stored_at_ms, "%Y-%m-%d"),
+        "conclusion": found.conclusion,
+        "figure": found.main_figure if found.main_figure in found.files else "",
+        "verdicts": verdicts,
+    }
 
 
 def _verdicts(file: Path) -> Iterator[tuple[str, str]]:
     if file.is_file():
         for row in csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))):
             yield row["says"], row["verdict"]
-
-
-def _index(entries: Sequence[SiteEntry]) -> str:
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["coded"] = coded
-    template = environment.from_string(_SITE.read_text(encoding="utf-8"))
-    return template.render(entries=entries)

@@ -33,7 +33,6 @@ from sweeps.study.search import added_among
 from sweeps.study.study import Study, spell_seeds
 
 _DIGITS = 8
-"""Number of digits of the hash of the settings in the name of a folder."""
 _SUFFIX = re.compile(rf"@([0-9a-f]{{{_DIGITS}}}|earlier)(\.[1-9][0-9]*)?")
 """End of the names of folders beside `STUDY` that this module makes."""
 _PROVENANCE, _RUNS = "provenance.json", "runs.csv"
@@ -55,9 +54,7 @@ class Standing:
     `is_known` is False."""
     is_finished: bool
     complete: frozenset[str]
-    """Run keys of the complete runs in the report."""
     predicted: frozenset[str] = frozenset()
-    """Run keys of the runs whose predictions the report uses."""
     num_runs: int = 0
     seeds: tuple[int, ...] = ()
     arms: Mapping[str, Mapping[str, Any]]
@@ -67,12 +64,7 @@ class Standing:
     """True if `provenance.json` can be read and names this study."""
 
     def is_within(self, complete: frozenset[str], predicted: frozenset[str]) -> bool:
-        """Return whether another report has all results of this report; False if these are unknown.
-
-        Args:
-            complete: Run keys of the complete runs of the other report.
-            predicted: Run keys of the runs whose predictions the other report uses.
-        """
+        """Return whether another report has all results of this one; False if unknown."""
         is_known = self.complete.isdisjoint(_UNKNOWN)
         return is_known and self.complete <= complete and self.predicted <= predicted
 
@@ -83,9 +75,7 @@ class Room:
 
     folder: Path
     moved: Standing | None = None
-    """Finished report in the folder whose results the new report does not have."""
     moves: Path | None = None
-    """Folder to which `moved` is renamed."""
     outdated: tuple[Path, ...] = ()
     """Folders to delete: reports with the same settings whose results the new report has."""
 
@@ -128,11 +118,7 @@ def room_for(
 
 
 def standing(folder: Path, study: str) -> Standing | None:
-    """Return the report of a study in a folder; None if the folder has no report.
-
-    If its provenance cannot be read or names another study, `runs.csv` tells if it is finished;
-    without this file, the report counts as finished.
-    """
+    """Return the report of a study in a folder; None if the folder has no report."""
     found = filled(_Provenance, read_note(folder / _PROVENANCE))
     if found is None or found.study != study:
         is_there = any((folder / name).exists() for name in _TELLING)
@@ -286,11 +272,7 @@ Content = str | bytes | Iterable[str]
 
 
 def replace_files(
-    folder: Path,
-    contents: Mapping[str, Content],
-    *,
-    is_own: bool,
-    former: Collection[str] = (),
+    folder: Path, contents: Mapping[str, Content], *, is_own: bool, former: Collection[str] = ()
 ) -> None:
     """Write all files to a temporary folder, delete `former` ones, then move each into place."""
     require_places(folder, [*contents, *former], is_own=is_own)

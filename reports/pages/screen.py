@@ -46,7 +46,6 @@ class ComparisonResult:
     """Difference of the arm from the baseline with its only interval, as text of a cell."""
     p: str = ""
     claim: str = ""
-    """The claim and its verdict, as text of a cell."""
 
 
 def findings(
@@ -86,10 +85,7 @@ _COUNTED = {"lower": "holds", "higher": "holds"}
 
 
 def screen(study: Study, table: Table, verdicts: Sequence[Verdict]) -> str:
-    """Return the end of a run as text of at most `LINES` lines and `COLUMNS` columns.
-
-    It has the conclusion, the main table with the columns that fit, one caption, and warnings.
-    """
+    """Return the end of a run as text of at most `LINES` lines and `COLUMNS` columns."""
     found = findings(study, table, verdicts)
     head: list[str] = []
     for text in conclusion(found):

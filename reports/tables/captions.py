@@ -12,7 +12,7 @@ from reports.numbers.arms import ArmRow
 from reports.numbers.comparison import Comparison
 from reports.numbers.families import Family
 from reports.numbers.power import detectable_difference
-from reports.numbers.spelling import sentence, spell_amount, spell_number
+from reports.numbers.spelling import spell_amount, spell_number
 from sweeps.study.study import Study, spell_seeds
 
 SELECTION_RULE = "none"
@@ -27,13 +27,9 @@ class Selection:
     """Name of the rule: `none` if all arms were fixed in advance, `val-mean` for the point with the
     lowest mean, `val-1se` for the simplest point within one standard error of the lowest mean."""
     found: str = ""
-    """Sentences on how the winner was selected; empty if all arms were fixed in advance."""
     tried: Mapping[str, int] = field(default_factory=dict)
-    """Number of configurations tried for each arm, 1 for an arm fixed in advance; empty without a
-    search.
-    """
+    """Number of configurations tried for each arm, 1 for an arm fixed in advance."""
     winner: str | None = None
-    """The arm that a search selected; None if all arms were fixed in advance."""
 
     @property
     def brief(self) -> str:
@@ -47,73 +43,6 @@ class Selection:
 
 
 FIXED_ARMS = Selection()
-"""The selection of a study whose arms were all fixed in advance."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Captioned:
-    """Study, rows and comparisons of a main table, from which its caption is written."""
-
-    study: Study
-    rows: Sequence[ArmRow]
-    """The printed rows."""
-    family: Family
-    equal: Mapping[str, str]
-    """The arm whose row each arm shares: the first arm that computes the same results, or
-    the arm itself. The baseline counts as the first arm."""
-    selection: Selection
-    made_with: str
-    """Sentences on device, versions and commit, for the end of the caption; may be empty."""
-    notes: Sequence[str] = ()
-    """Further phrases or sentences, which come after the explanation of the comparisons."""
-
-
-def caption_of(table: Captioned) -> str:
-    """Return the caption of a report's main table: data, seeds, selection rule, tests, versions."""
-    study, rows = table.study, table.rows
-    shown = study.problem.metric(study.headline)
-    readout = str(study.readout)
-    settings = spell_settings(study, study.headline)
-    parts = [
-        *([f"Data: {settings}."] if settings else []),
-        f"Values are means ± the half-width of the 95 % t interval over {spell_seeds_of(study)}.",
-        "n: complete seeds / planned seeds.",
-        f"Read-out of each run: {readout}.",
-        table.selection.found or table.selection.brief,
-        *_spell_comparisons(table, shown),
-        *_spell_guessing(study, rows),
-        *_spell_equals(table.equal),
-        *map(sentence, (*study.remarks(), *table.notes)),
-    ]
-    best = "lowest" if shown.is_lower_better else "highest"
-    if any(row.is_best for row in rows):
-        parts.append(f"Bold: the {best} mean among the arms whose seeds are all complete.")
-    if "oracle" in {tag for row in rows for tag in row.tags}:
-        parts.append(
-            "[oracle]: the arm or its teacher was trained on the test images, so its value is only "
-            "an optimistic bound."
-        )
-    if any(row.is_close for row in rows):
-        parts.append(
-            f"†: not significantly different from the {best} mean at 5 % (paired by seed, adjusted "
-            "in the same way)."
-        )
-    if any(0 < row.n < row.seeds_expected for row in rows):
-        parts.append("If seeds of an arm are missing, it is summarised and compared over the rest.")
-    if any(row.diverged for row in rows):
-        parts.append(
-            "An arm has no mean if one of its seeds diverged, because the mean of the other seeds "
-            "would be biased in its favour."
-        )
-    if any(row.n and not row.diverged and study.headline not in row.summaries for row in rows):
-        parts.append(f"An arm has no mean if the read-out of one of its runs has no {shown.label}.")
-    if any(row.summaries and row.n > 1 for row in rows):
-        parts.append(
-            "Intervals cover the variation over seeds only, not the variation over samples of the "
-            f"data{_spell_noise(study, rows)} or over kinds of processors."
-        )
-    parts += [table.made_with] if table.made_with else []
-    return " ".join(parts)
 
 
 def has_differing_populations(study: Study) -> bool:
@@ -123,11 +52,7 @@ def has_differing_populations(study: Study) -> bool:
 
 
 def spell_unpaired(configs: Iterable[Config]) -> str:
-    """Return, as text, the settings that change the data on which configurations are evaluated.
-
-    An example is `data.val_size`. Only settings that differ between the configurations are listed.
-    If none of these alone changes the data, the text is a general phrase.
-    """
+    """Return, as text, the settings that change the data on which configurations are evaluated."""
     first, *others = configs
     problem = problem_of(first)
     own = flatten(first)
@@ -160,10 +85,7 @@ def spell_family(family: Family) -> str:
 
 
 def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
-    """Return a warning for a table's caption if one of its comparisons has only two seeds.
-
-    The result is a list of one sentence; it is empty if no comparison has only two seeds.
-    """
+    """Return a warning for a table's caption if one of its comparisons has only two seeds."""
     if not any(comparison.n == 2 and comparison.p is not None for comparison in comparisons):
         return []
     return [
@@ -173,12 +95,7 @@ def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
 
 
 def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
-    """Return a caption's sentence on how large a difference comparisons detect with power 0.8.
-
-    The detectable difference depends on the sd over seeds, so each comparison has its own. The
-    sentence names the smallest and the largest, for the observed sd. The result is a list of one
-    text; it is empty if no comparison has a t interval.
-    """
+    """Return a caption's sentence on how large a difference comparisons detect with power 0.8."""
     varying = {
         arm: detectable_difference(c.n, max(1, size)) * c.spread
         for arm, c in tested.items()
@@ -206,11 +123,7 @@ def _spell_detectable(difference: float, shown: Metric) -> str:
 
 
 def spell_settings(study: Study, metric: str) -> str:
-    """Return a caption's phrase on the setting of evaluation: the data, and its size.
-
-    If the data differs between arms, the words that they share are written once: `k = 4/6/8` for
-    three arms with different k.
-    """
+    """Return a caption's phrase on the setting of evaluation: the data, and its size."""
     setting = study.problem.presentation.setting
     found = dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
     parts = [text.split(", ") for text in found]
@@ -238,8 +151,8 @@ def spell_seeds_of(study: Study) -> str:
     )
 
 
-def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:
-    study, rows = table.study, table.rows
+def spell_comparisons(study: Study, rows: Sequence[ArmRow], family: Family) -> list[str]:
+    """Return a caption's sentences on how arms are compared with the baseline, or why not."""
     compared = {row.arm: row.compared.comparison for row in rows if row.compared is not None}
     tested = {arm: c for arm, c in compared.items() if c.p is not None}
     if not tested:
@@ -251,10 +164,7 @@ def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:
         if any(comparison.is_constant for comparison in compared.values()):
             return [SAME_AT_EVERY_SEED]
         return [f"No test is possible, because no arm shares two seeds with {study.baseline}."]
-    parts = [
-        f"Differences from {study.baseline} are paired by seed.",
-        spell_family(table.family),
-    ]
+    parts = [f"Differences from {study.baseline} are paired by seed.", spell_family(family)]
     if any(comparison.effect is not None for comparison in tested.values()):
         parts.append(
             "d: standardised difference, that is the mean of the paired differences divided by "
@@ -275,11 +185,11 @@ def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:
             "(Clopper-Pearson), because a t interval would exceed the bounds of the metric or have "
             "no width."
         )
-    power = spell_power(tested, table.family.size, shown)
+    power = spell_power(tested, family.size, study.problem.metric(study.headline))
     return [*parts, *power, *few_seeds(tested.values())]
 
 
-def _spell_equals(equal: Mapping[str, str]) -> list[str]:
+def spell_equals(equal: Mapping[str, str]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for arm, representative in equal.items():
         if arm != representative:
@@ -290,7 +200,7 @@ def _spell_equals(equal: Mapping[str, str]) -> list[str]:
     return [f"Arms that compute exactly the same share a row: {named}."]
 
 
-def _spell_guessing(study: Study, rows: Sequence[ArmRow]) -> list[str]:
+def spell_guessing(study: Study, rows: Sequence[ArmRow]) -> list[str]:
     """Return a warning if no arm has a lower mean than guessing, beyond the sampling noise."""
     found: dict[str, float] = {}
     shown, measuring = study.problem.metric(study.headline), study.problem.measuring
@@ -313,7 +223,7 @@ def _spell_guessing(study: Study, rows: Sequence[ArmRow]) -> list[str]:
     ]
 
 
-def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
+def spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
     """Return a phrase on the largest sampling noise of a fraction, sqrt(p (1 - p) / N)."""
     shown = study.problem.metric(study.headline)
     noises = [

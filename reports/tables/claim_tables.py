@@ -4,14 +4,14 @@ import math
 from collections.abc import Mapping
 
 from mixup_core.problem import Metric
-from reports.numbers.judging import spell_variants, verdict_records
-from reports.numbers.looks import ends_of, verdicts_of_looks
+from reports.numbers.judging import Varied, spell_variants, verdict_records
+from reports.numbers.looks import Looked, ends_of
 from reports.numbers.predicted import Predicted
-from reports.numbers.spelling import DASH, spell_csv, spell_number, spell_p, spell_value
-from reports.numbers.verdict import Verdict, family_size, numbers_by
+from reports.numbers.runs import Arranged
+from reports.numbers.spelling import DASH, spell_number, spell_p, spell_value
+from reports.numbers.verdict import Statements, Verdict, family_size, numbers_by
 from reports.tables.listings import Listing, digits_of
-from sweeps.state.results import RunResult
-from sweeps.state.statements import Statement, num_changes
+from sweeps.state.statements import num_changes
 from sweeps.study.claims import Claim, Relation, Side, StatedComparison, UntilDecided
 from sweeps.study.study import Study
 
@@ -19,8 +19,8 @@ from sweeps.study.study import Study
 def verdict_table(
     study: Study,
     verdicts: tuple[Verdict, ...],
-    varied: Mapping[str, tuple[Verdict, ...]] | None = None,
-    statements: Mapping[Claim, Statement] | None = None,
+    varied: Varied | None = None,
+    statements: Statements | None = None,
 ) -> Listing:
     """Return the table of a study's claims, with their comparisons, values and verdicts."""
     found, family = varied or {}, spell_claims_family(study, num_changes(statements or {}))
@@ -125,10 +125,7 @@ def metric_of(study: Study, claim: Claim) -> Metric:
 
 
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
-    """Return two texts on a claim: measured value with interval, and the value that papers print.
-
-    Each text is a dash if the value is unknown.
-    """
+    """Return two texts on a claim: measured value with interval, and value of papers."""
     shown = metric_of(study, verdict.claim)
     scale, digits = shown.scale, digits_of(verdict.n, shown)
     printed = verdict.reference
@@ -149,10 +146,7 @@ def spell_compared(study: Study, claim: Claim) -> str:
 
 
 def spell_threshold(study: Study, claim: Claim) -> str:
-    """Return the numbers that a claim compares with, as text: its number, factor and margins.
-
-    They are stated in the study file; a dash if there are none.
-    """
+    """Return the numbers that a claim compares with, as text: its number, factor and margins."""
     that, shown = claim.that, metric_of(study, claim)
     told = [] if that.number is None else [_spell_written(that.number, shown)]
     told += [] if that.factor is None else [f"{that.factor:g} times"]
@@ -160,13 +154,6 @@ def spell_threshold(study: Study, claim: Claim) -> str:
     if study.equivalence is not None and that.of is None:
         told.append(f"equivalent within ± {_spell_written(study.equivalence, shown)}")
     return " ".join(told) or DASH
-
-
-def verdicts_csv(
-    verdicts: tuple[Verdict, ...], varied: Mapping[str, tuple[Verdict, ...]] | None = None
-) -> str:
-    """Return the text of `verdicts.csv`: one row per claim, numbers at full precision."""
-    return spell_csv(verdict_records(verdicts, varied))
 
 
 _RELATIONS: Mapping[Relation, str] = {
@@ -211,25 +198,20 @@ def _spell_written(value: float, metric: Metric) -> str:
 
 def looks_table(
     study: Study,
-    arranged: Mapping[str, Mapping[int, RunResult]],
+    arranged: Arranged,
     predicted: Predicted | None = None,
-    statements: Mapping[Claim, Statement] | None = None,
+    statements: Statements | None = None,
 ) -> Listing | None:
-    """Return the table with the result of each claim of a study at each look taken so far.
-
-    The last row of a claim is that of the look that decides it, or after which the claim gets no
-    more seeds. The result is None if the study plans no looks.
-    """
+    """Return the table with the result of each claim of a study at each look taken so far."""
     if study.until is None:
         return None
-    numbers = numbers_by(study, arranged, predicted)
-    found = verdicts_of_looks(study, numbers, ends_of(arranged), statements or {})
-    lines = [
-        (look, verdict)
-        for look, verdicts in enumerate(found, 1)
-        for verdict in verdicts
-        if verdict is not None
-    ]
+    looked = Looked(
+        study=study,
+        numbers=numbers_by(study, arranged, predicted),
+        ends=ends_of(arranged),
+        statements=statements or {},
+    )
+    lines = looked.history
     return Listing(
         name="looks",
         title="Claims at each planned look",
@@ -253,11 +235,7 @@ def looks_table(
                 "look": look,
                 "seeds": verdict.n,
                 "says": verdict.claim.says,
-                "value": verdict.value,
-                "low": verdict.low,
-                "high": verdict.high,
-                "p": verdict.p,
-                "confidence": verdict.confidence,
+                **{n: getattr(verdict, n) for n in ("value", "low", "high", "p", "confidence")},
                 "result": "open" if verdict.verdict == "unfinished" else verdict.verdict,
             }
             for look, verdict in lines
@@ -266,7 +244,7 @@ def looks_table(
     )
 
 
-def _spell_plan(until: UntilDecided, statements: Mapping[Claim, Statement]) -> str:
+def _spell_plan(until: UntilDecided, statements: Statements) -> str:
     """Return the numbers of seeds at the looks as a sentence, with when they were planned."""
     sizes = f"at {', '.join(map(str, until.sizes))} seeds"
     changes = num_changes(statements)

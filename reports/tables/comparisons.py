@@ -4,15 +4,13 @@ A read-out turns a run into one number. Sensitivity to settings is no part of th
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from scipy import special
 
 from reports.numbers.comparison import Comparison
-from reports.numbers.families import Family, Member, changed_decisions, family_of, record_of
-from reports.numbers.runs import measure_of, measures_of, minus, values_of
+from reports.numbers.families import changed_decisions, family_of, record_of
+from reports.numbers.runs import Arranged, measure_of, measures_of, minus, values_of
 from reports.numbers.spelling import (
     DASH,
     spell_amount,
@@ -24,16 +22,12 @@ from reports.numbers.spelling import (
 from reports.numbers.summary import summarise
 from reports.tables.listings import Listing, digits_of, spell_member, spell_summary
 from reports.tables.table import Table
-from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Last, MeanOfLast, Readout
 from sweeps.study.study import Study
 
 
-def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Listing | None:
-    """Return the table of every run: value and difference from the baseline, one column per seed.
-
-    Values are those of the headline metric. The result is None if no run has one.
-    """
+def seeds_table(arranged: Arranged, table: Table) -> Listing | None:
+    """Return the table of every run's value and difference from the baseline, by seed."""
     found = values_of(arranged, table.metric, table.readout)
     values = {row.title: found[row.arm] for row in table.printed}
     seeds = sorted({seed for by_seed in arranged.values() for seed in by_seed})
@@ -65,7 +59,8 @@ def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -
         caption=f"Value of each run (read-out: {table.readout}), and its difference from the run "
         f"of {table.baseline} at the same seed.",
         records=tuple(
-            _record(row.arm, seed, found[row.arm].get(seed), compared.get(row.title, {}).get(seed))
+            {"arm": row.arm, "seed": seed, "value": found[row.arm].get(seed)}
+            | {"difference": compared.get(row.title, {}).get(seed)}
             for row in table.printed
             for seed in arranged[row.arm]
         ),
@@ -73,31 +68,21 @@ def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -
     )
 
 
-def _record(
-    arm: str, seed: int, value: float | None, difference: float | None
-) -> Mapping[str, Any]:
-    return {"arm": arm, "seed": seed, "value": value, "difference": difference}
-
-
 _UNCHANGED = "No difference changes its sign or its significance at 5 %."
-"""Sentence of the caption if all read-outs agree."""
 
 _FEW = 3
 """Number of last evaluations that are averaged, if the study does not set it."""
 
 
-def sensitivity_table(
-    study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
-) -> Listing | None:
-    """Return the table of the main table's comparisons of arms, repeated with each read-out.
-
-    Read-outs for which no run has values are left out; the result is None if only one is left.
-    """
-    families = {
-        readout: family
-        for readout in _readouts(table)
-        if (family := _family(study, arranged, table, readout)).members
-    }
+def sensitivity_table(study: Study, arranged: Arranged, table: Table) -> Listing | None:
+    """Return the table of the main table's comparisons of arms, repeated with each read-out."""
+    families = {}
+    for readout in _readouts(table):
+        values = values_of(arranged, table.metric, readout)
+        measures = measures_of(study, table.metric, readout)
+        family = family_of(table.family.members, values, table.equal, measures)
+        if family.members:
+            families[readout] = family
     if len(families) < 2 or table.readout not in families:
         return None
     pairs = table.pairs
@@ -116,17 +101,15 @@ def sensitivity_table(
                     spell_p(member.p),
                 )
             )
-            records.append(_record_of(*pair, readout, readout == table.readout, member))
+            records.append(
+                {"arm": pair[0], "baseline": pair[1], "readout": str(readout)}
+                | {"is_primary": readout == table.readout, "n": member.comparison.n}
+                | record_of(member)
+            )
     return Listing(
         name="sensitivity",
         title="The same comparisons with other read-outs",
-        header=(
-            "comparison",
-            "read-out",
-            spell_heading(table.shown.label, table.shown),
-            "n",
-            "p",
-        ),
+        header=("comparison", "read-out", spell_heading(table.shown.label, table.shown), "n", "p"),
         cells=tuple(cells),
         caption="All rows are computed from the same runs. The primary read-out is the one that "
         "the study file names. Intervals and p values are adjusted for the comparisons of one "
@@ -159,48 +142,18 @@ def _readouts(table: Table) -> dict[Readout, None]:
     return dict.fromkeys((primary, Last(), *means, Averaged()))
 
 
-def _family(
-    study: Study,
-    arranged: Mapping[str, Mapping[int, RunResult]],
-    table: Table,
-    readout: Readout,
-) -> Family:
-    if readout == table.readout:
-        return table.family
-    values = values_of(arranged, table.metric, readout)
-    measures = measures_of(study, table.metric, readout)
-    return family_of(table.family.members, values, table.equal, measures)
-
-
-def _record_of(
-    arm: str, against: str, readout: Readout, is_primary: bool, member: Member
-) -> dict[str, Any]:
-    return {
-        "arm": arm,
-        "baseline": against,
-        "readout": str(readout),
-        "is_primary": is_primary,
-        "n": member.comparison.n,
-        **record_of(member),
-    }
-
-
 def equivalence_table(table: Table, margin: float | None) -> Listing | None:
-    """Return the table of P(better), P(equivalent), P(worse) of each arm against the baseline.
-
-    The result is None without a margin, or if no arm can be paired with the baseline by seed.
-    """
+    """Return the table of P(better), P(equivalent), P(worse) of each arm against the baseline."""
     if margin is None:
         return None
     cells, records = [], []
     for row in table.printed:
-        found = row.compared and equivalence(row.compared.comparison, margin)
-        if row.compared is None or not found:
+        if row.compared is None:
             continue
-        better, worse = found.below, found.above
-        if not table.shown.is_lower_better:
-            better, worse = worse, better
-        parts = (better, found.within, worse)
+        parts = equivalence(row.compared.comparison, margin)
+        if parts is None:
+            continue
+        parts = parts if table.shown.is_lower_better else parts[::-1]
         cells.append((row.arm, *map(_spell_part, parts), str(row.compared.comparison.n)))
         record: dict[str, Any] = {"arm": row.arm, "baseline": table.baseline, "margin": margin}
         names = ("p_better", "p_equivalent", "p_worse")
@@ -229,22 +182,8 @@ def _spell_part(probability: float) -> str:
     return "< 0.001" if 0 < probability < 0.001 else f"{probability:.3f}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Equivalence:
-    """Probabilities that the true mean difference is below, within or above a margin.
-
-    They add up to 1.
-    """
-
-    below: float
-    """Probability that the difference is less than minus the margin."""
-    within: float
-    above: float
-    """Probability that the difference is more than the margin."""
-
-
-def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
-    """Return the probabilities that the true difference is below, within or above a margin.
+def equivalence(comparison: Comparison, margin: float) -> tuple[float, float, float] | None:
+    """Return the probabilities that the true difference is below, within and above a margin.
 
     The differences are taken as independent and normal, with a flat prior on the mean and on the
     logarithm of the sd. The posterior of the mean is then Student t with n - 1 degrees of freedom
@@ -262,7 +201,7 @@ def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
         float(special.stdtr(comparison.n - 1, (-margin - side * centre) / scale))
         for side in (1, -1)
     )
-    return Equivalence(below=low, within=max(0.0, 1 - low - high), above=high)
+    return low, max(0.0, 1 - low - high), high
 
 
 REFERENCES_TITLE = "Comparison with published values"
@@ -271,17 +210,10 @@ UNCOVERED = (
     "only, not the uncertainty of the published values"
 )
 NOT_TRAINED = "not trained"
-"""Text in the column for the number of runs, for a method that the study lists but does not train.
-"""
 
 
-def reference_table(
-    study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
-) -> Listing | None:
-    """Return the table of values printed in papers, values measured here, and their differences.
-
-    The result is None if the study lists no paper values.
-    """
+def reference_table(study: Study, arranged: Arranged) -> Listing | None:
+    """Return the table of values printed in papers, values measured here, and their differences."""
     cells, records = [], []
     trained = {arm: row for arm, row in study.references.items() if arm in study.arms}
     for arm, by_metric in (*trained.items(), *study.untrained.items()):
@@ -327,10 +259,7 @@ def reference_table(
 
 
 def spell_differing(study: Study) -> str:
-    """Return a sentence on how a study differs from the papers whose values it is compared with.
-
-    The result is empty if the study lists no such differences.
-    """
+    """Return a sentence on how a study differs from the papers whose values it is compared with."""
     if not study.differs:
         return ""
     return f" Differences from the source: {'; '.join(study.differs)}."

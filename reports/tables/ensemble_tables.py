@@ -25,10 +25,7 @@ _SHOWN = {
 
 
 def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
-    """Return the table of ensembles by number of networks: error, NLL, Brier score, calibration.
-
-    The result is None if no arm has two runs.
-    """
+    """Return the table of ensembles by number of networks: error, NLL, Brier score, calibration."""
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
         return None
@@ -54,7 +51,7 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
                 (_row(arm, of_size.size), _row(baseline, of_size.size))
             )
             if name == "calibration_error":
-                line.append(DASH if member is None else spell_member(member, _PERCENT))
+                line.append(spell_member(member, _PERCENT))
             compared = record_of(member)
             record |= {
                 f"{name}_{column}": compared[column]
@@ -93,11 +90,7 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
 
 
 def spread_table(predicted: Predicted) -> Listing | None:
-    """Return the table of the spread of the error over seeds, split into two parts.
-
-    One part is the noise of a finite number of test images, the other all that remains. The result
-    is None if no arm has two runs.
-    """
+    """Return the table of the spread of the error over seeds, split into two parts."""
     found = {
         arm: of_arm.spread for arm, of_arm in predicted.arms.items() if of_arm.spread is not None
     }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mixup_core.problem import Metric
-from reports.numbers.comparison import Comparison, compare
+from reports.numbers.comparison import Comparison, over_shared
 from reports.numbers.runs import arrange, complete_runs, measures_of, values_of
 from reports.numbers.spelling import DASH, spell_heading, spell_number, spell_p, spell_value
 from reports.numbers.summary import Measure, summarise
@@ -13,6 +13,11 @@ from reports.tables.captions import spell_unpaired
 from reports.tables.listings import Listing, spell_difference, spell_summary
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
+
+_FIELDS = (
+    "n", "difference", "sd", "ci_low", "ci_high", "p", "effect", "effect_low", "effect_high",
+    "sign_flip_p",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,14 +27,9 @@ class StudyArm:
     study: Study
     arm: str
     results: tuple[RunResult, ...]
-    """Results of all runs of the study, not of this arm alone."""
 
     def values(self, metric: str) -> Mapping[int, float]:
-        """Return the value of a metric for each complete run of the arm, by seed.
-
-        The read-out of the study turns the records of a run into its value. Runs without the metric
-        are left out. The result is empty if a run of the arm diverged.
-        """
+        """Return the value of a metric for each complete run of the arm, by seed."""
         arranged = arrange(self.study, self.results)
         return values_of({self.arm: arranged[self.arm]}, metric, self.study.readout)[self.arm]
 
@@ -42,7 +42,6 @@ class HeadToHead:
     metric: str
     shown: Metric
     values: tuple[Mapping[int, float], Mapping[int, float]]
-    """Values by seed of the first arm, and of the second."""
     measures: tuple[Measure, Measure]
     """Possible range of the metric in each arm, and the number of images that the metric counts,
     for the interval of the arm's mean."""
@@ -55,21 +54,7 @@ class HeadToHead:
             "arms": list(self.names),
             "metric": self.metric,
             "values": [dict(values) for values in self.values],
-            **{
-                field: getattr(self.comparison, field)
-                for field in (
-                    "n",
-                    "difference",
-                    "sd",
-                    "ci_low",
-                    "ci_high",
-                    "p",
-                    "effect",
-                    "effect_low",
-                    "effect_high",
-                    "sign_flip_p",
-                )
-            },
+            **{field: getattr(self.comparison, field) for field in _FIELDS},
         }
 
     def listings(self) -> tuple[Listing, Listing]:
@@ -157,23 +142,22 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
                 f"the arm {side.arm} of the study {side.study.name} cannot be compared: "
                 f"{_why_none(side, metric)}"
             )
-    shared = values[0].keys() & values[1].keys()
-    if not shared:
+    own, other = (measures_of(s.study, metric, s.study.readout)[s.arm] for s in sides)
+    comparison = over_shared([(1.0, values[0], own), (-1.0, values[1], other)])
+    if comparison is None:
         raise ValueError(
             f"the arms {first.arm} and {second.arm} have no seed at which the runs of both are "
             "complete"
         )
     is_one = first.study.name == second.study.name
     names = [side.arm if is_one else f"{side.study.name}/{side.arm}" for side in sides]
-    own, other = (measures_of(s.study, metric, s.study.readout)[s.arm] for s in sides)
-    ours, theirs = ({seed: of[seed] for seed in sorted(shared)} for of in values)
     return HeadToHead(
         names=(names[0], names[1]),
         metric=metric,
         shown=problem.metric(metric),
         values=(values[0], values[1]),
         measures=(own, other),
-        comparison=compare(ours, theirs, own, other),
+        comparison=comparison,
     )
 
 

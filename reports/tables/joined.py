@@ -12,30 +12,19 @@ In the CSV files, the field `column` has the heading of the study's column.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mixup_core.store.json_records import read_note
 from reports.numbers.comparison import Comparison
-from reports.numbers.families import Member, changed_decisions, record_of
+from reports.numbers.families import changed_decisions, record_of
 from reports.numbers.judging import verdict_records
 from reports.numbers.provenance import describe
 from reports.numbers.runs import run_records
-from reports.numbers.spelling import (
-    DASH,
-    spell_csv,
-    spell_heading,
-    spell_p,
-    upper_first,
-)
+from reports.numbers.spelling import DASH, spell_csv, spell_heading, spell_p, upper_first
 from reports.numbers.verdict import Verdict
-from reports.tables.captions import (
-    FIXED_ARMS,
-    SELECTION_RULE,
-    few_seeds,
-    spell_family,
-    spell_power,
-)
+from reports.tables.captions import FIXED_ARMS, SELECTION_RULE, few_seeds, spell_family, spell_power
 from reports.tables.claim_tables import spell_claims_family, spell_numbers
 from reports.tables.joined_columns import (
     JoinedColumn,
@@ -46,41 +35,49 @@ from reports.tables.joined_columns import (
     settings_of,
 )
 from reports.tables.listings import Listing, spell_member, spell_summary
-from reports.tables.table import Table, tabulate
+from reports.tables.table import Table
 from sweeps.state.statements import num_changes
-from sweeps.study.study import Study
 
 _LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
 """Columns per study, and number of studies that fit the width of the text, by LaTeX table."""
 
+_Told = dict[tuple[str, str], dict[str, Verdict]]
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Joined:
     """A table of several studies side by side; it can be written as Markdown, LaTeX and CSV."""
 
-    heads: tuple[str, ...]
-    """Heading of each study's column; all differ."""
-    columns: tuple[JoinedColumn, ...]
-    tables: tuple[Table, ...]
-    """The main table of each study's report."""
-    verdicts: tuple[tuple[Verdict, ...], ...]
-    """The verdicts of each study's claims."""
-    provenances: tuple[Mapping[str, Any], ...]
+    columns: Mapping[str, JoinedColumn]
+    command: str
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """Heading of each study's column; all differ."""
+        return tuple(self.columns)
+
+    @cached_property
+    def provenances(self) -> Mapping[str, Mapping[str, Any]]:
+        """The provenance of each study, by the heading of its column."""
+        return {
+            head: describe(
+                column.study,
+                column.results,
+                selection_rule=SELECTION_RULE,
+                data_checksums=column.data_checksums,
+                command=self.command,
+            )
+            for head, column in self.columns.items()
+        }
 
     def listings(self) -> tuple[Listing, ...]:
-        """Return the tables of several studies side by side, without empty ones.
-
-        They are, in this order: means of the arms, differences, verdicts, values of papers, and
-        runs that two studies have in common. The full-precision numbers of the table of means are
-        the rows of `joined.csv`, and those of the table of verdicts are the rows of
-        `joined_verdicts.csv`.
-        """
+        """Return the tables of several studies side by side, without empty ones."""
         found = (
             self._means(),
             self._differences(),
             self._verdicts(),
-            joined_references(self.heads, self.columns),
-            same_runs(self.heads, self.columns, self._first),
+            joined_references(self.columns),
+            same_runs(self.columns),
         )
         return tuple(listing for listing in found if listing is not None)
 
@@ -90,7 +87,7 @@ class Joined:
 
     def latex(self) -> str:
         """Return means and differences of studies side by side as LaTeX, one text width wide."""
-        label = "-".join(dict.fromkeys(column.study.name for column in self.columns))
+        label = "-".join(dict.fromkeys(column.study.name for column in self.columns.values()))
         texts = []
         for listing in self.listings():
             own = f"tab:{label}-{listing.name}"
@@ -105,8 +102,7 @@ class Joined:
     def files(self) -> dict[str, str]:
         """Return the files of a table of several studies: content by name, such as `joined.csv`."""
         told = self._verdict_records()
-        by_column = zip(self.heads, self.provenances, strict=True)
-        provenance = {"columns": [{"column": head, **facts} for head, facts in by_column]}
+        provenance = {"columns": [{"column": h, **facts} for h, facts in self.provenances.items()]}
         return {
             "joined.md": self.markdown(),
             "joined.tex": self.latex(),
@@ -114,7 +110,7 @@ class Joined:
             "joined_runs.csv": spell_csv(
                 _evened(
                     {"column": head, "study": column.study.name, **record}
-                    for head, column in zip(self.heads, self.columns, strict=True)
+                    for head, column in self.columns.items()
                     for record in run_records(column.study, column.results)
                 )
             ),
@@ -125,25 +121,25 @@ class Joined:
     def _records(self) -> list[dict[str, Any]]:
         return [
             {"column": head, "study": column.study.name, **record}
-            for head, column, table in zip(self.heads, self.columns, self.tables, strict=True)
-            for record in table.listing.records
+            for head, column in self.columns.items()
+            for record in column.table.listing.records
         ]
 
     def _verdict_records(self) -> list[dict[str, Any]]:
         return [
             {"column": head, **record}
-            for head, verdicts in zip(self.heads, self.verdicts, strict=True)
-            for record in verdict_records(verdicts)
+            for head, column in self.columns.items()
+            for record in verdict_records(column.verdicts)
         ]
 
     @property
-    def _first(self) -> Table:
-        return self.tables[0]
+    def _tables(self) -> tuple[Table, ...]:
+        return tuple(column.table for column in self.columns.values())
 
     def _means(self) -> Listing:
-        shown, readout = self._first.shown, self._first.readout
-        arms = dict.fromkeys(row.arm for table in self.tables for row in table.printed)
-        rows = [{row.arm: row for row in table.rows} for table in self.tables]
+        first = self._tables[0]
+        arms = dict.fromkeys(row.arm for table in self._tables for row in table.printed)
+        rows = [{row.arm: row for row in table.rows} for table in self._tables]
         bold = {
             (line, column)
             for line, arm in enumerate(arms)
@@ -153,17 +149,17 @@ class Joined:
         cells = []
         for arm in arms:
             line = [arm]
-            for by_arm, table in zip(rows, self.tables, strict=True):
+            for by_arm in rows:
                 row = by_arm.get(arm)
                 if row is None:
                     line.append(DASH)
                     continue
                 mark = "†" if row.is_close else ""
-                mean = spell_summary(row.summaries.get(table.metric), shown)
+                mean = spell_summary(row.summaries.get(first.metric), first.shown)
                 line.append(f"{mean}{mark} ({row.seeds})")
             cells.append(tuple(line))
         every = [row for by_arm in rows for row in by_arm.values()]
-        best = "lowest" if shown.is_lower_better else "highest"
+        best = "lowest" if first.shown.is_lower_better else "highest"
         marks = []
         if bold:
             marks.append(
@@ -180,17 +176,17 @@ class Joined:
                 "seeds would be biased in its favour."
             )
         parts = [
-            f"{upper_first(shown.heading)}: means ± half-widths of the 95 % t intervals over "
+            f"{upper_first(first.shown.heading)}: means ± half-widths of the 95 % t intervals over "
             "seeds; in brackets: complete seeds / planned seeds.",
-            f"Read-out of each run: {readout}.",
+            f"Read-out of each run: {first.readout}.",
             FIXED_ARMS.brief,
             *marks,
             "Intervals cover the variation over seeds only.",
-            *settings_of(self.heads, self.columns, self.provenances),
+            *settings_of(self.columns, self.provenances),
         ]
         return Listing(
             name="means",
-            title=upper_first(shown.heading),
+            title=upper_first(first.shown.heading),
             header=("arm", *self.heads),
             cells=tuple(cells),
             caption=" ".join(parts),
@@ -199,26 +195,26 @@ class Joined:
         )
 
     def _differences(self) -> Listing | None:
-        pairs = dict.fromkeys(pair for table in self.tables for pair in table.pairs)
+        pairs = dict.fromkeys(pair for table in self._tables for pair in table.pairs)
         if not pairs:
             return None
-        shown = self._first.shown
+        shown = self._tables[0].shown
         cells, records = [], []
-        for arm, against in pairs:
-            line = [f"{arm} minus {against}"]
-            for head, column, table in zip(self.heads, self.columns, self.tables, strict=True):
-                member = table.family.members.get((arm, against))
-                sides = (arm, against)
-                expected = min(len(column.study.seeds_of(side)) for side in sides)
+        for pair in pairs:
+            line = [" minus ".join(pair)]
+            for head, column in self.columns.items():
+                member = column.table.family.members.get(pair)
+                expected = min(len(column.study.seeds_of(side)) for side in pair)
                 line += [
-                    _spell_member(member, table, expected),
+                    spell_member(member, shown, expected),
                     spell_p(None if member is None else member.p),
                 ]
-                records.append({"column": head, "arm": arm, "against": against, **_numbers(member)})
+                place = {"column": head, "arm": pair[0], "against": pair[1]}
+                n = None if member is None else member.comparison.n
+                records.append({**place, "n": n, **record_of(member)})
             cells.append(tuple(line))
         families = {
-            f"In the column {head}": table.family
-            for head, table in zip(self.heads, self.tables, strict=True)
+            f"In the column {head}": column.table.family for head, column in self.columns.items()
         }
         told = changed_decisions(pairs, families) + self._changed_verdicts()
         told = told or [
@@ -241,17 +237,18 @@ class Joined:
 
     def _tests(self) -> str:
         """Return sentences on each study's tests, and on the differences that they can detect."""
-        by_family, power = [], []
-        for head, table in zip(self.heads, self.tables, strict=True):
+        power = []
+        for head, column in self.columns.items():
+            table = column.table
             tested: dict[str, Comparison] = {
                 f"{arm} minus {against}": member.comparison
                 for arm, against in table.pairs
                 if (member := table.family.members[arm, against]).p is not None
             }
-            by_family.append(spell_family(table.family))
             found = spell_power(tested, table.family.size, table.shown)
             power += [f"Column {head}: {text}" for text in (*found, *few_seeds(tested.values()))]
-        return " ".join((*self._by_column(by_family), *power))
+        families = self._by_column([spell_family(table.family) for table in self._tables])
+        return " ".join((*families, *power))
 
     def _by_column(self, sentences: Sequence[str]) -> list[str]:
         """Return each sentence once, with the columns that it is about if the columns differ."""
@@ -262,14 +259,12 @@ class Joined:
             return list(heads)
         return [f"Column {' and '.join(names)}: {text}" for text, names in heads.items()]
 
-    def _told(self) -> dict[tuple[str, str], list[tuple[Study, Verdict] | None]]:
-        """Return the verdict in each column for each claim, named by its sentence and source."""
-        told: dict[tuple[str, str], list[tuple[Study, Verdict] | None]] = {}
-        for place, verdicts in enumerate(self.verdicts):
-            for verdict in verdicts:
+    def _told(self) -> _Told:
+        told: _Told = {}
+        for head, column in self.columns.items():
+            for verdict in column.verdicts:
                 key = (verdict.claim.says, verdict.claim.source)
-                line = told.setdefault(key, [None for _ in self.heads])
-                line[place] = (self.columns[place].study, verdict)
+                told.setdefault(key, {})[head] = verdict
         return told
 
     def _verdicts(self) -> Listing | None:
@@ -279,15 +274,17 @@ class Joined:
         cells = []
         for (says, source), line in told.items():
             spelled = (
-                DASH if one is None else f"{one[1].verdict}: {spell_numbers(*one)[0]}"
-                for one in line
+                f"{line[head].verdict}: {spell_numbers(column.study, line[head])[0]}"
+                if head in line
+                else DASH
+                for head, column in self.columns.items()
             )
             cells.append((f"{says} ({source})", *spelled))
         families = [
             spell_claims_family(column.study, num_changes(column.statements))
             if column.study.claims
             else "It has no claims."
-            for column in self.columns
+            for column in self.columns.values()
         ]
         return Listing(
             name="verdicts",
@@ -303,12 +300,9 @@ class Joined:
     def _changed_verdicts(self) -> list[str]:
         sentences = []
         for (says, _), line in self._told().items():
-            found = [None if one is None else one[1].verdict for one in line]
-            if len(set(found)) > 1:
-                by_column = (
-                    f"{verdict or 'not claimed'} in {head}"
-                    for head, verdict in zip(self.heads, found, strict=True)
-                )
+            found = {h: line[h].verdict if h in line else "not claimed" for h in self.heads}
+            if len(set(found.values())) > 1:
+                by_column = (f"{verdict} in {head}" for head, verdict in found.items())
                 sentences.append(f"“{says}”: {', '.join(by_column)}.")
         return sentences
 
@@ -332,23 +326,7 @@ def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
                 f"{column.study.name}; leave it out."
             )
     require_one_protocol(columns)
-    tables = [tabulate(column.study, column.results) for column in columns]
-    return Joined(
-        heads=heads_of(columns),
-        columns=tuple(columns),
-        tables=tuple(tables),
-        verdicts=tuple(column.judge() for column in columns),
-        provenances=tuple(
-            describe(
-                column.study,
-                column.results,
-                selection_rule=SELECTION_RULE,
-                data_checksums=column.data_checksums,
-                command=command,
-            )
-            for column in columns
-        ),
-    )
+    return Joined(columns=dict(zip(heads_of(columns), columns, strict=True)), command=command)
 
 
 def _evened(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -356,18 +334,6 @@ def _evened(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     records = list(records)
     names = dict.fromkeys(name for record in records for name in record)
     return [{name: record.get(name) for name in names} for record in records]
-
-
-def _spell_member(member: Member | None, table: Table, expected: int) -> str:
-    if member is None:
-        return DASH
-    n = member.comparison.n
-    return spell_member(member, table.shown) + ("" if n == expected else f" (n = {n})")
-
-
-def _numbers(member: Member | None) -> dict[str, Any]:
-    """Return all numbers of a comparison as columns; all are None if there is no comparison."""
-    return {"n": member and member.comparison.n, **record_of(member)}
 
 
 def holds_joined(folder: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from mixup_core.config.written_forms import flatten
@@ -11,14 +12,12 @@ from reports.numbers.predicted import ReadPredictions, gather_predictions
 from reports.numbers.provenance import spell_origin
 from reports.numbers.runs import arrange, values_of
 from reports.numbers.spelling import DASH, spell_amount, spell_heading, spell_number
-from reports.numbers.verdict import Verdict
+from reports.numbers.verdict import Statements, Verdict
 from reports.tables.captions import spell_seeds_of, spell_settings
 from reports.tables.comparisons import REFERENCES_TITLE, UNCOVERED, reference_table, spell_differing
 from reports.tables.listings import Listing, spell_difference
-from reports.tables.table import Table
+from reports.tables.table import Table, tabulate
 from sweeps.state.results import RunResult
-from sweeps.state.statements import Statement
-from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 
@@ -26,25 +25,26 @@ class MixedProtocolsError(ValueError):
     """Studies cannot be shown in one table, because they differ in more than data and machines."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class JoinedColumn:
     """A study and its results in one home or store: one column of a table of several studies."""
 
     study: Study
     results: tuple[RunResult, ...]
-    """Results of all runs of the study."""
     place: str
-    """Home or store of the results, as the user wrote it."""
     data_checksums: Mapping[str, Mapping[str, str]]
-    """Checksum of each file of each dataset, for the provenance."""
     predictions: ReadPredictions | None = None
-    """Function that reads the predictions of a complete run; None if there are no predictions."""
-    statements: Mapping[Claim, Statement] = field(default_factory=dict)
-    """The store's record of each claim: its first launch and later changes of the seeds. After a
-    change that followed a report of results, verdicts use a lower error level (`verdicts_of`)."""
+    statements: Statements = field(default_factory=dict)
+    """The store's record of each claim: its first launch and later changes of the seeds."""
 
-    def judge(self) -> tuple[Verdict, ...]:
-        """Return the verdict of each claim of the study in this table column, as in its report."""
+    @cached_property
+    def table(self) -> Table:
+        """The main table of the study's report."""
+        return tabulate(self.study, self.results)
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdict of each claim of the study, as in its report."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
         is_asked = any(
@@ -55,10 +55,7 @@ class JoinedColumn:
         return verdicts_of(study, arranged, predicted, self.statements)
 
     def environments(self, name: str) -> str:
-        """Return one property, such as `device`, of the machines that trained this study, as text.
-
-        Several values are joined by "and". The result is empty if no run recorded the property.
-        """
+        """Return one property of the machines that trained this study, such as `device`."""
         stages = [result.stage for result in self.results if result.stage is not None]
         found = {stage.environment.get(name, "") for stage in stages}
         return " and ".join(sorted(found - {""}))
@@ -71,11 +68,7 @@ class JoinedColumn:
 
 
 def require_one_protocol(columns: Sequence[JoinedColumn]) -> None:
-    """Check that the studies of one table differ only in their datasets, machines, arms and seeds.
-
-    Raises:
-        MixedProtocolsError: If anything else differs; the message lists all differences.
-    """
+    """Check that studies differ only in their datasets, machines, arms and seeds."""
     faults = [fault for other in columns[1:] for fault in _faults(columns[0].study, other.study)]
     if faults:
         told = "; ".join(dict.fromkeys(faults))
@@ -86,12 +79,7 @@ def require_one_protocol(columns: Sequence[JoinedColumn]) -> None:
 
 
 def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
-    """Return a heading for each study's column of a table, so that all headings differ.
-
-    If the datasets of all columns differ, they are the headings; otherwise the names of the
-    studies, the devices, and so on. If no such property differs between all columns, a heading
-    joins several properties.
-    """
+    """Return a heading for each study's column of a table, so that all headings differ."""
     limits = [column.environments("onednn_at_most") for column in columns]
     facets = [
         [column.data for column in columns],
@@ -116,21 +104,15 @@ def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
 
 
 def settings_of(
-    heads: Sequence[str],
-    columns: Sequence[JoinedColumn],
-    provenances: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, JoinedColumn], provenances: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
     """Return caption sentences on the setting of each study: name, data, seeds and machines."""
     parts = []
-    for head, column, facts in zip(heads, columns, provenances, strict=True):
+    for head, column in columns.items():
         study = column.study
-        told = (
-            f"study {study.name}",
-            spell_settings(study, study.headline),
-            spell_seeds_of(study),
-        )
+        told = (f"study {study.name}", spell_settings(study, study.headline), spell_seeds_of(study))
         parts.append(f"Column {head}: {', '.join(filter(None, told))}.")
-        parts += [origin] if (origin := spell_origin(facts)) else []
+        parts += [origin] if (origin := spell_origin(provenances[head])) else []
     return parts
 
 
@@ -179,17 +161,11 @@ def _plain(value: Any) -> str:
     return "nothing" if value is None else str(value)
 
 
-def same_runs(
-    heads: Sequence[str], columns: Sequence[JoinedColumn], table: Table
-) -> Listing | None:
-    """Return the table of differences between runs of equal run key in several studies.
-
-    The studies are the columns of one table. Usually they are in several homes that trained these
-    runs on different machines, so results should be nearly identical. The table is None if no run
-    is in two studies.
-    """
+def same_runs(columns: Mapping[str, JoinedColumn]) -> Listing | None:
+    """Return the table of differences between runs of equal run key in several studies."""
+    first, *others = columns.items()
+    table = first[1].table
     shown = table.shown
-    first, *others = zip(heads, columns, strict=True)
     cells, records = [], []
     for head, other in others:
         for arm, pairs in _paired_runs(first[1], other, table).items():
@@ -254,11 +230,11 @@ def _paired_runs(
     return found
 
 
-def joined_references(heads: Sequence[str], columns: Sequence[JoinedColumn]) -> Listing | None:
+def joined_references(columns: Mapping[str, JoinedColumn]) -> Listing | None:
     """Return our values beside those that papers print, by study; None if no study has any."""
     rows: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
     records = []
-    for head, column in zip(heads, columns, strict=True):
+    for head, column in columns.items():
         listing = reference_table(column.study, arrange(column.study, column.results))
         if listing is not None:
             records += [{"column": head, **record} for record in listing.records]
@@ -266,16 +242,16 @@ def joined_references(heads: Sequence[str], columns: Sequence[JoinedColumn]) -> 
                 rows.setdefault((arm, metric), {})[head] = (paper, difference)
     if not rows:
         return None
-    headings = (h for head in heads for h in (f"{head}, paper", "ours minus paper"))
+    headings = (h for head in columns for h in (f"{head}, paper", "ours minus paper"))
     return Listing(
         name="references",
         title=REFERENCES_TITLE,
         header=("arm", "metric", *headings),
         cells=tuple(
-            (*row, *(cell for head in heads for cell in by_head.get(head, (DASH, DASH))))
+            (*row, *(cell for head in columns for cell in by_head.get(head, (DASH, DASH))))
             for row, by_head in rows.items()
         ),
         caption=f"{UNCOVERED}."
-        + "".join(dict.fromkeys(spell_differing(column.study) for column in columns)),
+        + "".join(dict.fromkeys(spell_differing(column.study) for column in columns.values())),
         records=tuple(records),
     )

@@ -29,7 +29,6 @@ class Listing:
     """
 
     name: str
-    """File name without its suffix."""
     title: str
     header: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
@@ -96,21 +95,18 @@ def digits_of(n: int, metric: Metric | int) -> int:
 
 
 def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
-    """Return a difference of arms and its interval as text: `-2.45 [-4.01, -0.89]`.
-
-    The interval is not adjusted for other comparisons. Without a comparison (None), the text is a
-    dash.
-    """
+    """Return a difference of arms and its interval as text: `-2.45 [-4.01, -0.89]`."""
     if comparison is None:
         return DASH
     ends, digits = (comparison.ci_low, comparison.ci_high), digits_of(comparison.n, metric)
     return spell_value(comparison.difference, *ends, metric.scale, digits)
 
 
-def spell_member(member: Member, metric: Metric) -> str:
-    """Return a difference of arms and its adjusted interval as text: `-2.45 [-4.41, -0.49]`.
-
-    The adjustment is for the number of comparisons that are printed together.
-    """
-    difference, digits = member.comparison.difference, digits_of(member.comparison.n, metric)
-    return spell_value(difference, member.low, member.high, metric.scale, digits)
+def spell_member(member: Member | None, metric: Metric, expected: int | None = None) -> str:
+    """Return a difference of arms and its adjusted interval as text: `-2.45 [-4.41, -0.49]`."""
+    if member is None:
+        return DASH
+    n, difference = member.comparison.n, member.comparison.difference
+    shared = "" if expected in (None, n) else f" (n = {n})"
+    digits = digits_of(n, metric)
+    return spell_value(difference, member.low, member.high, metric.scale, digits) + shared

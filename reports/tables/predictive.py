@@ -11,82 +11,70 @@ from mixup_core.images.metrics import PREDICTED
 from mixup_core.problem import Metric
 from mixup_core.rules import printable
 from reports.numbers.families import BySeed, Family, Member, family_of, record_of
-from reports.numbers.predicted import MEASURES, MOST_PAIRED, Predicted
+from reports.numbers.predicted import MOST_PAIRED, Predicted
 from reports.numbers.spelling import DASH, spell_number, spell_p, spell_value
-from reports.numbers.summary import SUMMARY_COLUMNS, Measure, Summary, summarise
+from reports.numbers.summary import Measure, Summary, summarise, summary_columns
 from reports.tables.captions import spell_family
 from reports.tables.listings import Listing, digits_of, spell_member, spell_summary
 
 _BOUNDS = {
-    name: Measure(least=metric.bounds[0], most=metric.bounds[1])
-    for name in MEASURES
-    for metric in (PREDICTED[f"predicted/{name}"],)
+    metric.removeprefix("predicted/"): Measure(least=shown.bounds[0], most=shown.bounds[1])
+    for metric, shown in PREDICTED.items()
 }
 _ERROR = Metric(label="error", unit="%")
 _SHARE, _GAIN = Measure(least=0.0, most=1.0), Measure(least=-1.0, most=math.inf)
 _PLAIN = Metric(label="")
 _MOST_CLASSES = 20
-"""Largest number of classes that are printed; the CSV has all."""
 
 
 def calibration_table(
     predicted: Predicted, baseline: str, equal: Mapping[str, str]
 ) -> Listing | None:
-    """Return the table of calibration error and Brier score, before and after temperature scaling.
-
-    The result is None if no predictions are stored.
-    """
+    """Return the table of calibration error and Brier score, also after temperature scaling."""
     if not predicted.arms:
         return None
-    values = {name: predicted.values(name) for name in MEASURES}
+    some_arm = next(iter(predicted.arms.values()))
+    values = {name: predicted.values(name) for name in next(iter(some_arm.runs.values())).measures}
     families = {
-        name: _against_baseline(predicted, values[name], baseline, equal, _BOUNDS[name])
-        for name in ("calibration_error", "scaled_calibration_error")
+        kind: _against_baseline(predicted, values[name], baseline, equal, _BOUNDS[name])
+        for kind in ("", "scaled ")
+        for name in (f"{kind.replace(' ', '_')}calibration_error",)
     }
     has_scaled = any(values["scaled_calibration_error"].values())
+    header = ["arm", "n"]
+    for kind in families if has_scaled else ("",):
+        header += ["temperature"] if kind else []
+        header += [f"{kind}calibration error, %", "if calibrated"]
+        header += [f"{kind}minus {baseline}, points", f"{kind}Brier score"]
     cells, records = [], []
     for arm, of_arm in predicted.arms.items():
-        summaries = {name: _summary(values[name][arm], _BOUNDS[name]) for name in MEASURES}
-        members = {name: family.members.get((arm, baseline)) for name, family in families.items()}
-        shown = {
-            name: spell_summary(summary, _ERROR if name in families else _PLAIN)
-            for name, summary in summaries.items()
-        }
-        raw, scaled = (_spell(member) for member in members.values())
-        runs = of_arm.runs.values()
-        floors = {
-            "calibration_error": [run.raw.floor for run in runs],
-            "scaled_calibration_error": [run.scaled.floor for run in runs if run.scaled],
-        }
-        least = {
-            name: DASH if not floor else spell_number(100 * float(np.mean(floor)), 1)
-            for name, floor in floors.items()
-        }
-        line = [arm, str(len(runs)), shown["calibration_error"], least["calibration_error"], raw]
-        line.append(shown["brier"])
-        if has_scaled:
-            line += [shown["temperature"], shown["scaled_calibration_error"]]
-            line += [least["scaled_calibration_error"], scaled]
-            line += [shown["scaled_brier"]]
-        cells.append(tuple(line))
-        record: dict[str, Any] = {"arm": arm, "n": len(of_arm.runs)}
+        summaries = {name: _summary(values[name][arm], _BOUNDS[name]) for name in values}
+        line, record = [arm, str(len(of_arm.runs))], dict[str, Any](arm=arm, n=len(of_arm.runs))
         for name, summary in summaries.items():
-            record |= {f"{name}_{c}": getattr(summary, c, None) for c in SUMMARY_COLUMNS}
-        for name, member in members.items():
-            record |= _compared(f"{name}_difference", member)
-            record[f"{name}_if_calibrated"] = float(np.mean(floors[name])) if floors[name] else None
+            record |= summary_columns(name, summary)
+        for kind, family in families.items():
+            head = kind.replace(" ", "_")
+            name, member = f"{head}calibration_error", family.members.get((arm, baseline))
+            bins = [run.scaled if kind else run.raw for run in of_arm.runs.values()]
+            floors = [found.floor for found in bins if found is not None]
+            floor = float(np.mean(floors)) if floors else None
+            record |= _compared(f"{name}_difference", member) | {f"{name}_if_calibrated": floor}
+            line += [spell_summary(summaries["temperature"], _PLAIN)] if kind else []
+            line += [
+                spell_summary(summaries[name], _ERROR),
+                DASH if floor is None else spell_number(100 * floor, 1),
+                spell_member(member, _ERROR),
+                spell_summary(summaries[f"{head}brier"], _PLAIN),
+            ]
+        cells.append(tuple(line[: len(header)]))
         records.append(record)
-    header = ["arm", "n", "calibration error, %", "if calibrated", f"minus {baseline}, points"]
-    header.append("Brier score")
-    fitted = "No run held out validation images (data.val_size), so no temperature is fitted."
-    if has_scaled:
-        header += ["temperature", "scaled calibration error, %", "if calibrated"]
-        header += [f"scaled minus {baseline}, points", "scaled Brier score"]
-        fitted = (
-            "Temperature: the one with the least negative log-likelihood on the validation images "
-            "of the run (Guo et al. 2017). Scaled columns: measured on the test images at that "
-            "temperature."
-        )
+    fitted = (
+        "Temperature: the one with the least negative log-likelihood on the validation images "
+        "of the run (Guo et al. 2017). Scaled columns: measured on the test images at that "
+        "temperature."
+        if has_scaled
+        else "No run held out validation images (data.val_size), so no temperature is fitted."
+    )
     return Listing(
         name="calibration",
         title="Calibration",
@@ -98,16 +86,13 @@ def calibration_table(
         "has on as many images; it is not 0. Brier score: mean squared distance between the "
         "probabilities and the one-hot label, from 0 to 2. Values are means ± the half-width of "
         "the 95 % t interval over seeds. "
-        f"{_adjusted('In each column of differences: ', families['calibration_error'])}{fitted}",
+        f"{_adjusted('In each column of differences: ', families[''])}{fitted}",
         records=tuple(records),
     )
 
 
 def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
-    """Return the table of ensembles: errors of one network, of two together, and of all together.
-
-    There is one row per arm. The result is None if no arm has two runs.
-    """
+    """Return the table of errors of one network, of two together, and of all together."""
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
         return None
@@ -128,7 +113,7 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
                 spell_number(100 * of_arm.error, 2),
                 spell_summary(differ, _ERROR),
                 spell_summary(pairs, _ERROR),
-                _spell(member),
+                spell_member(member, _ERROR),
                 spell_p(None if member is None else member.p),
                 spell_number(100 * of_arm.ensemble_error, 2),
                 spell_value(of_arm.gain, low, high, 100.0, digits),
@@ -143,8 +128,8 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
                 "gain": of_arm.gain,
                 "gain_low": low,
                 "gain_high": high,
-                **{f"disagreement_{c}": getattr(differ, c, None) for c in SUMMARY_COLUMNS},
-                **{f"pair_gain_{c}": getattr(pairs, c, None) for c in SUMMARY_COLUMNS},
+                **summary_columns("disagreement", differ),
+                **summary_columns("pair_gain", pairs),
                 **_compared("pair_gain_difference", member),
             }
         )
@@ -217,7 +202,7 @@ def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Lis
                 "name": names[arm][label] if label < len(names.get(arm, ())) else "",
                 "arm": arm,
                 "n": summary.n,
-                **{f"error_{c}": getattr(summary, c) for c in SUMMARY_COLUMNS},
+                **summary_columns("error", summary),
             }
             for (label, arm), summary in summaries.items()
         ),
@@ -231,11 +216,7 @@ def class_differences(
     equal: Mapping[str, str],
     names: Mapping[str, Sequence[str]],
 ) -> Listing | None:
-    """Return the table of each arm's error by class, minus the baseline's error of that class.
-
-    Intervals and p are adjusted for all classes and arms together. The result is None if no arm can
-    be compared with the baseline.
-    """
+    """Return the table of each arm's error by class, minus the baseline's error of that class."""
     if baseline not in predicted.arms:
         return None
     images = predicted.arms[baseline].images
@@ -270,7 +251,10 @@ def class_differences(
             (
                 named[label],
                 str(sizes[label]),
-                *(_spell(member) for member in found[width * label : width * (label + 1)]),
+                *(
+                    spell_member(member, _ERROR)
+                    for member in found[width * label : width * (label + 1)]
+                ),
             )
             for label in range(min(len(sizes), _MOST_CLASSES))
         ),
@@ -325,10 +309,6 @@ def _against_baseline(
 def _adjusted(before: str, family: Family) -> str:
     """Return `before`, a sentence on how differences are adjusted, and a space."""
     return f"{before}{spell_family(family)} " if family.size else ""
-
-
-def _spell(member: Member | None) -> str:
-    return DASH if member is None else spell_member(member, _ERROR)
 
 
 def _compared(name: str, member: Member | None) -> dict[str, Any]:

@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from mixup_core.problem import Metric
-from reports.numbers.comparison import Comparison, compare
-from reports.numbers.families import record_of
+from reports.numbers.families import compare_pair, record_of
 from reports.numbers.runs import arrange, counted_runs, measure_of
-from reports.numbers.spelling import DASH, spell_heading, spell_p
-from reports.numbers.summary import Summary, summarise
+from reports.numbers.spelling import spell_heading, spell_p
+from reports.numbers.summary import Summary, summarise, summary_columns
 from reports.tables.captions import Selection, spell_family
 from reports.tables.listings import Listing, spell_difference, spell_member, spell_summary
 from reports.tables.table import Table
@@ -22,15 +21,11 @@ from sweeps.study.search import START_UP, Point, Search, SearchHistory
 from sweeps.study.study import Study
 
 _MOST_POINTS = 10
-"""Largest number of points that are printed; the CSV has all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The points that a search has tried, and the arms of its study, with their results by seed.
-
-    Tables and figures of the search are made from it.
-    """
+    """The points that a search has tried, and the arms of its study, with their results by seed."""
 
     study: Study
     """The study, with the points of the search as arms but without arms of the confirmation."""
@@ -84,11 +79,7 @@ class Searched:
 
     @property
     def won(self) -> str:
-        """The parameters of the search's winner as text, and the number of points tied with it.
-
-        For example `point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`; empty
-        without a winner.
-        """
+        """The parameters of the search's winner as text, and the number of points tied with it."""
         if self.winner is None:
             return ""
         idle = self.search.without_effect(self.winner.values)
@@ -106,10 +97,7 @@ class Searched:
         )
 
     def summary(self, arm: str, objective: str | None = None) -> Summary | None:
-        """Return mean, sd and interval of a metric over the seeds of a point or an arm.
-
-        The result is None if no run is complete.
-        """
+        """Return mean, sd and interval of a metric over the seeds of a point or an arm."""
         metric = objective or self.objective
         values = self.values[metric].get(arm, {})
         if not values:
@@ -118,18 +106,12 @@ class Searched:
 
     @property
     def known(self) -> str:
-        """A caption's phrase on how many points had stored results before they were proposed.
-
-        It is empty if there are no such points.
-        """
+        """A caption's phrase on how many points had stored results before they were proposed."""
         known = sum(point.is_known for point in self.history.points)
         return f" ({known} of them already in the store)" if known else ""
 
     def selection(self, metric: str) -> Selection:
-        """Return how the search selected its winner, for the caption of a table.
-
-        The table shows the confirmation, in which the winner was trained again at new seeds.
-        """
+        """Return how the search selected its winner, for the caption of a table."""
         tried, seeds = len(self.history.points), len(self.study.seeds)
         label, rule = self.study.problem.metric(metric).label, self.search.strategy.select
         counted = dict.fromkeys(self.baselines, 1)
@@ -156,10 +138,7 @@ _RULES = {
 def spell_winner(
     arm: str, values: Mapping[str, Any], num_tied: int, idle: Collection[str] = ()
 ) -> str:
-    """Return the parameters of a search's winner as text, and the number of points tied with it.
-
-    For example `point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`.
-    """
+    """Return the parameters of a search's winner as text, and the number of points tied with it."""
     named = ", ".join(
         f"{path} = {_spell_value(value)}" + (" (has no effect)" if path in idle else "")
         for path, value in values.items()
@@ -192,10 +171,7 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
 
 
 def points_table(searched: Searched) -> Listing:
-    """Return the table of a search's best points, with the arms of the study file below them.
-
-    Its CSV file has all points.
-    """
+    """Return the table of a search's best points, with the arms of the study file below them."""
     search, objective = searched.search, searched.objective
     metric = searched.study.problem.metric
     paths = [parameter.path for parameter in search.space.parameters]
@@ -213,11 +189,12 @@ def points_table(searched: Searched) -> Listing:
         "state",
     )
     cells, records = [], []
+    measured = searched.values[objective]
     entries: list[tuple[str, Point | None]] = [(point.arm, point) for point in searched.ranked]
     entries += [(arm, None) for arm in searched.baselines]
     for place, (arm, point) in enumerate(entries):
         summaries = {name: searched.summary(arm, name) for name in search.strategy.objectives}
-        comparison = None if arm == baseline else _paired(searched, arm, baseline)
+        comparison = None if arm == baseline else compare_pair((arm, baseline), measured)
         values = {} if point is None else point.values
         expected = len(searched.study.seeds_of(arm))
         summary = summaries[objective]
@@ -225,9 +202,9 @@ def points_table(searched: Searched) -> Listing:
             {"arm": arm, "rank": None if point is None else place + 1}
             | {path: values.get(path) for path in paths}
             | {
-                f"{name}_{part}": getattr(found, part, None)
+                column: value
                 for name, found in summaries.items()
-                for part in ("mean", "sd", "ci_low", "ci_high")
+                for column, value in summary_columns(name, found).items()
             }
             | {"n": 0 if summary is None else summary.n, "seeds_expected": expected}
             | {
@@ -268,10 +245,7 @@ def points_table(searched: Searched) -> Listing:
 
 
 def winner_table(searched: Searched, table: Table) -> Listing:
-    """Return the table of differences between the winner of a search and each arm.
-
-    The values are those of the confirmation, at seeds that the search never used.
-    """
+    """Return the table of differences between the winner of a search and each arm."""
     winner, shown = table.selection.winner, table.shown
     assert winner is not None
     found = {
@@ -290,7 +264,7 @@ def winner_table(searched: Searched, table: Table) -> Listing:
         cells=tuple(
             (
                 f"{winner} minus {arm}",
-                DASH if member is None else spell_member(member, shown),
+                spell_member(member, shown),
                 str(0 if member is None else member.comparison.n),
                 spell_p(None if member is None else member.p),
             )
@@ -347,18 +321,6 @@ def _points_caption(searched: Searched, baseline: str) -> str:
     if searched.history.ended is not None:
         parts.append(f"The search {searched.history.ended}.")
     return " ".join(parts)
-
-
-def _paired(searched: Searched, arm: str, baseline: str) -> Comparison | None:
-    values = searched.values[searched.objective]
-    return _compared(values.get(arm, {}), values.get(baseline, {}))
-
-
-def _compared(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Comparison | None:
-    shared = arm.keys() & baseline.keys()
-    if not shared:
-        return None
-    return compare({seed: arm[seed] for seed in shared}, {seed: baseline[seed] for seed in shared})
 
 
 def _spell_value(value: Any) -> str:

@@ -12,18 +12,23 @@ from reports.numbers.runs import arrange, measures_of, metrics_of, primary_of, v
 from reports.numbers.spelling import (
     DASH,
     escape_markdown,
+    sentence,
     spell_heading,
     spell_p,
     spell_value,
     upper_first,
 )
-from reports.numbers.summary import SUMMARY_COLUMNS
+from reports.numbers.summary import summary_columns
 from reports.tables.captions import (
     FIXED_ARMS,
-    Captioned,
     Selection,
-    caption_of,
     has_differing_populations,
+    spell_comparisons,
+    spell_equals,
+    spell_guessing,
+    spell_noise,
+    spell_seeds_of,
+    spell_settings,
 )
 from reports.tables.listings import Listing, spell_member, spell_summary
 from sweeps.state.results import Outcome, RunResult
@@ -31,8 +36,6 @@ from sweeps.study.readouts import Readout
 from sweeps.study.study import Study
 
 _MOST_NAMES = 3
-"""Up to this many arms that compute the same are named in their common row; more are only counted.
-"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +46,6 @@ class UnfinishedRun:
     seed: int
     outcome: Outcome
     epochs: int
-    """Number of finished epochs."""
     epochs_expected: int
     unit: str
     """Noun for one unit of `epochs`, in the singular: `epoch`, or another noun that the problem
@@ -63,20 +65,15 @@ class Table:
 
     study: str
     problem: Problem
-    """The study's problem, which defines how metrics are displayed."""
     metric: str
-    """The metric by which arms are compared: the study's headline."""
     metrics: tuple[str, ...]
-    """All metrics of the complete runs, in the order of the columns."""
     baseline: str
     readout: Readout
     rows: tuple[ArmRow, ...]
-    """One row per arm, in the order of the study."""
     equal: Mapping[str, str]
     """The arm whose row each arm shares: the first arm that computes the same results, or
     the arm itself. The baseline counts as the first arm."""
     family: Family
-    """All comparisons of the metric that the report prints, adjusted together."""
     unfinished: tuple[UnfinishedRun, ...]
     caption: str
     selection: Selection = FIXED_ARMS
@@ -98,10 +95,7 @@ class Table:
 
     @property
     def cells(self) -> tuple[tuple[str, ...], ...]:
-        """Text of each cell of the main table, as printed, without markup.
-
-        A dagger marks the means of arms that are not significantly worse than the best one.
-        """
+        """Text of each cell of the main table, as printed, without markup."""
         return tuple(self._cells_of(row) for row in self.printed)
 
     @property
@@ -147,16 +141,12 @@ class Table:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of arms that a report compares; if several pairs are one test, only the first.
-
-        Pairs are one test if their arms compute the same results.
-        """
+        """The compared pairs of arms; if several pairs are one test, only the first."""
         found: dict[frozenset[str], tuple[str, str]] = {}
         for arm, against in self.family.members:
-            if isinstance(against, str):
-                sides = frozenset({self.equal[arm], self.equal[against]})
-                if len(sides) == 2:
-                    found.setdefault(sides, (arm, against))
+            sides = frozenset({self.equal[arm], self.equal[against]})
+            if len(sides) == 2:
+                found.setdefault(sides, (arm, against))
         return tuple(found.values())
 
     @property
@@ -178,7 +168,7 @@ class Table:
             comparison = ("",) * (3 + len(signs))
         else:
             comparison = (
-                self._difference_of(row),
+                spell_member(row.compared, self.shown, row.seeds_expected),
                 spell_p(row.compared.p if row.compared else None),
                 *signs,
                 _spell_effect(row.compared),
@@ -192,13 +182,6 @@ class Table:
             *further,
             *((str(self.selection.tried[row.arm]),) if self.selection.tried else ()),
         )
-
-    def _difference_of(self, row: ArmRow) -> str:
-        if row.compared is None:
-            return DASH
-        n = row.compared.comparison.n
-        shared = "" if n == row.seeds_expected else f" (n = {n})"
-        return spell_member(row.compared, self.shown) + shared
 
     def title_of(self, arm: str) -> str:
         """Return the name of an arm with its tags: `bound [oracle]` for an arm `bound`."""
@@ -218,14 +201,9 @@ class Table:
         return spell_summary(row.summaries.get(metric), self.problem.metric(metric))
 
     def _record_of(self, row: ArmRow) -> dict[str, Any]:
-        record: dict[str, Any] = {
-            "arm": row.arm,
-            "n": row.n,
-            "seeds_expected": row.seeds_expected,
-        }
+        record: dict[str, Any] = {"arm": row.arm, "n": row.n, "seeds_expected": row.seeds_expected}
         for metric in self.metrics:
-            summary = row.summaries.get(metric)
-            record |= {f"{metric}_{name}": getattr(summary, name, None) for name in SUMMARY_COLUMNS}
+            record |= summary_columns(metric, row.summaries.get(metric))
         shared = None if row.compared is None else row.compared.comparison.n
         return record | {
             "diverged": row.diverged,
@@ -248,10 +226,7 @@ def tabulate(
     selection: Selection = FIXED_ARMS,
     notes: Callable[[Table], Sequence[str]] = lambda _: (),
 ) -> Table:
-    """Return the main table of a study, computed from the results so far, even without any.
-
-    `notes` returns further phrases for the caption of the table.
-    """
+    """Return the main table of a study, computed from the results so far, even without any."""
     study, results = primary_of(study, results)
     arranged = arrange(study, results)
     metric, baseline = study.headline, study.baseline
@@ -289,16 +264,49 @@ def tabulate(
         caption="",
         selection=selection,
     )
-    captioned = Captioned(
-        study=study,
-        rows=table.printed,
-        family=family,
-        equal=equal,
-        selection=selection,
-        made_with=made_with,
-        notes=notes(table),
+    return replace(table, caption=_caption(study, table, made_with, notes(table)))
+
+
+def _caption(study: Study, table: Table, made_with: str, notes: Sequence[str]) -> str:
+    """Return the caption: data, seeds, selection rule, tests, marks, devices and versions."""
+    rows, shown = table.printed, table.shown
+    settings = spell_settings(study, study.headline)
+    best = "lowest" if shown.is_lower_better else "highest"
+    marks = {
+        f"Bold: the {best} mean among the arms whose seeds are all complete.": any(
+            row.is_best for row in rows
+        ),
+        "[oracle]: the arm or its teacher was trained on the test images, so its value is only "
+        "an optimistic bound.": any("oracle" in row.tags for row in rows),
+        f"†: not significantly different from the {best} mean at 5 % (paired by seed, adjusted "
+        "in the same way).": any(row.is_close for row in rows),
+        "If seeds of an arm are missing, it is summarised and compared over the rest.": any(
+            0 < row.n < row.seeds_expected for row in rows
+        ),
+        "An arm has no mean if one of its seeds diverged, because the mean of the other seeds "
+        "would be biased in its favour.": any(row.diverged for row in rows),
+        f"An arm has no mean if the read-out of one of its runs has no {shown.label}.": any(
+            row.n and not row.diverged and table.metric not in row.summaries for row in rows
+        ),
+        "Intervals cover the variation over seeds only, not the variation over samples of the "
+        f"data{spell_noise(study, rows)} or over kinds of processors.": any(
+            row.summaries and row.n > 1 for row in rows
+        ),
+    }
+    parts = (
+        f"Data: {settings}." if settings else "",
+        f"Values are means ± the half-width of the 95 % t interval over {spell_seeds_of(study)}.",
+        "n: complete seeds / planned seeds.",
+        f"Read-out of each run: {study.readout}.",
+        table.selection.found or table.selection.brief,
+        *spell_comparisons(study, rows, table.family),
+        *spell_guessing(study, rows),
+        *spell_equals(table.equal),
+        *map(sentence, (*study.remarks(), *notes)),
+        *(text for text, is_needed in marks.items() if is_needed),
+        made_with,
     )
-    return replace(table, caption=caption_of(captioned))
+    return " ".join(filter(None, parts))
 
 
 def printed_pairs(study: Study, winner: str | None) -> tuple[tuple[str, str], ...]:

@@ -8,26 +8,19 @@ from typing import Any
 from mixup_core.config.written_forms import flatten
 from mixup_core.problem import Config
 from reports.numbers.arms import summarise_arm
-from reports.numbers.runs import values_of
+from reports.numbers.runs import Arranged, values_of
 from reports.numbers.spelling import spell_amount, spell_estimate
-from reports.numbers.spread import LEAST_CONTEXTS, Index, indices, sd_interval, share_interval
+from reports.numbers.spread import LEAST_CONTEXTS, indices, sd_interval, share_interval
 from reports.numbers.summary import summarise
 from reports.tables.listings import Listing
-from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Last, Readout
 from sweeps.study.study import Study
 
 _ALL = "all"
 
 
-def variation_table(
-    study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
-) -> Listing | None:
-    """Return the table of how much the headline metric varies over seeds, by source of randomness.
-
-    In each row, the seeds vary one source alone, or all. The result is None if the study has no arm
-    in which a single source varies.
-    """
+def variation_table(study: Study, arranged: Arranged) -> Listing | None:
+    """Return the table of the spread of the headline metric, by source of randomness."""
     groups = settings_by_source(study, arranged, study.problem.randomness.source)
     if not any(source != _ALL for of_group in groups.values() for source in of_group):
         return None
@@ -126,7 +119,7 @@ def _record_of(
     }
 
 
-def _test_noise(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> float | None:
+def _test_noise(study: Study, arranged: Arranged) -> float | None:
     """Return the sampling noise sqrt(p (1 - p) / N) at the mean error of the baseline."""
     row = summarise_arm(study, study.baseline, arranged[study.baseline], (study.headline,))
     size = study.problem.measuring.sample_size(study.arms[study.baseline], study.headline)
@@ -139,7 +132,7 @@ def _test_noise(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -
 _FIRST, _SECOND = "nothing", "all"
 
 
-def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> Listing | None:
+def crossed_table(study: Study, arranged: Arranged) -> Listing | None:
     """Return the table of variance shares by source of randomness (first-order and total indices).
 
     The result is None if no share can be computed. Shares need a crossed design, which has three
@@ -215,14 +208,6 @@ def _record(setting: str, source: str, rows: list[list[float]]) -> dict[str, Any
     record |= dict(zip(names[:3], (sd, *sd_interval(sd, 2 * n)), strict=True))
     found = indices(first, second, moved)
     for name, index in (("first", found.first), ("total", found.total)):
-        record |= _columns(name, index)
+        record |= {name: index.value, f"{name}_low": index.low, f"{name}_high": index.high}
+        record |= {f"{name}_estimate": index.estimate}
     return record
-
-
-def _columns(name: str, index: Index) -> dict[str, float | None]:
-    return {
-        name: index.value,
-        f"{name}_low": index.low,
-        f"{name}_high": index.high,
-        f"{name}_estimate": index.estimate,
-    }

@@ -1,8 +1,5 @@
 """Figures of synthetic results by name, and their content."""
 
-import csv
-import io
-
 from reports.figures.canvas import Figure, arm_styles
 from reports.figures.final import draw_finals
 from reports.figures.learning_curves import draw_curves
@@ -10,6 +7,7 @@ from reports.numbers.runs import arrange
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
+from tests.reports.synthetic import rows_of
 
 
 def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
@@ -24,4 +22,4 @@ def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
 
 
 def numbers_of(figure: Figure) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(figure.numbers)))
+    return rows_of(figure.numbers)

@@ -11,6 +11,8 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Failure, Stage
+from reports.numbers.comparison import Comparison, contrast
+from reports.numbers.summary import ANY
 from sweeps.state.results import RunResult
 from sweeps.study.study import Run, Study
 
@@ -108,6 +110,11 @@ def at_a_bound(study: Study, errors: Sequence[float]) -> tuple[RunResult, ...]:
 
 def ended(study: Study, ends: Mapping[tuple[str, int], Mapping[str, Any]]) -> list[RunResult]:
     return [finish(run, **ends.get((run.arm, run.seed), {})) for run in study.runs()]
+
+
+def alone(values: Sequence[float]) -> Comparison:
+    """Return the comparison of one arm with 0."""
+    return contrast([(1.0, dict(enumerate(map(float, values))), ANY)])
 
 
 def rows_of(text: str) -> list[dict[str, str]]:

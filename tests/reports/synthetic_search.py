@@ -69,7 +69,6 @@ def result_of(run: Run) -> RunResult:
     value = MEANS.get(run.arm, 0.3) + 0.1 * NOISE[run.seed % len(NOISE)]
     ended = finish(run, value)
     split = "test" if run.config.data.test else "val"
-    assert ended.stage is not None
     records = tuple(
         EpochRecord(
             epoch=record.epoch,

@@ -4,7 +4,6 @@ import csv
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +12,7 @@ import pytest
 from mixup_core.rules import printable
 from reports.pages.build import draft_report
 from sweeps.study.claims import Claim, StatedComparison
+from tests.reports.html_tags import Tags
 from tests.reports.synthetic import finish, make_study
 
 HOSTILE = (
@@ -59,25 +59,8 @@ def _written(out: Path, texts: Sequence[str]) -> Path:
     return draft_report(study, results, data_checksums={}, command=command).write(out).folder
 
 
-class _Tags(HTMLParser):
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, tuple[str, ...]]] = []
-        self.addresses: list[str] = []
-        self.words = ""
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, tuple(name for name, _ in attrs)))
-        self.addresses += [value or "" for name, value in attrs if name in {"href", "src"}]
-
-    def handle_data(self, data: str) -> None:
-        self.words += data
-
-
 def test_hostile_texts_do_not_change_the_tags_of_the_page(folders: tuple[Path, Path]) -> None:
-    harmless, hostile = (_Tags((folder / "report.html").read_text()) for folder in folders)
+    harmless, hostile = (Tags((folder / "report.html").read_text()) for folder in folders)
     assert hostile.found == harmless.found
     assert all(address.startswith(("data:", "#")) for address in hostile.addresses)
     for text in HOSTILE:

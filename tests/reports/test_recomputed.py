@@ -530,7 +530,11 @@ def number(row: Mapping[str, str], name: str) -> float:
     return float(row[name]) if row.get(name) else math.nan
 
 
-def close(value: float) -> object:
+def ends_of(row: Mapping[str, str], name: str) -> tuple[float, float]:
+    return number(row, f"{name}_low"), number(row, f"{name}_high")
+
+
+def close(value: Any) -> object:
     return pytest.approx(value, rel=1e-6, abs=1e-9, nan_ok=True)
 
 
@@ -548,10 +552,7 @@ def crossed(folder: Path, rows: Rows) -> None:
         spread = number(row, "sd") * np.sqrt(
             (2 * n - 1) / stats.chi2.ppf([0.975, 0.025], 2 * n - 1)
         )
-        assert (number(row, "sd_low"), number(row, "sd_high")) == (
-            close(spread[0]),
-            close(spread[1]),
-        )
+        assert ends_of(row, "sd") == close(tuple(spread))
 
         def parts(keep: Values, a: Values = a, b: Values = b, m: Values = m) -> Values:
             x, y, z = a[keep], b[keep], m[keep]
@@ -569,9 +570,7 @@ def crossed(folder: Path, rows: Rows) -> None:
             assert number(row, f"{name}_estimate") == close(estimate)
             assert number(row, name) == close(shown)
             ends = (max(0.0, shown - half), min(1.0, shown + half)) if half else (math.nan,) * 2
-            assert (number(row, f"{name}_low"), number(row, f"{name}_high")) == (
-                close(ends[0]), close(ends[1]),
-            )  # fmt: skip
+            assert ends_of(row, name) == close(ends)
 
 
 def variation(folder: Path, rows: Rows) -> None:
@@ -587,17 +586,12 @@ def variation(folder: Path, rows: Rows) -> None:
         assert (int(row["n"]), number(row, "mean")) == (n, close(own.mean()))
         assert number(row, "sd") == close(sd)
         spread = sd * np.sqrt((n - 1) / stats.chi2.ppf([0.975, 0.025], n - 1))
-        assert (number(row, "sd_low"), number(row, "sd_high")) == (
-            close(spread[0]),
-            close(spread[1]),
-        )
+        assert ends_of(row, "sd") == close(tuple(spread))
         if row["source"] != "all":
             share = (sd / whole.std(ddof=1)) ** 2
             ends = share / stats.f.ppf([0.975, 0.025], n - 1, len(whole) - 1)
             assert number(row, "share") == close(share)
-            assert (number(row, "share_low"), number(row, "share_high")) == (
-                close(ends[0]), close(ends[1]),
-            )  # fmt: skip
+            assert ends_of(row, "share") == close(tuple(ends))
 
 
 def seeds(folder: Path, rows: Rows) -> None:
@@ -634,7 +628,7 @@ def references(folder: Path, rows: Rows) -> None:
     for row in rows:
         values = values_of(runs, row["arm"], row["metric"])
         assert (int(row["n"]), number(row, "mean")) == (len(values), close(values.mean()))
-        printed = (number(row, "ci_low"), number(row, "ci_high"))
+        printed = ends_of(row, "ci")
         facts = facts_of(study, row["metric"], row["arm"])
         assert is_interval(printed, values, facts), row
         assert number(row, "difference") == close(values.mean() - number(row, "paper"))
@@ -644,13 +638,9 @@ def points(folder: Path, rows: Rows) -> None:
     runs = runs_of(folder)
     objective = next(name for name in rows[0] if name.endswith("_mean")).removesuffix("_mean")
     for row in rows:
-        found = {
-            int(run["seed"]): float(run[objective])
-            for run in runs
-            if run["arm"] == row["arm"] and run[objective]
-        }
+        found = [float(r[objective]) for r in runs if r["arm"] == row["arm"] and r[objective]]
         if found and row["state"] == "complete" and is_of_last(folder):
-            values = np.array(list(found.values()))
+            values = np.array(found)
             assert number(row, f"{objective}_mean") == close(values.mean())
             assert number(row, f"{objective}_sd") == close(values.std(ddof=1))
             assert int(row["n"]) == len(values)

@@ -50,7 +50,6 @@ def test_a_new_report_replaces_the_older_one_and_keeps_its_first_verdicts(tmp_pa
     for number, verdict in enumerate(("undecided", "holds", "fails")):
         replace_published(_report(tmp_path / verdict, verdict, number), published)
     found = latest_report(published, "small")
-    assert found is not None
     assert found.folder == published / "small"
     assert found.told["so"]["verdict"] == "fails"
     assert first_reports(published)["small"].told["so"]["verdict"] == "undecided"

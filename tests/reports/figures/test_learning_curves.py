@@ -55,7 +55,6 @@ def test_each_metric_of_a_probe_is_drawn_in_a_panel_or_named_in_the_caption(num_
     study = make_study(arms=("erm", *(f"arm{index}" for index in range(1, num_arms))))
     results = []
     for result in map(finish, study.runs()):
-        assert result.stage is not None
         records = tuple(
             replace(record, metrics={**record.metrics, "train/weight_norm": 2.0, "train/own": 1.0})
             for record in result.records

@@ -1,7 +1,5 @@
 """Tests of decision maps and reliability diagrams."""
 
-import csv
-import io
 from dataclasses import replace
 
 import numpy as np
@@ -47,8 +45,7 @@ def draw(study: Study, results: tuple[RunResult, ...]) -> Figure | None:
 def test_the_decision_map_is_drawn_from_stored_boundaries() -> None:
     results = tuple(map(trained, MOONS.runs()))
     figure = draw(MOONS, results)
-    assert figure is not None
-    rows = list(csv.DictReader(io.StringIO(figure.numbers)))
+    rows = rows_of(figure.numbers)
     assert len(rows) == 2 * 2 * 17
     stored = {
         (r.run.arm, str(r.run.seed), name.removeprefix("boundary/at/"), repr(value))
@@ -86,7 +83,6 @@ def test_reliability_numbers_cover_every_image_and_give_the_calibration_error(
 ) -> None:
     predicted = gather_predictions(study, arrange(study, results), reader(has_val=has_val))
     figure = draw_reliability(predicted, arm_styles(study.arms))
-    assert figure is not None
     rows = rows_of(figure.numbers)
     kinds = {"raw", "scaled"} if has_val else {"raw"}
     assert {row["shown"] for row in rows} == kinds

@@ -1,5 +1,3 @@
-import csv
-import io
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
@@ -9,7 +7,7 @@ from mixup_core.laws.schedules import EasyHardEasy, Phase, Phases
 from reports.figures.canvas import arm_styles
 from reports.figures.schedules import draw_schedules
 from sweeps.study.study import Study
-from tests.reports.synthetic import make_study
+from tests.reports.synthetic import make_study, rows_of
 
 PHASES = Phases(phases=(Phase(law=Erm(), until=3), Phase(law=Beta(alpha=1.0), until=7), Midpoint()))
 
@@ -27,7 +25,7 @@ def test_every_schedule_is_drawn_by_its_quantiles_and_each_boundary_is_in_the_nu
     (figure,) = draw_schedules(study, arm_styles(study.arms))
     assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
     assert (b"<!-- midpoint -->" in figure.svg, b"<!-- erm -->" in figure.svg) == (True, False)
-    rows = list(csv.DictReader(io.StringIO(figure.numbers)))
+    rows = rows_of(figure.numbers)
     phases = [row for row in rows if row["arm"] == "midpoint"]
     assert [(row["from"], row["until"], row["law"]) for row in phases] == [
         ("0", "3", "erm"), ("3", "7", "{'beta': 1.0}"), ("7", "10", "midpoint"),

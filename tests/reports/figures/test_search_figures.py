@@ -1,5 +1,3 @@
-import csv
-import io
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -10,6 +8,7 @@ from reports.figures.canvas import Figure, arm_styles
 from reports.figures.search_figures import draw_search
 from reports.tables.searched import gather
 from sweeps.study.study import Study
+from tests.reports.synthetic import rows_of
 from tests.reports.synthetic_search import HISTORY, result_of, search_study
 
 
@@ -28,7 +27,7 @@ def test_figures_of_a_search_have_numbers_and_state_the_points_tried(grown: Stud
     for figure in figures.values():
         assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
         assert "points" in figure.caption
-    rows = list(csv.DictReader(io.StringIO(figures["search_map"].numbers)))
+    rows = rows_of(figures["search_map"].numbers)
     assert [(row["point"], row["selected"], row["n"]) for row in rows] == [
         ("0", "false", "3"), ("1", "true", "3"), ("3", "false", "3"),
     ]  # fmt: skip

@@ -19,31 +19,16 @@ from sweeps.study.claims import UntilDecided
 
 UNTIL = UntilDecided(at_most=20, until="decided")
 CASES = (
-    (0.0, None),
-    (0.0, 0.75),
-    (0.0, 1.0),
-    (0.3, None),
-    (0.5, None),
-    (0.75, 0.75),
-    (1.0, None),
-    (1.5, None),
-    (2.0, None),
-)
+    (0.0, None), (0.0, 0.75), (0.0, 1.0), (0.3, None), (0.5, None), (0.75, 0.75), (1.0, None),
+    (1.5, None), (2.0, None),
+)  # fmt: skip
 """True difference and margin of equivalence, in sd over seeds."""
 
 
 HEADER = (
-    "difference, sd",
-    "margin, sd",
-    "decided",
-    "wrong",
-    "interval holds it",
-    "bias, sd",
-    "mean seeds",
-    "of 20",
-    "fixed design as powerful",
-    "ratio",
-)
+    "difference, sd", "margin, sd", "decided", "wrong", "interval holds it", "bias, sd",
+    "mean seeds", "of 20", "fixed design as powerful", "ratio",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,13 +68,8 @@ def look_rates(effect: float, margin: float | None, studies: int, seed: int = 1)
 
     drawn = draw_effects(UNTIL, [effect], studies, seed)
     found = foresee(UNTIL, [is_decided], drawn)
-    nominal = dict(
-        zip(
-            UNTIL.sizes,
-            nominal_levels(UNTIL.sizes, UNTIL.spending, 1 - CONFIDENCE),
-            strict=True,
-        )
-    )
+    levels = nominal_levels(UNTIL.sizes, UNTIL.spending, 1 - CONFIDENCE)
+    nominal = dict(zip(UNTIL.sizes, levels, strict=True))
     ends = found.seeds[:, 0]
     means = np.array([row[:n].mean() for row, n in zip(drawn[:, 0], ends, strict=True)])
     halves = np.array([

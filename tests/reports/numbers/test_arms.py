@@ -1,13 +1,10 @@
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import scipy.stats
 
-from reports.numbers.arms import ArmRow, equals, mark_best
-from reports.numbers.families import family_of
+from reports.numbers.arms import equals
 from reports.numbers.runs import arrange
-from reports.numbers.summary import summarise
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
@@ -26,7 +23,6 @@ def test_each_arm_is_summarised_and_compared_with_erm(
     row = table.rows[2]
     assert table.baseline == "erm"
     assert row.summaries["test/error"].mean == pytest.approx(sum(errors["uniform"]) / 5)
-    assert row.compared is not None
     assert row.compared.comparison.p == pytest.approx(p)
     assert row.compared.p == pytest.approx(2 * p)
     assert table.rows[0].compared is None
@@ -71,18 +67,6 @@ def test_a_dagger_marks_arms_not_significantly_different_from_the_best() -> None
     assert "†: not significantly different" in table.caption
 
 
-def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:
-    other = make_study().arms["midpoint"]
-    data = type(other.data)(name="cifar10", views="concat")
-    arms = {**study.arms, "midpoint": type(other)(data=data, epochs=10, batch_size=100)}
-    mixed = replace(study, arms=arms, seeds=(0, 1))
-    table = tabulate(mixed, ended(mixed, {}))
-    assert all(row.compared is None and not row.is_best for row in table.rows)
-    assert (
-        "Arms differ in data.name, so they cannot be paired by seed or compared." in table.caption
-    )
-
-
 def test_an_arm_that_shares_one_seed_with_the_best_or_computes_the_same_has_a_dagger() -> None:
     study = make_study()
     partial = {("erm", seed): {"epochs": 3} for seed in range(1, 5)}
@@ -101,37 +85,16 @@ def test_the_baseline_represents_all_arms_equal_to_the_baseline() -> None:
     assert found == {"again": "erm", "uniform": "uniform", "erm": "erm", "midpoint": "midpoint"}
 
 
-def test_arms_with_different_held_out_images_are_not_paired() -> None:
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [({"name": "cifar10"}, "data.name"), ({"val_size": 5000}, "data.val_size")],
+)
+def test_arms_measured_on_different_data_are_not_compared(
+    changed: dict[str, object], named: str
+) -> None:
     study = make_study()
-    data = replace(study.arms["midpoint"].data, val_size=5000)
+    data = replace(study.arms["midpoint"].data, **changed)
     arms = {**study.arms, "midpoint": replace(study.arms["midpoint"], data=data)}
     table = tabulate(replace(study, arms=arms), ended(replace(study, arms=arms), {}))
-    assert all(row.compared is None for row in table.rows)
-
-
-@pytest.mark.parametrize("shifts", [(0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.003, 0.03)])
-def test_the_marked_arms_contain_the_truly_best_arm_with_95_percent_probability(
-    shifts: tuple[float, ...],
-) -> None:
-    """400 simulated studies of four arms and five seeds, whose best mean is known."""
-    study = make_study(arms=("erm", "midpoint", "uniform", "other"))
-    rng = np.random.default_rng(1)
-    equal = {arm: arm for arm in study.arms}
-    missed = 0
-    for _ in range(400):
-        seeds = rng.normal(scale=0.01, size=5)
-        values = {
-            arm: dict(enumerate(0.2 + shift + seeds + rng.normal(scale=0.01, size=5)))
-            for arm, shift in zip(study.arms, shifts, strict=True)
-        }
-        family = family_of([(arm, "erm") for arm in study.arms if arm != "erm"], values, equal)
-        rows = [
-            ArmRow(
-                arm=arm, n=5, seeds_expected=5, diverged=0,
-                summaries={"test/error": summarise(list(values[arm].values()))},
-            )
-            for arm in study.arms
-        ]  # fmt: skip
-        (first, *_) = mark_best(rows, values, equal, family, study)
-        missed += not (first.is_best or first.is_close)
-    assert missed / 400 <= 0.05 + 0.022  # two standard errors
+    assert all(row.compared is None and not row.is_best for row in table.rows)
+    assert f"Arms differ in {named}, so they cannot be paired by seed or compared." in table.caption

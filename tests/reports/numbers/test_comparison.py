@@ -124,12 +124,6 @@ def test_hedges_factor_agrees_with_published_tables(n: int, factor: float) -> No
     assert hedges_factor(n) == pytest.approx(factor, abs=0.005)
 
 
-def test_hedges_factor_removes_the_bias_of_the_effect() -> None:
-    draws = np.random.default_rng(2).normal(1.0, 1.0, size=(200_000, 5))
-    d = draws.mean(axis=1) / draws.std(axis=1, ddof=1)
-    assert d.mean() * hedges_factor(5) == pytest.approx(1.0, abs=0.01)
-
-
 @pytest.mark.parametrize(
     ("n", "comparisons", "printed"),
     [
@@ -142,13 +136,6 @@ def test_detectable_differences_agree_with_published_values(
     n: int, comparisons: int, printed: float
 ) -> None:
     assert detectable_difference(n, comparisons) == pytest.approx(printed, abs=0.005)
-
-
-def test_a_detectable_difference_is_significant_in_80_percent_of_studies() -> None:
-    truth = detectable_difference(5)
-    draws = np.random.default_rng(3).normal(truth, 1.0, size=(20_000, 5))
-    found = scipy.stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05
-    assert found.mean() == pytest.approx(0.8, abs=0.01)
 
 
 def test_the_upper_limit_of_the_sd_covers_the_true_sd_with_95_percent() -> None:
@@ -174,7 +161,6 @@ def test_ratio_interval_and_p_equal_a_jackknife_written_with_scipy() -> None:
     whole = math.log(stats.tvar(left) / stats.tvar(right))
     pseudo = [12 * whole - 11 * (ours - theirs) for ours, theirs in pairs]
     found = ratio_of_variances(by_seed(left), by_seed(right))
-    assert found is not None
     assert found.value == pytest.approx(math.exp(np.mean(pseudo)))
     expected = stats.ttest_1samp(pseudo, 0.0)
     low, high = expected.confidence_interval(0.95)
@@ -188,9 +174,6 @@ def test_the_ratio_does_not_depend_on_shift_and_scale(shift: float, scale: float
     plain = ratio_of_variances(by_seed(left), by_seed(right))
     moved = ratio_of_variances(by_seed(shift + scale * left), by_seed(scale * right))
     swapped = ratio_of_variances(by_seed(right), by_seed(left))
-    assert plain is not None
-    assert moved is not None
-    assert swapped is not None
     assert moved.interval(0.9) == pytest.approx(plain.interval(0.9))
     assert swapped.value == pytest.approx(1 / plain.value)
 
@@ -199,23 +182,6 @@ def test_the_ratio_does_not_depend_on_shift_and_scale(shift: float, scale: float
 def test_values_without_a_jackknife_give_no_ratio(left: list[float]) -> None:
     right = {seed: float(seed) for seed in range(len(left))}
     assert ratio_of_variances(by_seed(np.array(left)), right) is None
-
-
-@pytest.mark.parametrize("n", [5, 25])
-@pytest.mark.parametrize("kind", ["normal", "uniform"])
-def test_intervals_of_light_tailed_values_cover_the_true_ratio(kind: str, n: int) -> None:
-    draws = GENERATOR.normal(size=(200, 2, n))
-    common = GENERATOR.normal(size=(200, 1, n))
-    values = draws + common
-    if kind == "uniform":
-        values = stats.norm.cdf(values, scale=math.sqrt(2))
-    covered = 0
-    for left, right in values:
-        found = ratio_of_variances(by_seed(left), by_seed(right))
-        assert found is not None
-        low, high = found.interval(0.95) or (0.0, 0.0)
-        covered += low <= 1 <= high
-    assert covered >= stats.binom.ppf(1e-4, 200, 0.95)
 
 
 def study_of(*comparisons: StatedComparison, spread: float = 1.0) -> tuple[Study, dict]:
@@ -250,9 +216,6 @@ def test_claims_about_variances_are_judged_by_the_interval_of_the_ratio(
     study, values = study_of(that, spread=spread)
     (found,) = judge(study, lambda _: values)
     assert found.verdict == verdict
-    assert found.value is not None
-    assert found.low is not None
-    assert found.high is not None
     assert found.low < found.value < found.high
     assert found.low < spread**2 < found.high
 

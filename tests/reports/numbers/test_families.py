@@ -6,7 +6,7 @@ from reports.numbers.families import Family, family_of, holm
 from reports.numbers.summary import Measure
 
 
-def family(values: dict[str, list[float]], *pairs: tuple[str, str | float]) -> Family:
+def family(values: dict[str, list[float]], *pairs: tuple[str, str]) -> Family:
     by_seed = {arm: dict(enumerate(numbers)) for arm, numbers in values.items()}
     return family_of(pairs, by_seed, {arm: arm for arm in values})
 
@@ -26,14 +26,6 @@ def test_p_and_interval_are_bonferroni_adjusted_values_of_scipy() -> None:
         member = found.members[arm, "erm"]
         assert member.p == pytest.approx(min(1, 2 * test.pvalue))
         assert (member.low, member.high) == pytest.approx((interval.low, interval.high))
-
-
-def test_an_arm_and_a_number_are_compared_by_a_one_sample_test() -> None:
-    member = family(DRAWN, ("b", 0.2)).members["b", 0.2]
-    test = scipy.stats.ttest_1samp(DRAWN["b"], 0.2)
-    interval = test.confidence_interval(0.95)
-    assert member.p == pytest.approx(test.pvalue)
-    assert (member.low, member.high) == pytest.approx((interval.low - 0.2, interval.high - 0.2))
 
 
 def test_a_pair_requested_in_both_orders_is_one_test_with_one_p() -> None:
@@ -69,35 +61,6 @@ def test_constant_differences_are_tested_only_for_counted_metrics() -> None:
     assert counted.members["zero", "erm"].p == 1
 
 
-@pytest.mark.parametrize("sds", [(1.0, 1.0, 1.0, 1.0), (0.2, 1.0, 3.0, 10.0)])
-@pytest.mark.parametrize("shifts", [(0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 50.0, 50.0)])
-def test_the_family_error_rate_is_5_percent_and_p_and_interval_agree(
-    sds: tuple[float, ...], shifts: tuple[float, ...]
-) -> None:
-    rng = np.random.default_rng(0)
-    pairs = [(name, "a") for name in "bcd"]
-    errors = misses = 0
-    for _ in range(400):
-        seeds = rng.normal(size=5)  # what all arms of a seed share
-        values = {
-            name: dict(enumerate(shift + seeds + sd * rng.normal(size=5)))
-            for name, sd, shift in zip("abcd", sds, shifts, strict=True)
-        }
-        members = family_of(pairs, values, {name: name for name in "abcd"}).members
-        truths = dict(zip("abcd", shifts, strict=True))
-        covered = []
-        for (arm, _), member in members.items():
-            assert member.p is not None
-            assert member.low is not None
-            assert member.high is not None
-            assert member.is_told == (not member.low <= 0 <= member.high)
-            covered.append(member.low <= truths[arm] - truths["a"] <= member.high)
-        errors += any(m.is_told and truths[arm] == truths["a"] for (arm, _), m in members.items())
-        misses += not all(covered)
-    assert errors / 400 <= 0.05 + 0.022  # two standard errors
-    assert 0.0025 <= misses / 400 <= 0.05 + 0.022
-
-
 def test_holm_rejects_the_same_hypotheses_as_the_step_down_rule() -> None:
     rng = np.random.default_rng(4)
     for ps in rng.uniform(0, 0.1, size=(300, 4)):
@@ -109,9 +72,10 @@ def test_holm_rejects_the_same_hypotheses_as_the_step_down_rule() -> None:
         assert {place for place, p in enumerate(holm(list(ps))) if p <= 0.05} == rejected
 
 
-def test_holm_keeps_the_family_wise_error_at_five_percent() -> None:
-    rng = np.random.default_rng(5)
-    draws = rng.normal(size=(20_000, 4, 5))
-    ps = scipy.stats.ttest_rel(draws[:, 1:], draws[:, :1], axis=2).pvalue
-    some_rejection = np.mean([min(holm(list(family))) <= 0.05 for family in ps])
-    assert 0.02 < some_rejection <= 0.05
+def test_arms_are_told_apart_exactly_if_the_interval_excludes_zero() -> None:
+    rng = np.random.default_rng(0)
+    for shift in (0.0, 1.0, 2.0, 3.0):
+        for _ in range(50):
+            values = {name: list(rng.normal(shift * (name > "b"), size=5)) for name in "abcd"}
+            for member in family(values, *((name, "a") for name in "bcd")).members.values():
+                assert member.is_told == (not member.low <= 0 <= member.high)

@@ -7,15 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.numbers.comparison import compare
 from reports.numbers.judging import judge, spell_variants
-from reports.numbers.looks import Answer, Question, ends_if_measured, reached, take_looks
+from reports.numbers.looks import Answer, Looked, Question, ends_if_measured, take_looks
 from reports.numbers.summary import t_quantile
 from reports.numbers.verdict import Verdict
 from sweeps.study.bounds import nominal_levels
 from sweeps.study.claims import Claim, UntilDecided
 from sweeps.study.study import Study
-from tests.reports.synthetic import make_study
+from tests.reports.synthetic import alone, make_study
 from tests.reports.tables.test_claim_tables import claim
 
 UNTIL = UntilDecided(at_most=20, until="decided")
@@ -38,7 +37,7 @@ def asked(
     def compared(n: int) -> object:
         if lost_at is not None and n >= lost_at:
             return None
-        return compare({seed: float(values[seed]) for seed in range(n)}, 0.0)
+        return alone(values[:n])
 
     return Question(
         is_decided=is_decided,
@@ -60,7 +59,6 @@ def noise() -> np.ndarray:
 def test_a_large_difference_is_decided_at_an_early_look(noise: np.ndarray) -> None:
     answer = one(noise + 4)
     assert (answer.ending, answer.look, answer.seeds) == ("decided", 1, 3)
-    assert answer.p is not None
     assert answer.p <= 0.05
     level = nominal_levels(UNTIL.sizes, UNTIL.spending, 0.05)[0]
     assert answer.confidence == pytest.approx(1 - level)
@@ -68,8 +66,6 @@ def test_a_large_difference_is_decided_at_an_early_look(noise: np.ndarray) -> No
 
 def test_the_interval_of_a_look_is_the_t_interval_at_its_level(noise: np.ndarray) -> None:
     answer = one(noise + 4)
-    assert answer.comparison is not None
-    assert answer.confidence is not None
     low, high = answer.comparison.interval(answer.confidence) or (0.0, 0.0)
     half = t_quantile(3, answer.confidence) * float(np.std(noise[:3], ddof=1)) / math.sqrt(3)
     mean = float(np.mean(noise[:3])) + 4
@@ -103,29 +99,6 @@ def test_two_questions_share_the_level_until_one_is_decided(
     assert first.ending == "decided"
     assert first.confidence == pytest.approx(1 - half)
     assert second.confidence == pytest.approx(1 - whole)
-
-
-@pytest.mark.parametrize(("effects", "margin"), [((0.0, 0.0), None), ((0.0, 1.0), 0.75)])
-def test_wrong_decisions_over_all_looks_and_questions_stay_at_5_percent(
-    effects: tuple[float, ...], margin: float | None
-) -> None:
-    """With 200 studies, the fraction of wrong ones is below 10 % in all but 1 of 700 tests."""
-    random = np.random.default_rng(7)
-    wrong = 0
-    for _ in range(200):
-        drawn = random.standard_normal((len(effects), 20))
-        questions = [
-            asked(row + effect, margin=margin) for row, effect in zip(drawn, effects, strict=True)
-        ]
-        answers = take_looks(UNTIL, questions)[-1]
-        for effect, answer in zip(effects, answers, strict=True):
-            if answer.ending != "decided" or answer.comparison is None:
-                continue
-            low, high = answer.comparison.interval(answer.confidence or 0) or (0, 0)
-            if not low <= effect <= high:
-                wrong += 1
-                break
-    assert wrong / 200 <= 0.1
 
 
 SEEDS = 12
@@ -163,7 +136,8 @@ def test_mirrored_claims_share_one_test_and_have_opposite_verdicts() -> None:
 def test_an_arm_gets_the_seeds_of_the_next_look_while_a_claim_about_it_is_open() -> None:
     study = study_of(claim("less"), claim("less", "midpoint"))
     numbers = errors(3)
-    found = reached(study, lambda _: numbers, ends_if_measured(study, lambda _: numbers))
+    ends = ends_if_measured(study, lambda _: numbers)
+    found = Looked(study=study, numbers=lambda _: numbers, ends=ends).reached()
     assert found.reached == {"erm": 4, "midpoint": 4, "uniform": 3}
     assert [len(found.runs_of(arm)) for arm in found.arms] == [4, 4, 3]
 

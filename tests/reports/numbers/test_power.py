@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reports.numbers.comparison import compare
 from reports.numbers.looks import Question, take_looks
 from reports.numbers.power import (
     detectable_difference,
@@ -13,15 +12,16 @@ from reports.numbers.power import (
     draw_effects,
     foresee,
     found_by_looks,
-    planned_seeds,
     reachable,
     seeds_to_find,
 )
 from reports.numbers.runs import measures_of
 from reports.numbers.summary import Measure
+from reports.numbers.verdict import planned_seeds
 from sweeps.reading.study_file import bundled_names
 from sweeps.study.claims import StatedComparison, UntilDecided
 from tests.bundled import bundled, few
+from tests.reports.synthetic import alone
 
 
 @pytest.mark.parametrize("tests", [1, 5])
@@ -32,7 +32,6 @@ def test_seeds_to_find_is_the_inverse_of_the_detectable_difference(n: int, tests
 
 def test_a_value_between_two_limits_is_shown_in_80_percent_of_studies() -> None:
     n = seeds_to_find(0.7, is_between=True)
-    assert n is not None
     drawn = np.random.default_rng(0).standard_normal((20_000, n))
     critical = {21: 2.086, 22: 2.080, 23: 2.074, 24: 2.069}[n]
     reach = np.abs(drawn.mean(1)) + critical * drawn.std(1, ddof=1) / n**0.5
@@ -64,14 +63,14 @@ def test_simulated_looks_end_at_the_same_look_as_real_looks() -> None:
                 return Question(
                     is_decided=is_told,
                     has_ended=lambda n: True,
-                    compare=lambda n: compare({s: float(values[s]) for s in range(n)}, 0.0),
+                    compare=lambda n: alone(values[:n]),
                 )
 
             # the other question is never decided, so that this one keeps its half of the level
             idle = Question(
                 is_decided=lambda low, high: False,
                 has_ended=lambda n: True,
-                compare=lambda n: compare({s: float(s) for s in range(n)}, 0.0),
+                compare=lambda n: alone(range(n)),
             )
             answer = take_looks(UNTIL, [question(), idle])[-1][0]
             assert answer.seeds == found.seeds[place, claim]

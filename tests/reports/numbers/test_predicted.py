@@ -64,10 +64,9 @@ def test_predictions_of_averaged_weights_are_used_for_the_averaged_readout(
         gather_predictions(replace(study, readout=readout), arranged, reader()).arms["erm"].runs[0]
         for readout in (Last(), Averaged())
     )
-    assert last.temperature is not None
-    assert averaged.temperature is not None
+    own, usual = (run.measures["temperature"] for run in (averaged, last))
     assert averaged.error == last.error
-    assert averaged.temperature == pytest.approx(last.temperature / 2, rel=1e-2)
+    assert own == pytest.approx(usual / 2, rel=1e-2)
 
 
 def test_planned_looks_use_predictions_of_complete_runs_beside_a_diverged_run(
@@ -100,7 +99,6 @@ def test_predictions_that_do_not_fit_those_of_other_runs_count_as_missing(
     def read(wanted: Sequence[RunResult]) -> list[Predictions | None]:
         found = list(reader()(wanted))
         if wanted[0].run.arm == "erm":
-            assert found[1] is not None
             test = CHANGES[change](found[1].splits["test"])
             found[1] = Predictions(splits={**found[1].splits, "test": test})
         return found
@@ -132,18 +130,6 @@ def test_pseudo_values_agree_with_leave_one_out_estimates() -> None:
         for left_out in range(6)
     ]
     np.testing.assert_allclose(pseudo_values(by_pair), expected)
-
-
-def test_the_interval_of_pseudo_values_covers_the_mean_over_pairs() -> None:
-    """|x - y| of two normal seeds has mean 2 / sqrt(pi); pairs that share a seed are dependent."""
-    rng = np.random.default_rng(1)
-    hits = 0
-    for _ in range(2000):
-        seeds = rng.normal(size=10)
-        values = pseudo_values(np.abs(seeds[:, None] - seeds))
-        low, high = scipy.stats.t.interval(0.95, 9, values.mean(), scipy.stats.sem(values))
-        hits += low <= 2 / np.sqrt(np.pi) <= high
-    assert 0.9 <= hits / 2000 <= 0.975
 
 
 def test_ensembles_are_compared_with_single_networks_at_equal_seeds(

@@ -29,7 +29,6 @@ def test_arms_of_a_grid_form_lines_along_its_varying_number() -> None:
         }
     )
     response = response_of(study, tuple(study.arms))
-    assert response is not None
     assert response.path == "data.classes"
     assert response.values == SIZES
     assert response.levels == ()
@@ -44,7 +43,6 @@ def test_arms_without_the_varying_number_are_drawn_as_levels() -> None:
     laws: dict[str, Any] = {"erm": "erm", **{f"b{a:g}": {"beta": a} for a in (4.0, 1.0, 32.0)}}
     study = study_of({arm: {"law": law} for arm, law in laws.items()})
     response = response_of(study, tuple(study.arms))
-    assert response is not None
     assert response.levels == ("erm",)
     assert response.lines == {"law beta": {1.0: "b1", 4.0: "b4", 32.0: "b32"}}
 
@@ -59,7 +57,6 @@ def test_two_crossed_numbers_make_a_map() -> None:
         }
     )
     plane = plane_of(study, tuple(study.arms))
-    assert plane is not None
     assert {plane.across, plane.up} == {"data.classes", "network.power"}
     ((_, cells),) = plane.maps.items()
     assert len(cells) == 8

@@ -52,14 +52,6 @@ def test_a_summary_of_no_values_or_non_finite_values_is_refused(values: list[flo
         summarise(values)
 
 
-@pytest.mark.parametrize("n", [3, 5])
-def test_the_interval_of_a_summary_covers_the_truth_at_its_level(n: int) -> None:
-    draws = np.random.default_rng(1).normal(0.2, 0.01, size=(4000, n))
-    summaries = [summarise(list(map(float, row))) for row in draws]
-    covered = np.mean([abs(s.mean - 0.2) <= (s.half_width or 0.0) for s in summaries])
-    assert 0.93 <= covered <= 0.97
-
-
 CLASSES = Measure(least=0.0, most=1.0, size=6)
 
 
@@ -102,8 +94,6 @@ def test_limits_of_clustered_shares_keep_their_level(share: float, clustering: f
         is_together = rng.random((10, 1)) < clustering
         values = np.where(is_together, together, alone).mean(axis=1)
         summary = summarise(list(values), CLASSES)
-        assert summary.ci_low is not None
-        assert summary.ci_high is not None
         missed += not summary.ci_low <= share <= summary.ci_high
     # The t interval, which is kept where it stays in the bounds, leans on near-normal seeds.
     assert missed / 1000 <= {0.5: 0.05, 0.9: 0.06, 0.97: 0.08}[share] + 0.014
@@ -119,8 +109,6 @@ def test_two_equal_differences_have_no_p_and_three_use_the_counting_spread() -> 
     found = compare(ours, theirs, images, images)
     assert found.sd == pytest.approx(0, abs=1e-12)
     assert found.spread == pytest.approx(math.sqrt(10) / 360)
-    assert found.ci_low is not None
-    assert found.ci_high is not None
     assert found.ci_high - found.ci_low == pytest.approx(
         2 * 4.303 * 10**0.5 / 360 / 3**0.5, rel=1e-3
     )
@@ -131,7 +119,6 @@ def test_a_difference_of_one_image_in_256_at_every_seed_is_not_significant() -> 
     values = {seed: 0.1 + seed / 256 for seed in range(5)}
     shifted = {seed: value + 1 / 256 for seed, value in values.items()}
     found = compare(shifted, values, images, images)
-    assert found.p is not None
     assert found.p > 0.05
 
 
@@ -170,22 +157,6 @@ def test_the_limit_of_a_weighted_difference_is_below_the_variance_of_any_network
         assert limit <= 1.1 * max(seen, (step / size) ** 2)
 
 
-@pytest.mark.parametrize("n", [2, 5])
-@pytest.mark.parametrize("size", [20, 360])
-def test_equal_networks_differ_significantly_at_most_at_the_stated_rate(n: int, size: int) -> None:
-    """2,000 pairs of arms whose runs are wrong on each image with the same probability."""
-    rng = np.random.default_rng(4)
-    images = Measure(least=0.0, most=1.0, size=size)
-    told = 0
-    for _ in range(2000):
-        hard = rng.random(size) ** 4
-        errors = (rng.random((2, n, size)) < hard).mean(axis=2)
-        ours, theirs = (dict(enumerate(map(float, row))) for row in errors)
-        p = compare(ours, theirs, images, images).p
-        told += p is not None and p <= 0.05
-    assert told / 2000 <= 0.05 + 0.01
-
-
 @pytest.mark.parametrize("factor", [0.5, 1.5, 2.0])
 def test_the_interval_of_a_difference_with_a_factor_covers_the_truth_at_its_level(
     factor: float,
@@ -199,8 +170,6 @@ def test_the_interval_of_a_difference_with_a_factor_covers_the_truth_at_its_leve
         errors = (rng.random((2, 5, 360)) < hard).mean(axis=2)
         ours, theirs = (dict(enumerate(map(float, row))) for row in errors)
         found = contrast([(1.0, ours, images), (-factor, theirs, images)])
-        assert found.ci_low is not None
-        assert found.ci_high is not None
         hits += found.ci_low <= (1 - factor) * hard.mean() <= found.ci_high
     assert hits / 2000 >= 0.95 - 0.01
 
@@ -210,10 +179,7 @@ def test_the_interval_of_an_exact_difference_stays_in_bounds_and_agrees_with_its
     found = compare(ours, theirs, CLASSES, CLASSES)
     assert found.is_exact
     assert found.ci_high == 1.0
-    assert found.ci_low is not None
     assert 0 < found.ci_low < 1
-    assert found.p is not None
     for level, is_told in ((2 * found.p, True), (found.p / 2, False)):
         interval = found.interval(1 - level)
-        assert interval is not None
         assert (interval[0] > 0) == is_told

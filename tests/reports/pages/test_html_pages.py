@@ -1,10 +1,8 @@
 """Tests of the HTML page of a report, and of the website."""
 
-import csv
 import os
 from contextlib import suppress
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -19,58 +17,19 @@ from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 from tests.reports.drawn import draw
+from tests.reports.html_tags import Tags
 from tests.reports.small_report import write_report
-from tests.reports.synthetic import finish, make_study
-
-_VOID = {"meta", "img", "br", "link", "hr", "input"}
+from tests.reports.synthetic import finish, make_study, rows_of
 
 
-class Checked(HTMLParser):
-    """HTML parser that fails on tags closed out of order, and collects ids, links and text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.addresses: list[str] = []
-        self.tags: list[str] = []
-        self.words = ""
-        self.said: list[str] = []
-        self.headings: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        if tag not in _VOID:
-            self.open.append(tag)
-        for name, value in attrs:
-            if name == "data-said":
-                self.said.append(value or "")
-            if name == "data-heading":
-                self.headings.append(value or "")
-            if name == "id":
-                self.ids.append(value or "")
-            if name in {"src", "href"}:
-                self.addresses.append(value or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.words += data
-
-
-def check(study: Study, results: tuple[RunResult, ...]) -> Checked:
+def check(study: Study, results: tuple[RunResult, ...]) -> Tags:
     table = tabulate(study, results)
     found = describe(
         study, results, selection_rule="none", data_checksums={}, command="mixsweep run <x>"
     )
-    page = Checked()
     figures = tuple(draw(study, results).values())
     pieces = render_page(study, table, (), figures, found, files={"table.csv": table.csv()})
-    page.feed("".join(pieces))
-    page.close()
-    assert page.open == []
-    return page
+    return Tags("".join(pieces))
 
 
 def test_the_page_is_well_formed_and_needs_no_network(
@@ -108,19 +67,17 @@ def test_the_page_shows_every_seed_and_its_difference(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     report = draft_report(study, results, data_checksums={}, command="x").write(tmp_path / "r")
-    rows = list(csv.DictReader((report.folder / "tables/seeds.csv").read_text().splitlines()))
-    runs = {
-        (row["arm"], row["seed"]): float(row["test/error"])
-        for row in csv.DictReader((report.folder / "runs.csv").read_text().splitlines())
-    }
+    rows, runs = (
+        rows_of((report.folder / n).read_text()) for n in ("tables/seeds.csv", "runs.csv")
+    )
+    runs = {(row["arm"], row["seed"]): float(row["test/error"]) for row in runs}
     assert len(rows) == 15
     for row in rows:
         value = runs[row["arm"], row["seed"]]
         assert float(row["value"]) == value
         if row["arm"] != "erm":
             assert float(row["difference"]) == value - runs["erm", row["seed"]]
-    page = Checked()
-    page.feed((report.folder / "report.html").read_text())
+    page = Tags((report.folder / "report.html").read_text())
     assert "Every seed" in page.words
     assert f"{100 * runs['uniform', '3']:.2f}" in page.words
     assert "Every seed" not in report.markdown
@@ -150,8 +107,9 @@ def test_a_site_contains_every_report_and_an_index_of_verdicts(tmp_path: Path) -
     (reports / ".hidden").mkdir()
     (reports / "empty").mkdir()
     one, two = write_site(reports, out)
-    assert (one.name, one.num_complete, one.num_runs, one.date) == ("one", 1, 2, "2026-11-25")
-    assert (two.is_finished, two.commit) == (False, "0123456")
+    assert (one["name"], one["num_complete"], one["num_runs"]) == ("one", 1, 2)
+    assert one["date"] == "2026-11-25"
+    assert (two["is_finished"], two["commit"]) == (False, "0123456")
     assert (out / "one" / "figures" / "a.svg").read_bytes() == b"\x89svg"
     index = (out / "index.html").read_text()
     assert index.count("A is &lt;better&gt;, by far") == 2

@@ -181,7 +181,6 @@ def _predict(home: Path, study: Study) -> list[Path]:
     for run in study.runs():
         key = stage_keys(run.config)[-1]
         stage = store.read(key)
-        assert stage is not None
         content = Predictions(splits={"test": split_of(run.arm, run.seed)}).to_bytes()
         store.predictions.write(key, stage.records[-1], content)
     return sorted((home / "store").glob("predictions/*/*.bin"))

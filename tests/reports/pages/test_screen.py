@@ -1,8 +1,7 @@
 """Screen: sentences are never stronger than verdicts, and the end of a run fits on one screen."""
 
-import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mixup_core.records import EpochRecord
-from mixup_core.store.manifests import EpochFacts, Failure, Stage
+from docs.pages.tables import published_studies, results_of
 from reports.numbers.judging import verdicts_of
 from reports.numbers.runs import arrange
 from reports.numbers.spelling import upper_first
@@ -25,56 +23,23 @@ from sweeps.machine.terminal_text import COLUMNS, width_of
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim, StatedComparison
-from sweeps.study.search import name_of_confirmation
-from sweeps.study.study import Run, Study
+from sweeps.study.study import Study
 from tests.bundled import bundled
 from tests.reports.synthetic import finish, make_study
 from tests.reports.synthetic_predictions import reader
 from tests.reports.synthetic_search import HISTORY
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
-FOLDERS = sorted(file.parent for file in PUBLISHED.glob("*/runs.csv"))
 _TOLD = re.compile(
     r"(?P<label>.+) is (?P<word>lower|higher) for (?P<first>.+) than for (?P<second>.+?), by "
 )
 
 
-def _result(run: Run, row: Mapping[str, str] | None, metrics: Sequence[str]) -> RunResult:
-    """Return a result whose every epoch has the values of a row of `runs.csv`."""
-    if row is None or row["outcome"] != "complete":
-        failure = Failure(run_key=run.key, kind="failed", message="lost", epoch=0, attempts=1)
-        return RunResult(run=run, stage=None, failure=failure)
-    values = {name: float(row[name]) for name in metrics if row.get(name)}
-    epochs = range(run.config.epochs)
-    stage = Stage(
-        key=run.key,
-        records=tuple(EpochRecord(epoch=epoch, metrics=values) for epoch in epochs),
-        facts=tuple(EpochFacts(seconds=1.0, stored_at_ms=epoch) for epoch in epochs),
-        environment={},
-        state=None,
-    )
-    return RunResult(run=run, stage=stage, failure=None)
-
-
-def read(folder: Path) -> tuple[Study, tuple[RunResult, ...]]:
-    with (folder / "runs.csv").open(encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
-    study = bundled(folder.name.removesuffix("-jpeg"))
-    names = {row["arm"] for row in rows}
-    own = {arm: name_of_confirmation(arm) for arm in study.arms}
-    by_run = {(row["arm"], row["seed"]): row for row in rows}
-    if study.search is not None:
-        seeds = study.search.strategy.confirm_seeds or study.seeds
-        study = replace(study, search=None, seeds=seeds)
-    results = tuple(
-        _result(
-            run,
-            by_run.get((own[run.arm] if own[run.arm] in names else run.arm, str(run.seed))),
-            list(study.problem.metrics),
-        )
-        for run in study.runs()
-    )
-    return study, results
+def read(name: str) -> tuple[Study, Table, Sequence[Verdict]]:
+    """Return a published study with its table and verdicts."""
+    study = bundled(name)
+    results = results_of(study)
+    return study, tabulate(study, results), verdicts_of(study, arrange(study, results))
 
 
 def decided(study: Study, table: Table, verdicts: Sequence[Verdict]) -> set[tuple[Any, ...]]:
@@ -122,20 +87,17 @@ def assert_fits(text: str) -> None:
     assert not any(first == second == "" for first, second in pairwise(lines))
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("name", [*published_studies()])
 def test_the_screen_of_a_published_study_fits_and_is_never_stronger_than_its_verdicts(
-    folder: Path,
+    name: str,
 ) -> None:
-    study, results = read(folder)
-    table = tabulate(study, results)
-    verdicts = verdicts_of(study, arrange(study, results))
+    study, table, verdicts = read(name)
     assert_never_stronger(study, table, verdicts)
     assert_fits(screen(study, table, verdicts))
 
 
 def test_readme_shows_the_screen_of_the_published_quickstart() -> None:
-    study, results = read(PUBLISHED / "quickstart")
-    text = screen(study, tabulate(study, results), verdicts_of(study, arrange(study, results)))
+    text = screen(*read("quickstart"))
     assert f"{text}\nreport " in (PUBLISHED.parents[1] / "README.md").read_text("utf-8")
 
 
@@ -182,8 +144,7 @@ def test_no_sentence_is_stronger_than_its_verdict(
 
 
 def test_an_undecided_or_failed_claim_shows_its_difference_with_the_unit() -> None:
-    study, results = read(PUBLISHED / "readouts")
-    found = findings(study, tabulate(study, results), verdicts_of(study, arrange(study, results)))
+    found = findings(*read("readouts"))
     told = [finding.sentence for finding in found if "the difference is" in finding.sentence]
     assert told
     assert all(re.search(r": the difference is -?[0-9.]+ points \[", text) for text in told)

@@ -23,7 +23,6 @@ def test_the_ensemble_table_has_a_line_with_all_measures_per_arm_and_size(
     predicted: Predicted,
 ) -> None:
     listing = size_table(predicted, "erm", EQUAL)
-    assert listing is not None
     frame = pd.read_csv(io.StringIO(listing.csv()))
     assert [*zip(frame["arm"], frame["size"], strict=True)] == [
         (arm, size) for arm in EQUAL for size in (1, 2, 3, 5)
@@ -42,7 +41,6 @@ def test_the_ensemble_table_has_a_line_with_all_measures_per_arm_and_size(
 
 def test_the_spread_of_each_arm_is_computed_from_its_errors(predicted: Predicted) -> None:
     listing = spread_table(predicted)
-    assert listing is not None
     for row in rows_of(listing.csv()):
         errors = [run.error for run in predicted.arms[row["arm"]].runs.values()]
         assert float(row["total"]) == pytest.approx(np.std(errors, ddof=1))
@@ -56,8 +54,6 @@ def test_exported_predictions_give_the_numbers_of_the_ensemble_table(
     frame = pd.concat(prediction_frames(study, results, reader()))
     frame = frame[(frame["split"] == "test") & (frame["weights"] == "last")]
     sizes, spread = size_table(predicted, "erm", EQUAL), spread_table(predicted)
-    assert sizes is not None
-    assert spread is not None
     rows = {(row["arm"], row["size"]): row for row in rows_of(sizes.csv())}
     for row in rows_of(spread.csv()):
         own = frame[frame["arm"] == row["arm"]].sort_values(["seed", "index"])

@@ -17,7 +17,6 @@ EQUAL = {arm: arm for arm in ("erm", "midpoint", "uniform")}
 
 def test_calibration_is_compared_at_equal_seeds(predicted: Predicted) -> None:
     listing = calibration_table(predicted, "erm", EQUAL)
-    assert listing is not None
     assert [cells[0] for cells in listing.cells] == ["erm", "midpoint", "uniform"]
     assert len(listing.header) == len(listing.cells[0]) == 11
     row = rows_of(listing.csv())[1]
@@ -40,7 +39,6 @@ def test_calibration_is_compared_at_equal_seeds(predicted: Predicted) -> None:
 
 def test_gains_of_ensembles_of_two_are_paired_by_seed(predicted: Predicted) -> None:
     listing = ensemble_table(predicted, "erm", EQUAL)
-    assert listing is not None
     row = rows_of(listing.csv())[2]
     ours, theirs = (list(predicted.arms[arm].pair_gain.values()) for arm in ("uniform", "erm"))
     test = scipy.stats.ttest_rel(ours, theirs)
@@ -55,20 +53,17 @@ def test_arms_measured_on_other_images_are_not_compared(predicted: Predicted) ->
     moved = replace(predicted.arms["uniform"], images="00")
     other = replace(predicted, arms={**predicted.arms, "uniform": moved})
     for listing in (calibration_table(other, "erm", EQUAL), ensemble_table(other, "erm", EQUAL)):
-        assert listing is not None
         last = rows_of(listing.csv())[2]
         assert {last[name] for name in last if "difference" in name} == {""}
 
 
 def test_each_class_has_a_line_and_no_predictions_give_no_table(predicted: Predicted) -> None:
     listing = class_table(predicted, {})
-    assert listing is not None
     assert [cells[0] for cells in listing.cells] == ["0", "1", "2", "3"]
     assert {row["name"] for row in rows_of(listing.csv())} == {""}
     assert len(rows_of(listing.csv())) == 12
     names = ["cat", "do|g", "\x1b[2J", "кот"]
     named = class_table(predicted, dict.fromkeys(predicted.arms, names))
-    assert named is not None
     assert [cells[0] for cells in named.cells] == ["cat", "do|g", "\\x1b[2J", "кот"]
     assert "by name" in named.caption
     assert [row["name"] for row in rows_of(named.csv())][::3] == ["cat", "do|g", "\\x1b[2J", "кот"]
@@ -80,7 +75,6 @@ def test_each_class_has_a_line_and_no_predictions_give_no_table(predicted: Predi
 
 def test_differences_of_all_classes_are_adjusted_as_one_family(predicted: Predicted) -> None:
     listing = class_differences(predicted, "erm", EQUAL, {})
-    assert listing is not None
     assert listing.header == ("class", "test images", "midpoint", "uniform")
     rows = rows_of(listing.csv())
     assert len(rows) == 8

@@ -39,7 +39,6 @@ def test_spread_and_share_in_the_variation_table_follow_from_the_runs() -> None:
     study = varied_study()
     results = varied_results(study)
     listing = variation_table(study, arrange(study, results))
-    assert listing is not None
     rows = {(row["setting"], row["source"]): row for row in rows_of(listing.csv())}
     assert list(rows) == [(arm, source) for arm in ("erm", "uniform") for source in SPREAD]
     errors = {
@@ -51,9 +50,10 @@ def test_spread_and_share_in_the_variation_table_follow_from_the_runs() -> None:
     ratio = sd**2 / np.var(errors["erm all"], ddof=1)
     assert float(row["share"]) == pytest.approx(ratio)
     low, high = np.sqrt(5 * sd**2 / scipy.stats.chi2.ppf([0.975, 0.025], 5))
-    assert (float(row["sd_low"]), float(row["sd_high"])) == (
-        pytest.approx(low), pytest.approx(high),
-    )  # fmt: skip
+    assert (float(row["sd_low"]), float(row["sd_high"])) == pytest.approx((low, high))
+    low, high = ratio / scipy.stats.f.ppf([0.975, 0.025], 5, 5)
+    assert float(row["share_low"]) == pytest.approx(low)
+    assert float(row["share_high"]) == pytest.approx(high)
     assert rows["erm", "all"]["share"] == ""
     mean = np.mean(errors["erm all"])
     noise = 100 * np.sqrt(mean * (1 - mean) / 10_000)
@@ -90,7 +90,6 @@ def results_of(study: Study) -> list[RunResult]:
 def test_the_crossed_table_shows_the_variance_share_of_each_source() -> None:
     study = crossed_study()
     listing = crossed_table(study, arrange(study, results_of(study)))
-    assert listing is not None
     rows = {(row["setting"], row["source"]): row for row in rows_of(listing.csv())}
     assert list(rows) == [(arm, source) for arm in ("erm", "uniform") for source in LEVELS[2:]]
     for (_, source), row in rows.items():
@@ -109,5 +108,4 @@ def test_missing_runs_are_shown_as_dashes_in_the_crossed_table() -> None:
     study = crossed_study()
     results = [r for r in results_of(study) if r.run.arm != "erm order"]
     listing = crossed_table(study, arrange(study, results))
-    assert listing is not None
     assert listing.cells[0][2:] == ("0", "—", "—", "—")
