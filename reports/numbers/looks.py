@@ -235,7 +235,7 @@ class Looked:
 
     @cached_property
     def taken(self) -> list[dict[ClaimTest, Answer]]:
-        """For each look taken, the answer to each test; claims with the same test share one."""
+        """The answer to each test, for each look taken; claims with the same test share one."""
         assert self.study.until is not None
         plans = 1 + num_changes(self.statements)
         questions = [self._question(claim) for claim in self._tested.values()]

@@ -15,7 +15,7 @@ from sweeps.study.claims import Claim, Decision
 from sweeps.study.study import Study
 
 Statements = Mapping[Claim, Statement]
-"""When each claim was stated, as the store has recorded it."""
+"""The time at which each claim was stated, as the store has recorded it."""
 
 VerdictName = Decision | Literal["equivalent", "unfinished"]
 

@@ -72,7 +72,7 @@ def test_holm_rejects_the_same_hypotheses_as_the_step_down_rule() -> None:
         assert {place for place, p in enumerate(holm(list(ps))) if p <= 0.05} == rejected
 
 
-def test_arms_are_told_apart_exactly_if_the_interval_excludes_zero() -> None:
+def test_arms_differ_exactly_if_the_interval_excludes_zero() -> None:
     rng = np.random.default_rng(0)
     for shift in (0.0, 1.0, 2.0, 3.0):
         for _ in range(50):
