@@ -354,7 +354,7 @@ LINEAR_VIEWS = synthetic_problem(
         "excess/measured": metric("excess of the mixed loss over its lower bound", "nats"),
         "excess/exact": metric("excess of the mixed loss, closed form", "nats", 0.0),
         "gap/minimum": metric("smallest excess with equal correlations", "nats", 0.0),
-        "gap/sampled": metric("smallest excess over drawn weights", "nats", 0.0),
+        "gap/sampled": metric("smallest excess over all scales", "nats", 0.0),
         "gap/at_scale": metric("excess at correlation C", "nats", 0.0),
         "gap/best_scale": metric("correlation C at the smallest excess", least=0.0),
         "gradient/second": metric(
