@@ -361,9 +361,7 @@ class Asked:
         told = self.entry.get("differs", "")
         if other := re.match(r"as `([a-z0-9-]+)`", told):
             told = entry_of(other[1])["differs"] + told.removeprefix(other[0])
-        is_old = self.report is not None and self.report.outdated(self.study)
-        old = self.entry.get("outdated", "") if is_old else ""
-        return tuple(filter(None, (told, *self.study.differs, old)))
+        return tuple(filter(None, (told, *self.study.differs)))
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:

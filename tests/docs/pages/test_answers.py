@@ -54,7 +54,7 @@ def test_every_entry_has_a_known_kind_of_evidence_and_known_links() -> None:
             kinds = {entry["evidence"], *entry.get("but", {}).values()}
             assert kinds <= KINDS.keys(), study
             assert {entry.get("see", study), entry.get("instead", study)} <= set(bundled_names())
-            known = "states as evidence differs but see instead axis outdated printed"
+            known = "states as evidence differs but see instead axis printed"
             assert entry.keys() <= set(known.split())
             says = entry["states"]
             texts = [says] if isinstance(says, str) else says.values()
