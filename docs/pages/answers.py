@@ -426,7 +426,7 @@ class Asked:
                 told.append(f"{data}{means}, {flat['model.name']}, {config.epochs} epochs")
             elif axis.metric and (last := ended.get(arm, {}).get(axis.metric)):
                 label = self.entry.get("axis", axis.label)
-                told.append(f"{_patches(flat)}{label} {float(f'{float(last):.4g}'):g}")
+                told.append(f"{_patches(flat)}{label} {_short(float(last))}")
         return " and ".join(dict.fromkeys(told))
 
     @property
@@ -455,6 +455,11 @@ class Asked:
         configs = [self.study.arms[arm] for arm in verdict.claim.that.terms]
         names = {str(flatten(config).get("lr_schedule", "")) for config in configs}
         return ", ".join(sorted(filter(None, names)))
+
+
+def _short(value: float) -> str:
+    """Return whole numbers in full, other numbers with four digits."""
+    return f"{value:.0f}" if value.is_integer() and value < 1e7 else f"{float(f'{value:.4g}'):g}"
 
 
 def _patches(flat: Mapping[str, Any]) -> str:

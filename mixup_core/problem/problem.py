@@ -102,9 +102,10 @@ class Problem:
     config: type
     """Class of the configurations: a frozen, keyword-only dataclass (see `Config`)."""
     process: str
-    """Import path, `module:function`, of the function that creates the `Process` of a run. It takes
-    the configuration, `data_root` (Path or None), `device` (str) and, with `teaching`, `teacher`
-    (Teacher or None).
+    """Import path of the function that creates the `Process` of a run.
+
+    The path is written `module:function`. The function takes the configuration, `data_root` (Path
+    or None), `device` (str) and, with `teaching`, `teacher` (Teacher or None).
     """
     network: str | None = None
     """Import path of the function that loads the network of a finished run. It takes the
