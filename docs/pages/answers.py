@@ -459,7 +459,7 @@ class Asked:
 
 def _short(value: float) -> str:
     """Return whole numbers in full, other numbers with four digits."""
-    return f"{value:.0f}" if value.is_integer() and value < 1e7 else f"{float(f'{value:.4g}'):g}"
+    return f"{value:.0f}" if value.is_integer() and value < 1e6 else f"{float(f'{value:.4g}'):g}"
 
 
 def _patches(flat: Mapping[str, Any]) -> str:
