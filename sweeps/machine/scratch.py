@@ -94,7 +94,7 @@ def end_members(folder: Path) -> None:
 def members(folder: Path) -> list[psutil.Process]:
     """Return the running processes of the launch with this folder."""
     found = []
-    with suppress(psutil.Error, OSError):  # a system without `/proc`
+    with suppress(psutil.Error, OSError, IndexError):  # without `/proc` psutil has no first process
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):  # it has ended, or belongs to another user
                 if process.environ().get(MARK) == str(folder) and lives(process):
