@@ -189,3 +189,20 @@ def test_a_job_that_takes_no_free_slot_lowers_the_limit_for_a_minute_only(cluste
     assert cluster.look(8) == 4
     cluster.put("f-two", state="PENDING")
     assert cluster.look() == 1
+
+
+def test_a_launch_whose_slots_others_hold_says_so_once_per_wait_from_the_second_look_on(
+    cluster: Cluster,
+) -> None:
+    cluster.put("a-own", state="PENDING")
+    cluster.put("e-two", "f-two", "g-two", "h-two")
+    cluster.look()
+    assert cluster.lines == [], "Ray may still be placing the run"
+    cluster.look(3)
+    said = "waiting: 4 of 4 slots are held by other jobs"
+    assert cluster.lines == [said]
+    cluster.put("a-own")
+    cluster.look()
+    cluster.put("a-own", state="PENDING")
+    cluster.look(3)
+    assert cluster.lines == [said, said]
