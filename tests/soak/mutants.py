@@ -51,19 +51,14 @@ MODULES: Mapping[str, Sequence[str]] = {
     "sweeps/searching/search_source.py": ["tests/sweeps/searching/test_search_source.py"],
     "sweeps/reading/strict_yaml.py": [
         "tests/sweeps/reading/test_strict_yaml.py",
-        "tests/sweeps/reading/test_overrides.py",
+        "tests/sweeps/reading/test_study_file.py",
     ],
-    "reports/numbers/summary.py": [
-        "tests/reports/numbers/test_summary.py",
-        "tests/reports/numbers/test_shares.py",
-    ],
+    "reports/numbers/summary.py": ["tests/reports/numbers/test_summary.py"],
     "reports/numbers/comparison.py": [
         "tests/reports/numbers/test_comparison.py",
-        "tests/reports/numbers/test_shares.py",
-        "tests/reports/numbers/test_effects.py",
-        "tests/reports/tables/test_equivalence_table.py",
+        "tests/reports/numbers/test_summary.py",
+        "tests/reports/tables/test_comparisons.py",
     ],
-    "reports/numbers/effects.py": ["tests/reports/numbers/test_effects.py"],
     "reports/numbers/calibration.py": ["tests/reports/numbers/test_calibration.py"],
     "mixup_core/images/networks.py": ["tests/mixup_core/images/test_networks.py"],
     "mixup_core/images/training.py": [
