@@ -4,6 +4,7 @@ import importlib
 import logging
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -66,8 +67,8 @@ class Tracker:
         self._model: tuple[Run, bytes] | None = None
         self._changed = threading.Condition()
         self._closing = threading.Event()
-        self._waiting: dict[_Item, int] = {}
-        """Turn of each item that is not yet written."""
+        self._queues = tuple(OrderedDict[_Item, None]() for _ in range(4))
+        """Items that are not yet written, by turn. To take one costs the same for any number."""
         self._is_busy = self._is_over = False
         self._drops_all = False
         """True once a refusal was final (`FinalRefusalError`)."""
@@ -121,7 +122,7 @@ class Tracker:
     @property
     def num_waiting(self) -> int:
         with self._changed:
-            return sum(kind in {"run", "arm"} for kind, _ in self._waiting)
+            return sum(kind in {"run", "arm"} for queue in self._queues for kind, _ in queue)
 
     def close(
         self, results: Iterable[RunResult], timeout: float = _CLOSED_AFTER, patience: float = 10.0
@@ -155,7 +156,9 @@ class Tracker:
         runs = self._open_ones()
         items = [("run", run.key) for run in runs] + [("arm", run.arm) for run in runs]
         with self._changed:
-            self._waiting = dict.fromkeys(items, _NEWS)
+            for queue in self._queues:
+                queue.clear()
+            self._queues[_NEWS].update(dict.fromkeys(items))
             self._changed.notify_all()
 
     def _show(self, progress: RunProgress, *, turn: int = _NEWS) -> None:
@@ -171,7 +174,11 @@ class Tracker:
         if self._log is None or self._is_over:
             return
         with self._changed:
-            self._waiting[item] = min(turn, self._waiting.pop(item, turn))
+            for place, queue in enumerate(self._queues):
+                if item in queue:
+                    turn = min(turn, place)
+                    del queue[item]
+            self._queues[turn][item] = None
             self._changed.notify_all()
 
     def _finish(self, timeout: float, patience: float) -> bool:
@@ -179,7 +186,7 @@ class Tracker:
         began = time.monotonic()
         self._closing.set()
         with self._changed:
-            while (self._waiting or self._is_busy) and self._thread.is_alive():
+            while (any(self._queues) or self._is_busy) and self._thread.is_alive():
                 now = time.monotonic()
                 last = began + timeout
                 if self._failing_from is not None:
@@ -187,7 +194,7 @@ class Tracker:
                 if now >= last:
                     return False
                 self._changed.wait(min(_PAUSE_WHEN_CLOSING, last - now))
-            return not self._waiting
+            return not any(self._queues)
 
     def _stop(self) -> None:
         with self._changed:
@@ -222,11 +229,10 @@ class Tracker:
         with self._changed:
             self._is_busy = False
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._waiting or self._is_over)
+            self._changed.wait_for(lambda: any(self._queues) or self._is_over)
             if self._is_over:
                 return None
-            item = min(self._waiting, key=self._waiting.__getitem__)  # the first of these
-            del self._waiting[item]
+            item, _ = next(filter(None, self._queues)).popitem(last=False)
             self._is_busy = True
             return item
 
@@ -235,15 +241,15 @@ class Tracker:
         if item[0] == "load":
             importlib.import_module(item[1])
             return
-        if not self._may_write():
-            raise ConnectionError(
-                "writes to MLflow wait until this driver has confirmed that it still has the lease "
-                "of the study"
-            )
         assert self._log is not None, "without MLflow nothing is queued"
         for is_last in (False, True):  # a run may have been deleted since MLflow was last read
             if self._drops_all:
                 return
+            if not self._may_write():
+                raise ConnectionError(
+                    "writes to MLflow wait until this driver has confirmed that it still has the "
+                    "lease of the study"
+                )
             try:
                 self._write(item, self._log)
             except Exception as error:
@@ -288,8 +294,10 @@ class Tracker:
 
     def _fail(self, item: _Item, error: Exception) -> None:
         with self._changed:
-            self._waiting.pop(item, None)
-            self._waiting = {item: _NEWS, **self._waiting}
+            for queue in self._queues:
+                queue.pop(item, None)
+            self._queues[_NEWS][item] = None
+            self._queues[_NEWS].move_to_end(item, last=False)
         if self._failing_from is None:
             self._failing_from = time.monotonic()
             _logger.warning(

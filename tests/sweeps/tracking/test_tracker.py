@@ -86,6 +86,7 @@ def test_a_final_refusal_is_reported_once_and_ends_the_requests(
     tracker = tracker_of(study, home)
     tracker.start(results_of(study, 1, 1, 1, 1))
     wait_until(lambda: tracker.trouble)
+    monkeypatch.setattr(tracker, "_may_write", lambda: False)  # nothing is left to wait for
     tracker.post(study.runs()[0], [epoch_of(study.runs()[0], 1)])
     tracker.log_report(home, "a note")
     assert not closed(tracker, results_of(study, 3, 3, 3, 3))
@@ -191,3 +192,16 @@ def test_an_unreachable_server_is_reported_without_its_password(
     assert not closed(tracker, [], timeout=0.1)
     assert f"MLflow at http://***@127.0.0.1:{port}: a write failed" in caplog.text
     assert "secret" not in caplog.text
+
+
+def test_the_queue_of_a_large_study_is_emptied_in_proportion_to_its_length(
+    study: Study, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker = tracker_of(study, home)
+    monkeypatch.setattr(tracker, "_write", lambda *_: None)
+    for number in range(20_000):
+        tracker._post(("run", str(number)))
+    began = time.process_time()
+    tracker.start([])
+    assert closed(tracker, [])
+    assert time.process_time() - began < 3
