@@ -20,7 +20,7 @@ from mixup_core.addresses import local_path, web_address
 from mixup_core.config.written_forms import flatten
 from mixup_core.rules import printable
 from mixup_core.temporary import temporary_folder
-from reports.numbers.code_origin import code_variables, describe_repository, sender_variables
+from reports.numbers.code_origin import code_variables, describe_code, sender_variables
 from sweeps.leasing.holders import BUSY
 from sweeps.machine.command_line import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_file, sqlite_url
@@ -205,10 +205,11 @@ def _shipped_environment() -> dict[str, Any]:
 
 def _variables() -> dict[str, str]:
     """Return the environment variables of a job: version and commit of the code, data folder."""
-    data, root = os.environ.get("MIXSWEEP_DATA"), checkout()
-    code = describe_repository(root or Path.cwd())
+    data = os.environ.get("MIXSWEEP_DATA")
+    is_uploaded = checkout() is not None
+    code = describe_code() if is_uploaded else None
     return {
-        **(sender_variables() if root is None else {}),  # a checkout is uploaded
+        **({} if is_uploaded else sender_variables()),
         **({} if code is None else code_variables(code)),
         **({} if not data else {"MIXSWEEP_DATA": str(local_path(data).absolute())}),
     }

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
@@ -33,14 +32,12 @@ repository.
 def describe_code() -> dict[str, Any] | None:
     """Return commit and branch of mixsweep's code, and whether it is modified; None if unknown."""
     if (SOURCE / ".git").exists():
-        return describe_repository(SOURCE)
+        return _checkout()
     with suppress(OSError, ValueError):
         built: dict[str, Any] = json.loads((SOURCE / _BUILT_FROM).read_text(encoding="utf-8"))
         return built
     commit = os.environ.get(_CODE_VARIABLES["commit"])
     if commit is None:
-        with suppress(FileNotFoundError):  # the working directory was deleted
-            return describe_repository(Path.cwd())
         return None
     return {
         "commit": commit,
@@ -49,9 +46,8 @@ def describe_code() -> dict[str, Any] | None:
     }
 
 
-def describe_repository(folder: Path) -> dict[str, Any] | None:
-    """Return commit and branch of a git repository, and whether tracked files are modified."""
-    commit = _git(folder, "rev-parse", "HEAD")
+def _checkout() -> dict[str, Any] | None:
+    commit = _git("rev-parse", "HEAD")
     if commit is None:
         return None
     tracked = (
@@ -64,8 +60,8 @@ def describe_repository(folder: Path) -> dict[str, Any] | None:
     )
     return {
         "commit": commit,
-        "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
-        "dirty": bool(_git(folder, "status", *tracked)),
+        "branch": _git("rev-parse", "--abbrev-ref", "HEAD"),
+        "dirty": bool(_git("status", *tracked)),
     }
 
 
@@ -118,30 +114,11 @@ def spell_code(code: Mapping[str, Any]) -> str:
     return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
 
 
-_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
-_RUN_PROGRAMS = re.compile(r"filter\..*\.(clean|smudge|process|required)", re.DOTALL)
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """Return the output of git in a folder; None if it fails. No program of the folder is run."""
-    off = {"core.fsmonitor": "false", "core.hooksPath": os.devnull}
-    listed = _output(folder, off, "config", "--null", "--name-only", "--list")
-    if listed is None:
-        return None
-    off |= {name: "" for name in listed.split("\0") if _RUN_PROGRAMS.fullmatch(name)}
-    found = _output(folder, off, *arguments)
-    return None if found is None else found.strip()
-
-
-def _output(folder: Path, settings: Mapping[str, str], *arguments: str) -> str | None:
-    environment = {**os.environ, **_QUIET, "GIT_CONFIG_COUNT": str(len(settings))}
-    for number, (name, value) in enumerate(settings.items()):
-        environment |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-    command = ["git", "-C", str(folder), *arguments]
+def _git(*arguments: str) -> str | None:
+    """Return the output of git in our checkout; None if it fails. It writes nothing there."""
+    command = ["git", "--no-optional-locks", "-C", str(SOURCE), *arguments]
     try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True, timeout=30
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return done.stdout
+    return done.stdout.strip()

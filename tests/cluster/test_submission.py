@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mixsweep.cli import submission
-from reports.numbers.code_origin import describe_repository
+from reports.numbers.code_origin import describe_code
 from tests.cluster.head import Head, started_head
 from tests.conftest import CommandLine
 from tests.faults.launches import Task, wait_for
@@ -144,7 +144,7 @@ def test_a_job_that_is_stopped_and_submitted_again_ends_like_a_local_run(
     provenance = json.loads(mixsweep.report("digits", "provenance.json"))
     assert provenance["submission_id"] != job.submission_id
     assert provenance["submission_id"] in said
-    assert provenance["code"] == describe_repository(Path.cwd())
+    assert provenance["code"] == describe_code()
     with closing(sqlite3.connect(mixsweep.home / "mlflow.db")) as database:
         tracked = "SELECT DISTINCT value FROM tags WHERE key = 'mlflow.source.git.commit'"
         assert database.execute(tracked).fetchall() == [(provenance["code"]["commit"],)]

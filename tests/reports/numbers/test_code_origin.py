@@ -1,12 +1,12 @@
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from mixsweep.cli import submission
 from reports.numbers import code_origin
-from reports.numbers.code_origin import describe_code, describe_repository
+from reports.numbers.code_origin import describe_code
 
 
 def test_the_commit_of_a_source_tree_is_found_with_its_changes(
@@ -72,43 +72,17 @@ def test_a_job_records_the_commit_of_its_submission(
     }
 
 
-def _program(place: Path, canary: Path) -> str:
-    place.write_text(f"#!/bin/sh\ntouch {canary}\nexec cat\n")
-    place.chmod(0o755)
-    return str(place)
-
-
-def test_no_program_that_a_repository_configures_is_run(tmp_path: Path) -> None:
-    canary, folder = tmp_path / "ran", tmp_path / "repository"
-    program = _program(tmp_path / "program", canary)
-
-    def git(*arguments: str) -> None:
-        own = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
-        subprocess.run(
-            ["git", "-C", str(folder), *own, *arguments], check=True, capture_output=True
-        )
-
-    folder.mkdir()
-    git("init", "-q", "-b", "main")
-    (folder / "a.txt").write_text("a")
-    (folder / ".gitattributes").write_text("* filter=odd.name\n")
-    git("add", ".")
-    git("commit", "-qm", "a")
-    git("submodule", "add", "-q", str(folder), "below")
-    git("commit", "-qm", "b")
-    for repository in (folder / ".git", folder / ".git" / "modules" / "below"):
-        with (repository / "config").open("a") as config:
-            config.write(
-                f'[core]\n\tfsmonitor = {program}\n[filter "odd.name"]\n\tclean = {program}\n'
-                f"\tprocess = {program}\n\trequired = true\n"
-            )
-        _program(repository / "hooks" / "post-index-change", canary)
-    os.utime(folder / "a.txt", (1, 1))
-    found = describe_repository(folder)
-    assert not canary.exists()
-    assert (found["branch"], found["dirty"]) == ("main", False)
-    (folder / "a.txt").write_text("b")
-    assert describe_repository(folder) == found | {"dirty": True}
-    assert not canary.exists()
-    subprocess.run(["git", "-C", str(folder), "status"], check=False, capture_output=True)
-    assert canary.exists(), "git itself runs the program"
+def test_the_commit_of_another_repository_is_never_recorded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A user's own repository, in which an installed copy is used."""
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for command in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    (tmp_path / "installed").mkdir()
+    monkeypatch.setattr(code_origin, "SOURCE", tmp_path / "installed")
+    monkeypatch.delenv("MIXSWEEP_COMMIT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert describe_code() is None
+    monkeypatch.setattr(submission, "checkout", lambda: None)
+    assert "MIXSWEEP_COMMIT" not in submission._variables()
