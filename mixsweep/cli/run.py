@@ -21,6 +21,7 @@ from mixsweep.launching.launch import LaunchOptions, launch
 from mixsweep.request import DONE, SOME_FAILED, Request
 from mixup_core.addresses import web_address
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import STUDY_NAME
 from reports.numbers.code_origin import spell_other_sender
 from sweeps.leasing.lease import Lease, ask_to_stop, read_progress
 from sweeps.machine.command_line import program
@@ -107,7 +108,7 @@ def stop(study: str, home: Path, store_url: str | None, now: bool) -> int:
     place = Home(folder=home, store_url=store_url)
     store = Store(place.store)
     # A study file need not be readable here: its name alone is known to the driver.
-    is_name = re.fullmatch(r"[a-z0-9-]{1,100}", study) is not None
+    is_name = re.fullmatch(STUDY_NAME, study) is not None
     name = study if is_name else load_study(study, (), place.store, reads_only=True).name
     holder = Lease.current(store, name)
     if holder is None:

@@ -197,15 +197,16 @@ def _prefix(text: bytes) -> bytes:
     return b'{"sha256":"%s",' % hashlib.sha256(text).hexdigest().encode()
 
 
+STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 _SHARDED = r"(?P<shard>[0-9a-f]{2})/(?P<key>(?P=shard)[0-9a-f]{2,62})"
 MANIFEST_NAME = re.compile(rf"stages/{_SHARDED}\.json")
 STATE_NAME = re.compile(rf"states/{_SHARDED}-[0-9a-f]{{64}}\.bin")
 PREDICTION_NAME = re.compile(rf"predictions/{_SHARDED}\.bin")
 FAILURE_NAME = re.compile(r"failures/(?P<key>[0-9a-f]{4,64})\.json")
 _NOTE_NAME = re.compile(
-    r"studies/[a-z0-9-]{1,100}/([0-9a-f]+|statements)\.json"
+    rf"studies/{STUDY_NAME}/([0-9a-f]+|statements)\.json"
     r"|data/[0-9a-f]+\.json"
-    r"|(leases|stops|uses)/[a-z0-9-]{1,100}(\.progress)?\.json"
+    rf"|(leases|stops|uses)/{STUDY_NAME}(\.progress)?\.json"
 )
 _NAMES = (MANIFEST_NAME, STATE_NAME, PREDICTION_NAME, FAILURE_NAME, _NOTE_NAME)
 _TEMPORARY = re.compile(r"\.[a-z0-9_]{8}\.tmp$")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from mixup_core.store.json_records import Line, Natural, Ordinal, Time
+from mixup_core.store.manifests import STUDY_NAME
 
 BUSY = 3
 """Exit code of a command whose study another driver trains, or took over."""
@@ -113,8 +114,8 @@ class StudyLostError(Exception):
 
 
 def checked(study: str) -> str:
-    if not re.fullmatch(r"[a-z0-9-]{1,100}", study):
-        raise ValueError(f"study must be 1 to 100 characters of a-z, 0-9 and -, got ({study=}).")
+    if not re.fullmatch(STUDY_NAME, study):
+        raise ValueError(f"study must match {STUDY_NAME}, got ({study=}).")
     return study
 
 

@@ -11,13 +11,13 @@ from mixup_core.config.limits import Among, Count, Matching, PlainText, Positive
 from mixup_core.config.parts import parts
 from mixup_core.problem import DEFAULT_PROBLEM, MAX_SEED, PROBLEMS
 from mixup_core.rules import RuleError, require
+from mixup_core.store.manifests import STUDY_NAME
 from sweeps.study.budget import Budget
 from sweeps.study.claims import UntilDecided
 from sweeps.study.readouts import Last, Readout
 from sweeps.study.search import SearchStrategy, SeedList
 from sweeps.study.space import GridValues, Integer, Real
 
-STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 KINDS = ("log_uniform", "uniform", "int", "categorical")
 """Kinds of distributions in a search space; `categorical` lists values, the others have two
 bounds.

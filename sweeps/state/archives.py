@@ -33,7 +33,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import naming
 from mixup_core.store.json_records import RecordError, parse_note, record_of
 from mixup_core.store.local_files import open_regular, read_regular
-from mixup_core.store.manifests import ADDED, FormatError, Stage
+from mixup_core.store.manifests import ADDED, STUDY_NAME, FormatError, Stage
 from mixup_core.store.sealed_files import record_in
 from mixup_core.temporary import temporary_folder
 from sweeps.state.ledger import Launch, digests_in, is_printable
@@ -47,13 +47,13 @@ _FILE = r"(/[A-Za-z0-9_-][A-Za-z0-9._@-]*)"
 _NAME = re.compile(
     r"launch\.json|data/[0-9a-f]{64}\.json|store/stages/[0-9a-f]{2}/[0-9a-f]{4,64}\.json"
     r"|store/predictions/[0-9a-f]{2}/[0-9a-f]{4,64}\.bin"
-    r"|store/studies/[a-z0-9-]{1,100}/statements\.json"
+    rf"|store/studies/{STUDY_NAME}/statements\.json"
 )
 _IGNORED = re.compile(rf"(report|store/failures){_FILE}{{1,4}}")
 """Names of files in archives of earlier versions that are neither unpacked nor read."""
 _METRIC = re.compile(r"(?=.{1,250}$)\w[\w .:-]*(/\w[\w .:-]*)*", re.ASCII)
 """Names of metrics that MLflow accepts, too."""
-_STUDY = re.compile(r"[a-z0-9-]{1,100}/[0-9a-f]{32}")
+_STUDY = re.compile(rf"{STUDY_NAME}/[0-9a-f]{{32}}")
 _MOST_BYTES = 2**36
 """Largest total size of an unpacked archive, in bytes. The predictions of 10,000 runs of ImageNet
 take half of it."""

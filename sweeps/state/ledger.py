@@ -36,11 +36,12 @@ from mixup_core.store.json_records import (
     parse_note,
     record_in_note,
 )
+from mixup_core.store.manifests import STUDY_NAME
 from sweeps.study.study import Study, spell_seeds
 
 _TOP = "studies"
 _DATA = "data"
-_NAME = re.compile(rf"{_TOP}/([a-z0-9-]{{1,100}})/([0-9a-f]+)\.json")
+_NAME = re.compile(rf"{_TOP}/({STUDY_NAME})/([0-9a-f]+)\.json")
 _PLUGIN = "plugin "
 _DIGITS = 16
 _MOST_NAMED = 3
@@ -149,7 +150,7 @@ def digests_in(configs: Iterable[Mapping[str, Any]]) -> set[str]:
 def stored_launch(store: Store, reference: str) -> Launch | None:
     """Return the newest launch of a study in a store; None if there is none."""
     name, _, settings = reference.partition("@")
-    if not re.fullmatch(r"[a-z0-9-]{1,100}", name):
+    if not re.fullmatch(STUDY_NAME, name):
         return None
     found = [
         launch for launch in launches(store, name)
