@@ -83,6 +83,11 @@ def shown(value: Any) -> str:
             return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def first_line(said: object) -> str:
+    """Return the first line of an error's message, or the error's type if it has no message."""
+    return (str(said).strip().splitlines() or [type(said).__name__])[0]
+
+
 def printable(text: str) -> str:
     """Return a text on one line: control characters escaped, the middle of a long text cut out."""
     return escaped(text if len(text) <= 1000 else f"{text[:700]} ... {text[-200:]}")

@@ -38,7 +38,7 @@ from mixsweep.request import (
 from mixup_core.addresses import local_path
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
-from mixup_core.rules import escaped
+from mixup_core.rules import escaped, first_line
 from mixup_core.store.errors import (
     FREE_SPACE,
     StoreError,
@@ -282,8 +282,7 @@ def _require_home() -> None:
 def _mistake(error: Exception) -> str:
     """Write the traceback of an internal error to a file; return a one-line message about both."""
     told = "".join(traceback.format_exception(error))
-    reason = (str(error).strip().splitlines() or ["no message"])[0]
-    said = f"an error in mixsweep itself ({type(error).__name__}: {reason})"
+    said = f"an error in mixsweep itself ({type(error).__name__}: {first_line(error)})"
     try:
         number, file = tempfile.mkstemp(prefix="mixsweep-error-", suffix=".txt", text=True)
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as traced:

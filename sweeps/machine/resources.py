@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from mixup_core.faults import fault_of
+from mixup_core.rules import first_line
 
 _TOP = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")
@@ -221,7 +222,7 @@ def spell_lack_of_memory(error: BaseException) -> str | None:
         cause = cause.__cause__ or cause.__context__
     if cause is None:
         return None
-    reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+    reason = first_line(cause)
     advice = spell_limit() or "end other programs, or use a machine with more memory"
     return f"this process lacks memory ({reason}); stored results are kept; {advice}"
 

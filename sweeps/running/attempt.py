@@ -29,7 +29,7 @@ from mixup_core.plugins.loading import message_of
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError, DivergedError, Gradual, Process, Teacher, problem_of
 from mixup_core.records import EpochRecord
-from mixup_core.rules import RuleError
+from mixup_core.rules import RuleError, first_line
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, advice, spell_file_error
 from sweeps.running.assignment import Assignment
@@ -80,7 +80,7 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
         if fault == "memory":
             raise
         if fault is not None and assignment.gpus:
-            cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            cause = first_line(error)
             if fault == "kernel":
                 raise KernelFaultError(f"{type(error).__name__}: {cause}") from error
             raise DeviceFaultError(device_id(place), _device_name(place), cause) from error

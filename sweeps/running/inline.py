@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from mixup_core.problem import problem_of
+from mixup_core.rules import first_line
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.leasing.lease import Claims, Lease, asked_to_stop
@@ -201,7 +202,7 @@ def _train(  # noqa: PLR0913  the run and the objects that it reports to
             monitor.end(run)
             raise
         except Exception as error:  # out of memory; a retry in this process would fail too
-            cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            cause = first_line(error)
             last = driver.failure("failed", f"lacks memory: {cause}; {advice()}")
     failure = last["failure"]
     take(last)

@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 import click
 
 from mixup_core.addresses import web_address
-from mixup_core.rules import printable
+from mixup_core.rules import first_line, printable
 
 _PATIENCE = 10.0
 """Seconds to wait for an answer from the cluster."""
@@ -174,7 +174,7 @@ def _one_message(address: str) -> Iterator[None]:
     try:
         yield
     except AuthenticationError as error:
-        said = _first_line(error)
+        said = first_line(error)
         if not _says_token(said):
             raise ClusterError(
                 f"{address}: a proxy before the cluster refuses the login in {HEADERS} "
@@ -188,7 +188,7 @@ def _one_message(address: str) -> Iterator[None]:
             + _PASSED_ON * (_TOKEN_HEADER.lower() in map(str.lower, _headers()))
         ) from error
     except (OSError, RuntimeError, ValueError) as error:
-        raise ClusterError(f"{address}: Ray's job client failed: {_first_line(error)}") from error
+        raise ClusterError(f"{address}: Ray's job client failed: {first_line(error)}") from error
 
 
 _PASSED_ON = (
@@ -269,7 +269,7 @@ def _ask(address: str, headers: Mapping[str, str]) -> Any:
         untrusted = "CERTIFICATE" in str(cause)
         variable = next(filter(os.environ.get, _CERTIFICATES), _CERTIFICATES[-1])
         raise ClusterError(
-            f"{address}: no Ray cluster answers ({_first_line(cause)})"
+            f"{address}: no Ray cluster answers ({first_line(cause)})"
             + f"; set {variable} to the file with the certificate of its authority" * untrusted
         ) from error
 
@@ -320,10 +320,6 @@ def _exit_code(info: Any) -> int:
     if info.status.value == "STOPPED":
         click.echo("the job was stopped; run the same command again to resume", err=True)
         return STOPPED
-    said = _first_line(info.message or f"its status is {info.status.value}")
+    said = first_line(info.message or f"its status is {info.status.value}")
     click.echo(f"the job ended without an exit code: {said}", err=True)
     return LOST
-
-
-def _first_line(said: object) -> str:
-    return (str(said).strip().splitlines() or [type(said).__name__])[0]

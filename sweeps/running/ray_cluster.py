@@ -25,6 +25,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 import ray
 
 from mixup_core.numeric_settings import FIXED
+from mixup_core.rules import first_line
 from sweeps.machine.processes import end_children
 from sweeps.machine.resources import gpu_slices
 from sweeps.machine.scratch import environment, marked
@@ -126,9 +127,8 @@ def _join(folder: Path) -> None:
         try:
             ray.init(logging_level="WARNING", log_to_driver=False)
         except Exception as error:  # Ray has no specific type for this error
-            reason = str(error).strip().partition("\n")[0]
             raise PlacementError(
-                f"{address}: this Ray cluster cannot be joined: {reason}"
+                f"{address}: this Ray cluster cannot be joined: {first_line(error)}"
             ) from error
         finally:
             hear()  # Ray's own handler would end the process with another exit code
@@ -172,8 +172,7 @@ def _start_ray(cpus: int, folder: Path) -> None:
             is_late = any(words in str(error) for words in _TIMED_OUT)
             if attempt < (_STARTS if is_late else _STARTS_IN_TIME):
                 continue
-            reason = str(error).strip().partition("\n")[0]
-            raise HeadLostError(not_started(reason, folder / _RAY)) from error
+            raise HeadLostError(not_started(first_line(error), folder / _RAY)) from error
         else:
             return
         finally:

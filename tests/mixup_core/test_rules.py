@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mixup_core.rules import RuleError, printable, require, shown
+from mixup_core.rules import RuleError, first_line, printable, require, shown
 
 
 @dataclass
@@ -64,3 +64,8 @@ def test_control_and_direction_characters_are_shown_escaped_on_one_line() -> Non
     assert printable("a\nb\u202ec\x00") == r"a\nb\u202ec\x00"
     assert printable("\u00e9") == "\u00e9"
     assert len(printable("x" * 10_000)) < 1000
+
+
+def test_an_error_without_a_message_is_named_by_its_type() -> None:
+    assert first_line(OSError("\n no cluster\nTraceback ...")) == "no cluster"
+    assert first_line(TimeoutError()) == "TimeoutError"
