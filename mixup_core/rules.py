@@ -1,8 +1,9 @@
-"""RuleError: the error for values that break a rule, and `require`, which raises it."""
+"""RuleError, the error for values that break a rule, and how messages show values and times."""
 
 import re
 from collections.abc import Mapping
 from copy import copy
+from datetime import UTC, datetime
 from typing import Any
 
 _IN_WORDS = re.compile(r"\b(must|needs?|cannot)\b")
@@ -81,6 +82,11 @@ def shown(value: Any) -> str:
         case _:
             text = str(value)
             return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def spell_time(unix_ms: int | None, form: str = "%Y-%m-%d %H:%M UTC") -> str:
+    """Return a Unix time in ms, in UTC; an empty text for None."""
+    return "" if unix_ms is None else datetime.fromtimestamp(unix_ms / 1000, UTC).strftime(form)
 
 
 def first_line(said: object) -> str:

@@ -16,7 +16,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from jinja2 import Environment, StrictUndefined
 from docs.pages.claims_index import spell_outcome, verdicts_of_today
 from docs.pages.published import PUBLISHED, Published, latest_report, provenance_of
 from mixup_core.config.written_forms import flatten
+from mixup_core.rules import spell_time
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from reports.numbers.verdict import Verdict, claim_test
 from reports.tables.claim_tables import spell_compared, spell_numbers, spell_threshold
@@ -182,10 +182,10 @@ class Answers:
             provenance = provenance_of(found.report.folder)
             times = [run["seconds"] for run in provenance["runs"] if run["seconds"]]
             hours, places = sum(times) / 3600, provenance["environments"]
-            ended = datetime.fromtimestamp(provenance["last_epoch_stored_at_ms"] / 1000, UTC)
+            ended = spell_time(provenance["last_epoch_stored_at_ms"], "%Y-%m-%d")
             machine = ", ".join(dict.fromkeys(place["device"] for place in places))
             commit = provenance["code"]["commit"][:7]
-            cells = (str(len(times)), f"{hours:.2f}", machine, f"{ended:%Y-%m-%d}", commit)
+            cells = (str(len(times)), f"{hours:.2f}", machine, ended, commit)
             rows.append((hours, [found.link(self.published), *map(escape_markdown, cells)]))
         header = ["study", "runs", "hours", "machine", "last run ended", "commit"]
         return markdown_grid([header, *(line for _, line in sorted(rows, reverse=True))])

@@ -12,7 +12,6 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from docs.pages.published import (
     record_first,
     rows_of,
 )
+from mixup_core.rules import spell_time
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from sweeps.reading.study_file import bundled_names, load_study
 
@@ -101,10 +101,10 @@ def archive_index(published: Path = PUBLISHED) -> str:
 def _row(folder: Path, published: Path) -> list[str]:
     name = folder.relative_to(published).as_posix()
     link, parts = f"[{name}]({name}/)", tuple(_columns(provenance_of(folder)))
-    ended = max(part["last_epoch_stored_at_ms"] for part in parts) / 1000
+    ended = max(part["last_epoch_stored_at_ms"] for part in parts)
     cells = (
         ", ".join(dict.fromkeys(part["study"] for part in parts)),
-        f"{datetime.fromtimestamp(ended, UTC):%Y-%m-%d}",
+        spell_time(ended, "%Y-%m-%d"),
         ", ".join(dict.fromkeys(part["code"]["commit"][:7] for part in parts)),
         ", ".join(dict.fromkeys(_machine(place) for p in parts for place in p["environments"])),
         str(sum(len(part["runs"]) for part in parts)),

@@ -1,13 +1,13 @@
 """Run story: which runs trained the stored epochs of a run, and why a run is missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import groupby
 
 import click
 
 from mixsweep.request import RefusedError, Request
 from mixup_core.keys import run_key, stage_keys
+from mixup_core.rules import spell_time
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
 from sweeps.machine.terminal_text import fitted_text
@@ -151,11 +151,6 @@ def _stages(
         first = stage.epochs + 1
 
 
-def spell_time(at_ms: int, timespec: str = "minutes") -> str:
-    """Return a time, in milliseconds since 1970, as local date and time."""
-    return datetime.fromtimestamp(at_ms // 1000).isoformat(sep=" ", timespec=timespec)
-
-
 def _spell_epochs(first: int, last: int) -> str:
     return f"epoch {first}" if first == last else f"epochs {first}-{last}"
 
@@ -178,7 +173,7 @@ def _next(
 
 def _epochs(result: RunResult, metrics: Sequence[str]) -> Iterator[str]:
     for record, facts in zip(result.records, result.facts, strict=True):
-        at = spell_time(facts.stored_at_ms, timespec="seconds")
+        at = spell_time(facts.stored_at_ms, "%Y-%m-%d %H:%M:%S UTC")
         found = [f"{m} {record.metrics[m]:.4f}" for m in metrics if m in record.metrics]
         head = f"  {at}  epoch {record.epoch + 1:<4} {facts.seconds:7.1f} s"
         yield "  ".join((head, *found))

@@ -9,9 +9,10 @@ import click
 from click.core import ParameterSource
 
 from mixsweep.cli.options import StudyCommand, json_option, on_study
-from mixsweep.cli.run_story import spell_time, tell_runs
+from mixsweep.cli.run_story import tell_runs
 from mixsweep.launching.costs import seconds_to_train
 from mixsweep.request import DONE, RefusedError, Request
+from mixup_core.rules import spell_time
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease, read_progress
 from sweeps.machine.home import Home
@@ -275,8 +276,7 @@ def _spelled(row: dict[str, Any]) -> dict[str, str]:
         "done": f"{row['finished']}/{row['runs']}",
         "state": f"training, pid {driver['pid']} on {driver['host']}" if driver
         else "finished" if done else "not run" if at_ms is None else "stopped",
-        "launched": "" if at_ms is None
-        else spell_time(at_ms),
+        "launched": spell_time(at_ms),
         "told": row["told"],
         "stated": row["stated"],
         "report": row["report"] or "",

@@ -11,7 +11,6 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from mixup_core.config.written_forms import flatten
+from mixup_core.rules import spell_time
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.json_records import Line, Lines, Natural, Time, read_note, record_of
 from mixup_core.store.local_files import read_regular
@@ -150,8 +150,8 @@ def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:
             "versions": _spell_pairs(provenance["versions"]),
             "trained on": "; ".join(map(_spell_pairs, provenance["environments"])),
             "selection rule": provenance["selection_rule"],
-            "first epoch stored": _spell_time(provenance["first_epoch_stored_at_ms"]),
-            "last epoch stored": _spell_time(provenance["last_epoch_stored_at_ms"]),
+            "first epoch stored": spell_time(provenance["first_epoch_stored_at_ms"]),
+            "last epoch stored": spell_time(provenance["last_epoch_stored_at_ms"]),
             "sha256 of constraints.txt": provenance["constraints_sha256"] or "",
             **{f"checksums of {name}": _spell_pairs(of_data) for name, of_data in checksums},
         }
@@ -169,12 +169,6 @@ def _spell_code(code: Mapping[str, Any]) -> str:
 
 def _spell_pairs(pairs: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in pairs.items() if value)
-
-
-def _spell_time(milliseconds: int | None, form: str = "%Y-%m-%d %H:%M UTC") -> str:
-    if milliseconds is None:
-        return ""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime(form)
 
 
 _LARGEST = 2**30
@@ -278,7 +272,7 @@ def _entry(folder: Path) -> dict[str, Any]:
         "num_complete": sum(run.outcome == "complete" for run in found.runs),
         "seeds": len(found.seeds),
         "commit": "" if found.code is None else found.code.commit[:7],
-        "date": _spell_time(found.last_epoch_stored_at_ms, "%Y-%m-%d"),
+        "date": spell_time(found.last_epoch_stored_at_ms, "%Y-%m-%d"),
         "conclusion": found.conclusion,
         "figure": found.main_figure if found.main_figure in found.files else "",
         "verdicts": verdicts,

@@ -7,10 +7,10 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Self
 
+from mixup_core.rules import spell_time
 from mixup_core.store.json_records import Line, Natural, Ordinal, Time
 from mixup_core.store.manifests import STUDY_NAME
 
@@ -44,7 +44,7 @@ class Holder:
         )
 
     def __str__(self) -> str:
-        since = _clock_time(self.started_at_ms)
+        since = spell_time(self.started_at_ms)
         return f"pid {self.pid} on {self.host} since {since} (token {self.token})"
 
 
@@ -90,7 +90,7 @@ class Heartbeat:
         more = f" and {len(self.running) - 3} more" if len(self.running) > 3 else ""
         return (
             f"the last launch did not end by itself: its process died after "
-            f"{_clock_time(self.updated_at_ms)}, while it trained {first}{more}; it was killed, "
+            f"{spell_time(self.updated_at_ms)}, while it trained {first}{more}; it was killed, "
             "often for lack of memory, or the machine stopped; `mixsweep plan` shows the memory "
             "that a run needs; the same command continues the study"
         )
@@ -127,10 +127,3 @@ def _boot_id() -> str | None:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _clock_time(unix_ms: int) -> str:
-    """Return a Unix time in ms as local time, such as 14:05; with the date if it is not today."""
-    moment = datetime.fromtimestamp(unix_ms / 1000).astimezone()
-    today = datetime.now().astimezone().date()
-    return moment.strftime("%H:%M" if moment.date() == today else "%Y-%m-%d %H:%M")

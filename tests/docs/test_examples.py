@@ -112,8 +112,8 @@ def _outputs(page: str) -> Iterator[tuple[str, str]]:
 def _masked(text: str) -> str:
     """Return an output without what depends on the machine, the time or a version."""
     text = re.sub(r"\b[0-9a-f]{32}\b", "KEY", text)
-    text = re.sub(r" on [\w.-]+, stored [\d-]+ [\d:]+", " on HOST, stored TIME", text)
-    text = re.sub(r"[\d-]+ [\d:]+  (epoch \d+) .*", r"TIME  \1 SECONDS, METRICS", text)
+    text = re.sub(r" on [\w.-]+, stored [\d-]+ [\d:]+ UTC", " on HOST, stored TIME", text)
+    text = re.sub(r"[\d-]+ [\d:]+ UTC  (epoch \d+) .*", r"TIME  \1 SECONDS, METRICS", text)
     return re.sub(r"[\d.]+ ([MG]B)", r"N \1", text)
 
 

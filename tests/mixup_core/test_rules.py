@@ -1,9 +1,10 @@
 import pickle
+import time
 from dataclasses import dataclass
 
 import pytest
 
-from mixup_core.rules import RuleError, first_line, printable, require, shown
+from mixup_core.rules import RuleError, first_line, printable, require, shown, spell_time
 
 
 @dataclass
@@ -64,6 +65,14 @@ def test_control_and_direction_characters_are_shown_escaped_on_one_line() -> Non
     assert printable("a\nb\u202ec\x00") == r"a\nb\u202ec\x00"
     assert printable("\u00e9") == "\u00e9"
     assert len(printable("x" * 10_000)) < 1000
+
+
+def test_a_time_is_shown_in_utc_in_every_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    assert spell_time(1_700_000_000_123) == "2023-11-14 22:13 UTC"
+    monkeypatch.undo()
+    time.tzset()
 
 
 def test_an_error_without_a_message_is_named_by_its_type() -> None:

@@ -9,13 +9,13 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from threading import Barrier
 from typing import IO
 
 import pytest
 
+from mixup_core.rules import spell_time
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import Bucket
 from mixup_core.store.json_records import name_once
@@ -74,7 +74,7 @@ def test_a_second_driver_is_refused_with_the_pid_of_the_first(
     assert time.monotonic() - started < 5
     holder = caught.value.holder
     assert holder is not None
-    since = datetime.fromtimestamp(holder.started_at_ms / 1000).strftime("%H:%M")
+    since = spell_time(holder.started_at_ms)
     assert str(caught.value) == (
         f"study 'table1' is already run by pid {driver.pid} on {os.uname().nodename} since {since} "
         "(token 1); wait until it ends, or run `mixsweep stop table1`"
