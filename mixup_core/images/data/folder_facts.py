@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +232,8 @@ _NEAR = 3.0
 """Root mean square difference, in grey levels, below which two thumbnails count as equal."""
 _PLAIN = 4.0
 """Minimum standard deviation of a thumbnail's grey levels; plainer images are not compared."""
+_AT_ONCE = 100
+"""Number of test images that are compared with all training images in one matrix product."""
 
 
 def _grey_thumbnail(picture: Any) -> Any:
@@ -248,10 +250,13 @@ def _near_copies(
     """Yield (test image, training image that it nearly equals), given the thumbnails of all."""
     if not trained:
         return
-    known = np.stack(list(trained.values()))
-    names, lengths = list(trained), (known**2).sum(axis=1)
-    for name, thumbnail in held_out.items():
-        squares = (thumbnail**2).sum() + lengths - 2 * known @ thumbnail
-        nearest = int(squares.argmin())
-        if squares[nearest] < _NEAR**2 * _SIDE**2 and thumbnail.std() > _PLAIN:
-            yield name, names[nearest]
+    known, names = np.stack(list(trained.values())), list(trained)
+    lengths, rest = (known**2).sum(axis=1), iter(held_out.items())
+    # One matrix product for many images is ten times as fast as one for each.
+    while some := list(islice(rest, _AT_ONCE)):
+        products = np.stack([thumbnail for _, thumbnail in some]) @ known.T
+        for (name, thumbnail), product in zip(some, products, strict=True):
+            squares = (thumbnail**2).sum() + lengths - 2 * product
+            nearest = int(squares.argmin())
+            if squares[nearest] < _NEAR**2 * _SIDE**2 and thumbnail.std() > _PLAIN:
+                yield name, names[nearest]
