@@ -50,8 +50,9 @@ def _bits(tensor: Tensor) -> bytes:
 def _require_unchanged(
     probe: Probe, subject: Subject, before: Mapping[str, tuple[Any, ...]]
 ) -> None:
-    for name, now in _copies(subject).items():
-        if now != before.get(name):
+    after = _copies(subject)
+    for name in [*before, *after]:
+        if after.get(name) != before.get(name):
             raise ContractError(probe, f"changed {name}; `measure` must work on copies")
 
 

@@ -298,6 +298,10 @@ def faulty(fault: str) -> str:
             faulty("[each.zero_() for each in subject.evaluated.values()]"),
             "its values are finite", "changed the test logits",
         ),
+        (
+            faulty("subject.evaluated.clear()"),
+            "its values are finite", "changed the test logits",
+        ),
     ],
 )  # fmt: skip
 def test_a_broken_contract_is_reported(
