@@ -49,7 +49,9 @@ class LabelNoiseBoundConfig(Checked):
     law: Law = field(default_factory=Erm)
     """Law of the weight lam."""
     truth: Literal["sampled", "argmax"] = "sampled"
-    """True label of the mixed input: `sampled` from the probability f, or the likelier label."""
+    """True label of the mixed input: `sampled` draws it with the probability f, `argmax` is the
+    likelier label.
+    """
     first_steepness: Positive = 0.75
     """Steepness s of f at the first record, in f(x) = sigmoid(s sin 2x)."""
     draws: Annotated[int, Range(2, 10_000_000)] = 200_000

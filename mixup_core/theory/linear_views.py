@@ -142,7 +142,9 @@ class LinearViewsConfig(Checked):
     classes: Annotated[int, Range(2)] = 5
     """Number of classes, k in the source."""
     first_scale: Positive = 1.25
-    """Scale at the first record: gamma, C or c in delta = c log k (see above)."""
+    """Scale at the first record: gamma for `excess`, C for `gap`, for `gradients` c in
+    delta = c log k.
+    """
     nodes: Annotated[int, Range(1, 100_000)] = 200
     """Number of quantiles of lam that represent a random law in formulas and sums over pairs."""
     epochs: Annotated[int, Range(1, 60)] = 7
