@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mixup_core.contracts import ContractError, require_mixed, weights_of
-from mixup_core.images.epoch import Epoch, RunSettings
+from mixup_core.images.epoch import MIXING_STREAMS, Epoch, RunSettings
 from mixup_core.images.forward import Batch, HiddenMix, Saliency, unmeasured
 from mixup_core.images.views import TrainingImages
 from mixup_core.laws import Law
@@ -138,11 +138,6 @@ _BYTES_AT_A_TIME = 2**19
 """Bytes of images (with both views) that a CPU prepares at a time, so that they stay in its level-2
 cache while they are gathered, normalised, scaled and mixed.
 """
-_PURPOSES = {
-    "mixing": "mixing", "choice": "mixing choice", "operation": "mixing operation",
-    "second": "second mixing", "label": "label mixing",
-}  # fmt: skip
-"""Names of the random streams used for training, by kind of draw. Probes use others."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -213,7 +208,7 @@ class Draws:
         sizes = [len(batch) for batch in torch.split(order, config.batch_size)]
         ordered = EpochOrder(indices=order, batch_sizes=sizes, shown=images.unaugmented)
         gamma = rng("view scaling").random((2, len(images)), "float32")
-        streams = {kind: rng(purpose) for kind, purpose in _PURPOSES.items()}
+        streams = {kind: rng(purpose) for kind, purpose in MIXING_STREAMS.items()}
         partners = how.partner.draw(ordered, streams["mixing"])
         drawn = draw_mixing(how, sizes, images.shape[1:], streams, images.labels.device)
         scaling = torch.from_numpy(gamma)

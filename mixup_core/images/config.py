@@ -8,7 +8,7 @@ from mixup_core.config.limits import Count, Share, Whole
 from mixup_core.images.choices.models import Model, ResNet18
 from mixup_core.images.choices.optimizers import Adam, Averaging, Constant, LrSchedule, Optimizer
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.epoch import Epoch
+from mixup_core.images.epoch import MIXING_STREAMS, Epoch
 from mixup_core.images.losses import CrossEntropy, LossChoice
 from mixup_core.images.objectives.objective import Objective, Plain
 from mixup_core.images.probes.probe import Probe
@@ -92,7 +92,7 @@ VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
     "order": ("batch order",),
     "augmentation": ("augmentation",),
     "view-scaling": ("view scaling",),
-    "mixing": ("mixing", "mixing choice", "mixing operation", "second mixing", "label mixing"),
+    "mixing": tuple(MIXING_STREAMS.values()),
     "rounding": ("rounding",),
 }
 """Random streams that belong to each source of randomness."""

@@ -1,5 +1,6 @@
 """Epoch: the settings of training that can differ between epochs, and those that runs share."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
@@ -14,7 +15,13 @@ from mixup_core.laws import Erm, Law
 from mixup_core.mixing.linear import Linear
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import FromDataset, Partner
-from mixup_core.seeding import Seeds
+from mixup_core.seeding import Purpose, Seeds
+
+MIXING_STREAMS: Mapping[str, Purpose] = {
+    "mixing": "mixing", "choice": "mixing choice", "operation": "mixing operation",
+    "second": "second mixing", "label": "label mixing",
+}  # fmt: skip
+"""Random streams of an epoch's mixing, by kind of draw. Probes use others."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
