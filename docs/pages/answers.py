@@ -18,18 +18,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import yaml
 from jinja2 import Environment, StrictUndefined
 
-from docs.pages.claims_index import spell_outcome, verdicts_of_today
+from docs.pages.claims_index import rounded, spell_outcome, verdicts_of_today
 from docs.pages.published import PUBLISHED, Published, latest_report, provenance_of
 from mixup_core.config.written_forms import flatten
 from mixup_core.rules import spell_time
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from reports.numbers.verdict import Verdict, claim_test
-from reports.tables.claim_tables import spell_compared, spell_numbers, spell_threshold
+from reports.tables.claim_tables import (
+    metric_of,
+    spell_compared,
+    spell_numbers,
+    spell_threshold,
+)
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.claims import Claim
 from sweeps.study.readouts import ClaimReadout, Last
@@ -54,10 +60,15 @@ KINDS = {
 """Kinds of evidence, in words; the first three are about a sentence of a source."""
 _REFUTING = ("mathematics", "protocol")
 _OF_A_SOURCE = (*_REFUTING, "setting")
+_MIXING = {
+    "mix", "law", "law_after", "schedule", "switch_epoch", "operation", "nodes", "objective",
+    "keep", "warm_up", "probes",
+}  # fmt: skip
+"""First parts of settings that say how a run mixes images and which mixed images it keeps."""
 
 _COLUMNS = (
     "statement of the source, in our words", "study", "claim", "place in the source", "comparison",
-    "threshold", "printed in the source", "evidence", "verdict", "value [interval]", "n",
+    "threshold", "printed in the source", "evidence", "verdict", "value [interval]; means", "n",
     "our setting; the source's", "learning rate; other settings",
 )  # fmt: skip
 _FAILED = (
@@ -142,7 +153,7 @@ class Answers:
         verdict = found.verdict(begins)
         if found.report is None:
             return "not run"
-        return f"{spell_numbers(found.study, verdict)[0]} (n = {verdict.n})"
+        return f"{rounded(spell_numbers(found.study, verdict)[0])} (n = {verdict.n})"
 
     def figure(self, study: str, name: str) -> str:
         """Return a figure of a published report with its caption; a note if there is no report."""
@@ -203,6 +214,7 @@ class Answers:
             if found.outcome(verdict) == "fails" and found.kind(verdict.claim) in kinds:
                 value, printed = spell_numbers(found.study, verdict)
                 printed = found.named("printed", verdict.claim) or printed
+                value = "; ".join(filter(None, (rounded(value), found.means(verdict))))
                 line = [found.link(self.published), verdict.claim.says, verdict.claim.source, value]
                 line += [spell_threshold(found.study, verdict.claim), printed, str(verdict.n)]
                 grid.append([*line, found.variants(verdict) or DASH])
@@ -219,7 +231,7 @@ class Answers:
         for found, verdict in self._judged():
             told, is_decided = found.variants(verdict), verdict.verdict in {"holds", "fails"}
             if _DECIDED.search(told) or (is_decided and "other sign" in told):
-                value = spell_numbers(found.study, verdict)[0]
+                value = rounded(spell_numbers(found.study, verdict)[0])
                 line = [found.link(self.published), verdict.claim.says, verdict.verdict, value]
                 grid.append([*line, str(verdict.n), found.rates(verdict) or DASH, told])
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
@@ -271,18 +283,19 @@ class Answers:
         kind = found.kind(claim)
         value, printed = spell_numbers(study, verdict)
         printed = found.named("printed", claim) or printed
+        measured = filter(None, (rounded(value), found.means(verdict)))
         told = filter(None, (found.rates(verdict), found.variants(verdict)))
         flag = ", **contradicts its source**" if outcome == "fails" and kind in _REFUTING else ""
         cells = (
-            claim.says, claim.source, spell_compared(study, claim), spell_threshold(study, claim),
-            printed, KINDS[kind],
+            claim.says, claim.source, rounded(spell_compared(study, claim)),
+            rounded(spell_threshold(study, claim)), printed, KINDS[kind],
         )  # fmt: skip
         return (
             escape_markdown(found.states(claim)),
             found.link(self.published),
             *map(escape_markdown, cells),
             f"**{outcome}**{flag}{found.late(claim)}",
-            escape_markdown(value),
+            escape_markdown("; ".join(measured)),
             f"{verdict.n} networks" if claim.that.together else str(verdict.n),
             self._differs(found, claim.that.arms, claim.that.readout),
             escape_markdown(", ".join(told)) or DASH,
@@ -408,7 +421,7 @@ class Asked:
         return found[0]
 
     def setting(self, arms: Iterable[str]) -> str:
-        """Dataset, network and length of training of some arms, as text.
+        """Dataset, network, optimizer and length of training of some arms, as text.
 
         Without images it is the last position on the axis of the problem, from the report, after
         the number of classes and the dimension of data made of patches.
@@ -421,9 +434,7 @@ class Asked:
             flat = flatten(config)
             data = self.study.problem.presentation.setting(config, "train/error")
             if data and "model.name" in flat:
-                pool = flat.get("data.pool", 1)
-                means = f", means over {pool}x{pool} pixels" if pool > 1 else ""
-                told.append(f"{data}{means}, {flat['model.name']}, {config.epochs} epochs")
+                told.append(f"{data}{_training(flat)}, {config.epochs} epochs")
             elif axis.metric and (last := ended.get(arm, {}).get(axis.metric)):
                 label = self.entry.get("axis", axis.label)
                 told.append(f"{_patches(flat)}{label} {_short(float(last))}")
@@ -437,6 +448,38 @@ class Asked:
         """
         names = {str(flatten(config).get("lr_schedule", "")) for config in self.study.arms.values()}
         return ", ".join(sorted(filter(None, names))) or DASH
+
+    def means(self, verdict: Verdict) -> str:
+        """Return the means of the compared arms, and of ERM in the same setting, as text.
+
+        The text is empty for values that are not in `runs.csv`.
+        """
+        claim = verdict.claim
+        compared = list(claim.that.terms)
+        beside = [arm for arm in self.study.arms if arm not in compared and self._is_erm(arm)]
+        beside = [a for a in beside if any(self._trained(a) == self._trained(b) for b in compared)]
+        if any(map(self._is_erm, compared)):
+            beside = []
+        values = {} if self.report is None else self.report.values(claim, self.study)
+        known = [arm for arm in (*compared, *beside) if arm in values]
+        if verdict.value is None or not set(compared) <= values.keys() or len(known) < 2:
+            return ""
+        seeds = set.intersection(*(set(values[arm]) for arm in compared))
+        scale = metric_of(self.study, claim).scale
+        return ", ".join(
+            f"{arm} {_short(scale * fmean(v for s, v in values[arm].items() if s in seeds))}"
+            for arm in known
+        )
+
+    def _is_erm(self, arm: str) -> bool:
+        flat = flatten(self.study.arms[arm])
+        law, schedule = (flat.get(f"mix.{key}", flat.get(key)) for key in ("law", "schedule"))
+        return law == "erm" and schedule is None and flat.get("objective", "plain") == "plain"
+
+    def _trained(self, arm: str) -> Mapping[str, Any]:
+        """Return the settings of an arm except for how it mixes."""
+        flat = flatten(self.study.arms[arm])
+        return {key: value for key, value in flat.items() if key.split(".")[0] not in _MIXING}
 
     def link(self, published: Path) -> str:
         """Return a link to the published report of this study; its name if there is none."""
@@ -455,6 +498,19 @@ class Asked:
         configs = [self.study.arms[arm] for arm in verdict.claim.that.terms]
         names = {str(flatten(config).get("lr_schedule", "")) for config in configs}
         return ", ".join(sorted(filter(None, names)))
+
+
+def _training(flat: Mapping[str, Any]) -> str:
+    """Return pooling, augmentation, network, optimizer and batch size of a run, as text."""
+    pool, augment = flat.get("data.pool", 1), flat.get("data.augment", "none")
+    told = [f"means over {pool}x{pool} pixels"] if pool > 1 else []
+    told += [str(augment)] if augment != "none" else []
+    momentum, decay = flat.get("optimizer.momentum"), flat.get("optimizer.weight_decay")
+    optimizer = f"{flat['optimizer.name']} {flat['optimizer.lr']:.3g}"
+    optimizer += f" momentum {momentum:g}" if momentum else ""
+    optimizer += f" decay {decay:.3g}" if decay else ""
+    told += [flat["model.name"], optimizer, f"batch {flat['batch_size']}"]
+    return "".join(f", {part}" for part in told)
 
 
 def _short(value: float) -> str:

@@ -105,10 +105,10 @@ def _rows(
         before = pairs.get(claim.says)
         row = told.get(before or "")
         yield (
-            f"{claim.says} ({claim.source}); {spell_compared(study, claim)}",
+            f"{claim.says} ({claim.source}); {rounded(spell_compared(study, claim))}",
             row["verdict"] if row else DASH,
             spell_outcome(verdict, found, study),
-            spell_numbers(study, verdict)[0],
+            rounded(spell_numbers(study, verdict)[0]),
             str(verdict.n or planned_seeds(study, claim)),
             spell_p(verdict.p),
             spell_outcomes(study, claim),
@@ -243,6 +243,11 @@ def spell_outcome(verdict: Verdict, found: Published | None, study: Study) -> st
         and that.metric not in study.problem.measuring.predicted
     )
     return "to be run again" if in_runs else "to be reported again"
+
+
+def rounded(text: str) -> str:
+    """Return a text with four digits for large numbers: `349.155` becomes `349.2`."""
+    return re.sub(r"\d{3,}\.\d{3}\b", lambda number: f"{float(number[0]):.4g}", text)
 
 
 def verdicts_of_today(study: Study, found: Published | None) -> tuple[Verdict, ...]:
