@@ -172,8 +172,8 @@ def _spell_pairs(pairs: Mapping[str, Any]) -> str:
 
 
 _LARGEST = 2**30
-_MARK, _FORMER_MARK = b'content="mixsweep publish"', b"<title>mixsweep studies</title>"
-"""Texts that identify a page of this program; pages of version 0.2.0 have only the second."""
+_MARK = b'content="mixsweep publish"'
+"""Text that identifies a page of this program."""
 _HEAD = 2**12
 
 
@@ -198,9 +198,7 @@ def _require_own(out: Path, names: Sequence[str]) -> None:
     own = ["index.html", *(f"{name}/report.html" for name in names)]
     require_places(out, own, is_own=True)
     index = out / "index.html"
-    if index.exists() and not any(
-        mark in read_regular(index, _HEAD) for mark in (_MARK, _FORMER_MARK)
-    ):
+    if index.exists() and _MARK not in read_regular(index, _HEAD):
         raise FileExistsError(
             errno.EEXIST, "is a page of another website, not a site of mixsweep", str(index)
         )
