@@ -8,7 +8,7 @@ store/studies/STUDY/statements.json    when its claims were stated
 
 The checksums show accidents. They do not show who wrote an archive, so nothing in it is believed
 but the study itself: keys are computed from it again, only stages of its runs are taken, and they
-are marked as added. Archives of earlier versions also have failures and pages, which are ignored.
+are marked as added.
 """
 
 import dataclasses
@@ -43,14 +43,11 @@ from sweeps.state.statements import Statement, stated_in, write_statements
 from sweeps.study.study import Study
 
 SUMS = "SHA256SUMS"
-_FILE = r"(/[A-Za-z0-9_-][A-Za-z0-9._@-]*)"
 _NAME = re.compile(
     r"launch\.json|data/[0-9a-f]{64}\.json|store/stages/[0-9a-f]{2}/[0-9a-f]{4,64}\.json"
     r"|store/predictions/[0-9a-f]{2}/[0-9a-f]{4,64}\.bin"
     rf"|store/studies/{STUDY_NAME}/statements\.json"
 )
-_IGNORED = re.compile(rf"(report|store/failures){_FILE}{{1,4}}")
-"""Names of files in archives of earlier versions that are neither unpacked nor read."""
 _METRIC = re.compile(r"(?=.{1,250}$)\w[\w .:-]*(/\w[\w .:-]*)*", re.ASCII)
 """Names of metrics that MLflow accepts, too."""
 _STUDY = re.compile(rf"{STUDY_NAME}/[0-9a-f]{{32}}")
@@ -302,8 +299,6 @@ def _unpack(file: Path, archive: zipfile.ZipFile, folder: Path, packed: int) -> 
             "get the archive again"
         )
     for name, member in members.items():
-        if _IGNORED.fullmatch(name):
-            continue
         if not _NAME.fullmatch(name):
             raise StudyArchiveError(
                 f"{file}: the file {name!r} does not belong in an archive of a study"
