@@ -277,3 +277,17 @@ def test_each_sensitivity_value_is_trained_only_for_arms_of_claims(tmp_path: Pat
     assert [run.key for run in under.runs_of("erm")] == [
         run.key for run in study.runs_of(study.beside[1])
     ]
+
+
+@pytest.mark.parametrize(
+    ("claims", "values", "fault"),
+    [
+        ("", "lr_schedule: [cosine]", "the study has no claims to judge; leave this section out"),
+        (f"claims:\n{CLAIM}", "mix.switch_epoch: [99]", "uniform: `mix.switch_epoch <= epochs` "),
+    ],
+)
+def test_sensitivity_without_claims_or_with_an_impossible_value_is_refused(
+    tmp_path: Path, claims: str, values: str, fault: str
+) -> None:
+    (line,) = refusals(tmp_path, f"{ARMS}{claims}sensitivity: {{{values}}}\n")
+    assert fault in line

@@ -51,6 +51,8 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "no base": ("study: x\nseeds: 1\n", "1: missing key 'base'"),
     "name is a number": (SMALL.replace("study: x", "study: 12"),
                          "1: study: expected text, got 12; quote it"),
+    "name with capitals": (SMALL.replace("study: x", "study: Table1"),
+                           "1: study: study must match *Table1*"),
     "name is a path": (SMALL.replace("study: x", "study: ../x"), "1: study: study must match *"),
     "description turns the text": (SMALL + 'description: "\\u202e"\n',
                                    "4: description: description must not contain control or "

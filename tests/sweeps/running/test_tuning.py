@@ -96,6 +96,23 @@ def test_abandoned_runs_except_the_failed_one_are_suggested_again() -> None:
     assert searcher.suggest("d") is None
 
 
+def test_a_run_that_a_faulty_device_releases_or_holds_is_suggested_again() -> None:
+    searcher = _searcher(5)
+    _suggested(searcher, "a")
+    searcher.on_trial_complete("a", {"failure/kind": "declined"})
+    _suggested(searcher, "b")
+    searcher.on_trial_result("b", {"failure/kind": "held"})
+    assert searcher.num_held == 1
+    assert _suggested(searcher, "c")["arm"] == "5"
+
+
+def test_a_fork_whose_first_state_is_lost_trains_the_epochs_again() -> None:
+    searcher = _searcher(5, 10)
+    _suggested(searcher, "a")
+    searcher.on_trial_result("a", {"lost": (5,)})
+    assert _suggested(searcher, "b") == {"arm": "10", "keep": frozenset({5}), "first": 0}
+
+
 def test_a_stopped_searcher_suggests_no_run_and_finishes_with_its_trials() -> None:
     searcher = _searcher(5, 10)
     _suggested(searcher, "a")

@@ -100,6 +100,20 @@ def test_a_final_refusal_is_reported_once_and_ends_the_requests(
     assert tracker.num_waiting == 0
 
 
+def test_a_run_that_was_deleted_from_mlflow_during_the_launch_is_written_again(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    tracker = tracker_of(study, home)
+    tracker.start(results_of(study, 1, 0, 0, 0))
+    wait_until(lambda: not tracker.num_waiting and not tracker._is_busy)
+    (deleted,) = runs_of(study, client, "seed").values()
+    client.delete_run(deleted.info.run_id)
+    results = results_of(study, 3, 0, 0, 0)
+    assert closed(tracker, results)
+    (tracked,) = read_runs(Home(folder=home).tracking_uri, study.name)
+    assert tracked.records == results[0].records
+
+
 def test_a_tracker_writes_posted_epochs_and_leaves_no_run_marked_running(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
