@@ -40,23 +40,24 @@ class PredictionStore:
 
     def read_all(self, records: Mapping[str, EpochRecord]) -> Mapping[str, bytes]:
         """Return the predictions by stage key, but for damaged ones and those of another record."""
-        return {
-            key: content for key, of, content in self._sound(records) if of == _digest(records[key])
-        }
+        found = self._present(records)
+        return {key: of[1] for key, of in found if of and of[0] == _digest(records[key])}
 
-    def _sound(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes, bytes]]:
-        """Yield (key, digest of its record, content) of each file, if it is not damaged."""
+    def _present(self, keys: Iterable[str]) -> Iterator[tuple[str, tuple[bytes, bytes] | None]]:
+        """Yield (key, (digest of its record, content)) of each file; (key, None) if damaged."""
         names = {prediction_name(key): key for key in keys}
         for name, data in self._files.read_present(names):
             if isinstance(data, UnreadableError):
                 self._sealed.quarantine(name, str(data))
+                yield names[name], None
                 continue
             header, _, content = data.partition(b"\n")
             start = _start(names[name], content)
             if header.startswith(start):
-                yield names[name], header.removeprefix(start), content
+                yield names[name], (header.removeprefix(start), content)
             else:
                 self._sealed.quarantine(name, "does not match its own sha256")
+                yield names[name], None
 
     def keys(self) -> frozenset[str]:
         """Return the stage keys under which predictions are stored; no file is validated."""
@@ -76,8 +77,8 @@ class PredictionStore:
 
     def verify(self) -> tuple[str, ...]:
         """Read the files of all predictions, and move damaged ones to `quarantine/`."""
-        damaged = [key for key in sorted(self.keys()) if not any(self._sound([key]))]
-        return tuple(f"{prediction_name(key)}: damaged" for key in damaged)
+        found = (part for key in sorted(self.keys()) for part in self._present([key]))
+        return tuple(f"{prediction_name(key)}: damaged" for key, of in found if of is None)
 
 
 def _start(key: str, content: bytes) -> bytes:

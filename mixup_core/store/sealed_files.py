@@ -131,11 +131,12 @@ class SealedFiles:
                 raise
             _logger.warning("%s %s; it cannot be moved and is ignored", name, reason)
             return
-        if content is not None:
-            with suppress(FileNotFoundError, UnreadableError):
-                if (moved := self._files.read(aside)) != content:  # written since it was read
-                    self._files.create(name, moved)
-                    return
+        moved = content
+        with suppress(FileNotFoundError, UnreadableError):
+            moved = None if content is None else self._files.read(aside)
+        if moved is not None and moved != content:  # written since it was read
+            self._files.create(name, moved)
+            return
         _logger.warning("%s %s; moved to quarantine", name, reason)
 
     def quarantined(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import pytest
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
+from tests.mixup_core.store.other_processes import interrupted_at
 from tests.mixup_core.store.stored_files import FACTS, KEY, write
 
 LAST = EpochRecord(epoch=0, metrics={"test/error": 1 / 3})
@@ -74,6 +75,13 @@ def test_verify_checks_predictions_and_removes_files_of_dead_writers(
     file.write_bytes(file.read_bytes()[:-1])
     assert disk.verify() == (f"predictions/01/{KEY}.bin: damaged",)
     assert disk.read(KEY) is not None
+
+
+def test_predictions_that_another_process_removes_are_not_damaged(
+    disk: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted_at(monkeypatch, type(disk.files), "read_present", file.unlink, after=0)
+    assert disk.predictions.verify() == ()
 
 
 def test_anything_but_a_regular_file_goes_to_quarantine(disk: Store, file: Path) -> None:

@@ -167,6 +167,22 @@ def test_a_slow_reader_does_not_quarantine_the_replacement_of_a_damaged_file(
         assert is_whole(disk)
 
 
+def test_a_replacement_that_cannot_be_put_back_is_an_error(
+    disk: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create(name: str, data: bytes) -> bool:
+        raise FileNotFoundError(name, data)
+
+    write(disk)
+    path = manifest_of(disk)
+    whole = path.read_bytes()
+    path.write_bytes(b"damaged")
+    interrupted_at(monkeypatch, type(disk.files), "move", lambda: path.write_bytes(whole), after=0)
+    monkeypatch.setattr(disk.files, "create", create)
+    with pytest.raises(FileNotFoundError):
+        disk.read(KEY)
+
+
 def test_read_all_returns_the_same_stages_as_single_reads(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
