@@ -2,8 +2,7 @@
 
 The package can train a single run without a study file:
 
-    from mixup_core.images.config import TrainConfig
-    from mixup_core.images.config import MixConfig
+    from mixup_core.images.config import MixConfig, TrainConfig
     from mixup_core.images.data.data_config import DataConfig
     from mixup_core.images.data.datasets import load
     from mixup_core.images.training import fit

@@ -19,7 +19,7 @@ from mixup_core.rules import RuleError, require
 
 
 def rounded(value: float) -> float:
-    """Round a computed number that enters a key, so that no last bits of a library decide it."""
+    """Round a computed number to 12 significant digits, so that no last bits enter a key."""
     return float(f"{value:.12g}")
 
 

@@ -59,7 +59,8 @@ class PuzzleMix(Operation):
     """Weight of mask differences between neighbouring blocks (beta in the source)."""
     pixel_smoothness: NonNegative = 0.125
     """Weight of pixel differences between neighbouring blocks, as a multiple of `mask_smoothness`
-    (gamma in the source: 0.5 for pixels in [0, 1], which spread a fourth of normalised inputs).
+    (gamma in the source). The authors use 0.5 for pixels in [0, 1], whose spread is about a fourth
+    of that of the normalised inputs here.
     """
     prior: NonNegative = 0.2
     """Weight of the distance between mask and lam (eta in the source)."""

@@ -1,6 +1,6 @@
 """Facets of a problem: metrics of its runs, how studies are read, searched, compared and shown.
 
-Fields that are functions take a configuration (`Any`) first, and have a default.
+Fields that are functions take a configuration (`Any`) first.
 """
 
 import math
@@ -340,7 +340,7 @@ class Cost:
     memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
     """Returns the memory of each dataset in bytes, by name. All runs on a machine share it."""
     most_bytes: Callable[[Any], int] = lambda config: 0
-    """Returns an upper bound of a run's memory without its data, in bytes, without its network."""
+    """Returns an upper bound of a run's memory without its data, in bytes; builds no network."""
     peak_bytes: Callable[[Any, str], int] | None = None
     """Takes also a device, runs one training step, and returns the peak memory of this process
     without the data, in bytes. None: runs are small and need no measurement.

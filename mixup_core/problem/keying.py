@@ -40,11 +40,13 @@ class Keying:
     """Exact paths whose values do not enter stage keys, each with the reason: the values that
     `of_epoch` returns for each epoch enter instead. A path covers all fields below it, such as
     those of each option of a choice, unless `by_epoch` lists some of them: then only these. Every
-    other field, and so every new one, enters all stage keys, except `epochs`.
+    other field, and so every new one, enters all stage keys, except `epochs` and the paths of
+    `never` and `stands_for`.
     """
     of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None
     """Takes a configuration and a 0-based epoch; returns the values of the `by_epoch` fields in
-    that epoch, as JSON. They must not depend on the seed; round computed numbers to 12 digits.
+    that epoch, as JSON. They must not depend on the seed; round computed numbers to 12 significant
+    digits.
     """
 
     def __post_init__(self) -> None:

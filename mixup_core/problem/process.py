@@ -213,4 +213,4 @@ class DataNeeds(Protocol):
         """
 
     def checksums(self, config: Any) -> Mapping[str, Mapping[str, str]]:
-        """Return the checksum of each file of the data here, by dataset and file name."""
+        """Return the checksum of each file by dataset and file name; empty if data are missing."""
