@@ -227,6 +227,10 @@ def test_training_on_a_failure_set_equals_training_on_its_images_alone(
             {"objective": FAILURES, "data.oracle": True, "mix.law": "midpoint"},
             "failure-set needs `mix.law: erm`",
         ),
+        (
+            {"objective": FAILURES, "data.oracle": True, "mix.schedule": "hard"},
+            "failure-set needs `mix.law: erm`",
+        ),
         ({"objective": {"regmixup": {"eta": -1.0}}, "mix.law": "midpoint"}, "0 <= eta < inf"),
         ({"objective": "regmixup"}, "regmixup needs a mix.law that mixes"),
         ({"objective": "filter"}, "objective.teacher must be given"),
