@@ -186,11 +186,12 @@ def unequal_classes(train: Iterable[str], test: Iterable[str], layout: Layout) -
     first = next(f"{place}/{names[0]}" for place, names in found.items() if names)
     alike = spelled_alike(own ^ others)
     advice = f"data.skip leaves out a class, such as {printable(first)}"
-    if alike:  # `!a` shows two forms of an accent
-        advice = (
-            f"{alike[0][0]!a} and {alike[0][1]!a} differ only in capital letters or in the Unicode "
-            "form of an accent; give both folders the same name"
-        )
+    if alike:
+        one, other = map(printable, alike[0][:2])
+        differ = "capital letters"
+        if len({unicodedata.normalize("NFC", name) for name in alike[0][:2]}) == 1:
+            one, other, differ = ascii(one), ascii(other), "the Unicode form of an accent"
+        advice = f"{one} and {other} differ only in {differ}; give both folders the same name"
     rule = f"train/ and {layout.test_folder}/ must have the same classes"
     return f"{rule}; {'; '.join(only)}. {advice}."
 

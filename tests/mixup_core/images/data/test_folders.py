@@ -78,6 +78,23 @@ def test_train_and_test_must_have_the_same_classes(pets: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("train", "test", "advice"),
+    [
+        ("Äpfel", "äpfel", "Äpfel and äpfel differ only in capital letters"),
+        ("\u00e9t", "e\u0301t", r"'e\\u0301t' and '\\xe9t' differ only in the Unicode form"),
+        ("ant", "cow", r"data\.skip leaves out a class, such as train/ant"),
+    ],
+)
+def test_classes_that_differ_only_in_spelling_are_named_readably(
+    pets: Path, train: str, test: str, advice: str
+) -> None:
+    save(pets / "train" / train / "0.png")
+    save(pets / "test" / test / "0.png")
+    with pytest.raises(DataError, match=advice):
+        describe(config(pets))
+
+
+@pytest.mark.parametrize(
     ("place", "make", "message"),
     [
         ("train/cow", Path.mkdir, "train/cow: an empty class"),
