@@ -4,10 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from mixup_core.config.catalogue import CatalogueError, Register
-from mixup_core.images.data.facts import DataError as DataError
 from mixup_core.images.data.facts import Dataset
-from mixup_core.images.data.facts import DatasetInfo as DatasetInfo
-from mixup_core.images.data.facts import SplitName as SplitName
 from mixup_core.images.data.sets import (
     caltech101,
     cifar,
