@@ -44,6 +44,7 @@ _TRIES = 10
 
 _FOLDERS = (
     "stages", "states", "failures", "predictions", "studies", "data", "leases", "stops", "uses",
+    "claims",
 )  # fmt: skip
 _logger = logging.getLogger(__name__)
 

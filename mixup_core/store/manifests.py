@@ -207,6 +207,7 @@ _NOTE_NAME = re.compile(
     rf"studies/{STUDY_NAME}/([0-9a-f]+|statements)\.json"
     r"|data/[0-9a-f]+\.json"
     rf"|(leases|stops|uses)/{STUDY_NAME}(\.progress)?\.json"
+    rf"|claims/[0-9a-f]{{4,64}}\.{STUDY_NAME}\.[0-9]+"
 )
 _NAMES = (MANIFEST_NAME, STATE_NAME, PREDICTION_NAME, FAILURE_NAME, _NOTE_NAME)
 _TEMPORARY = re.compile(r"\.[a-z0-9_]{8}\.tmp$")

@@ -170,6 +170,7 @@ def test_verify_removes_old_files_of_dead_writers_and_keeps_young_ones(disk: Sto
         manifest_of(disk).with_name(f"{KEY}.json.x1y2z3_4.tmp"),
         state_of(disk).with_name(f"{KEY}-{'0' * 64}.bin"),
         *(Path(disk.url) / top / "a.json.x1y2z3_4.tmp" for top in ("leases", "studies/digits")),
+        Path(disk.url) / "claims" / f"{KEY}.digits.3.x1y2z3_4.tmp",
     ]
     for path in left:
         path.parent.mkdir(parents=True, exist_ok=True)
