@@ -191,7 +191,7 @@ def test_a_job_that_takes_no_free_slot_lowers_the_limit_for_a_minute_only(cluste
     assert cluster.look() == 1
 
 
-def test_a_launch_whose_slots_others_hold_names_them_in_one_line_from_its_second_look_on(
+def test_a_launch_whose_slots_others_hold_names_them_in_one_line_from_its_second_look(
     cluster: Cluster,
 ) -> None:
     cluster.put("a-own", state="PENDING")
