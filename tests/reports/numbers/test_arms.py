@@ -67,6 +67,19 @@ def test_a_dagger_marks_arms_not_significantly_different_from_the_best() -> None
     assert "†: not significantly different" in table.caption
 
 
+def test_a_dagger_allows_for_the_number_of_comparisons_in_the_table() -> None:
+    study = make_study()
+    near = {
+        ("midpoint", seed): {"error": 0.2 + offset}
+        for seed, offset in enumerate((0.0, 0.004, 0.016, 0.008, 0.012))
+    }
+    near |= {("uniform", seed): {"error": 0.2} for seed in range(5)}
+    table = tabulate(study, ended(study, near))
+    alone = scipy.stats.ttest_1samp([0.0, 0.004, 0.016, 0.008, 0.012], 0).pvalue
+    assert alone < 0.05 < 2 * alone
+    assert [row.is_close for row in table.rows] == [False, True, False]
+
+
 def test_an_arm_that_shares_one_seed_with_the_best_or_computes_the_same_has_a_dagger() -> None:
     study = make_study()
     partial = {("erm", seed): {"epochs": 3} for seed in range(1, 5)}

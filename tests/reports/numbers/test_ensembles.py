@@ -58,14 +58,17 @@ def test_measures_of_each_ensemble_size_are_means_over_all_ensembles(
             assert np.mean([*measure.by_seed.values()]) == pytest.approx(measure.mean)
 
 
-def test_intervals_over_networks_are_leave_one_out_intervals(chances: dict[int, Array]) -> None:
-    found = ensemble_sizes(chances, LABELS)[2].measures["nll"]
+@pytest.mark.parametrize(("size", "without_one"), [(2, 2), (5, 4)])
+def test_intervals_over_networks_are_leave_one_out_intervals(
+    size: int, without_one: int, chances: dict[int, Array]
+) -> None:
+    found = ensemble_sizes(chances, LABELS)[size].measures["nll"]
 
-    def over_pairs(seeds: list[int]) -> float:
-        pairs = combinations(seeds, 2)
-        return float(np.mean([measured((chances[a] + chances[b]) / 2)[1] for a, b in pairs]))
+    def over_subsets(seeds: list[int]) -> float:
+        chosen = combinations(seeds, without_one)
+        return float(np.mean([measured(np.mean([chances[s] for s in c], 0))[1] for c in chosen]))
 
-    without = np.array([over_pairs([s for s in chances if s != left]) for left in chances])
+    without = np.array([over_subsets([s for s in chances if s != left]) for left in chances])
     half = 2.776445 * np.sqrt(4 / 5 * np.sum((without - without.mean()) ** 2))
     assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half))
 

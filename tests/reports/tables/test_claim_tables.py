@@ -122,6 +122,15 @@ def test_holm_decides_the_smallest_p_first_and_each_interval_has_its_level() -> 
     assert (found[3].p, found[3].verdict) == (found[0].p, found[0].verdict), "one test, said twice"
 
 
+def test_every_claim_after_the_first_undecided_one_has_its_level() -> None:
+    study = replace(make_study(), claims=(claim("less"), claim("less", left="midpoint")))
+    rng = np.random.default_rng(0)
+    results = [finish(run, float(rng.normal(0.2, 0.01))) for run in study.runs()]
+    found = verdicts_of(study, arrange(study, results))
+    assert [each.verdict for each in found] == ["undecided", "undecided"]
+    assert [each.confidence for each in found] == pytest.approx([0.975, 0.975])
+
+
 def test_an_interaction_is_the_paired_t_test_of_the_difference_of_differences() -> None:
     made = claim("less", left=("uniform", "erm"), right=("midpoint", "erm"))  # type: ignore[arg-type]
     big = claim("greater", left=("erm", "uniform"), right=0.01)  # type: ignore[arg-type]
