@@ -37,7 +37,10 @@ def data() -> None:
     """List, fetch and check datasets."""
 
 
-@data.command("list", hidden=True)
+@data.command(
+    "list", hidden=True, add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)  # fmt: skip
 def list_data() -> int:
     """Say where the list of datasets is now. For one release."""
     raise RefusedError(f"now: {program()} data fetch")

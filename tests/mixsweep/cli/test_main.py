@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mixsweep.cli.main import BAD_INPUT, commands, main, spell_usage
+from mixsweep.cli.main import BAD_INPUT, MOVED, commands, main, spell_usage
 from sweeps.machine.terminal_text import wrapped
 
 BAD = (
@@ -49,6 +49,15 @@ def refused(
         return said.err
 
     return message
+
+
+@pytest.mark.parametrize("name", [*MOVED, "data list"])
+def test_a_moved_command_names_the_present_command_with_any_options(
+    name: str, refused: Callable[..., str]
+) -> None:
+    said = refused(*name.split(), "digits", "--home", "x", "--plugin=x.py", "-h")
+    assert said.startswith("now: mixsweep ")
+    assert said.split()[2] in commands.commands
 
 
 @pytest.mark.parametrize("line", BAD)
