@@ -71,7 +71,7 @@ _COLOURS = (
 _logger = logging.getLogger(__name__)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)  # the address may have a password
 class StudyLog:
     """Writes one study to MLflow; its methods raise `MlflowException` if MLflow fails.
 
