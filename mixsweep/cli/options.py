@@ -180,17 +180,6 @@ class AtLeastZero(click.FloatRange):
         return number
 
 
-def _gpu_share(
-    context: click.Context, parameter: click.Parameter, value: str | None
-) -> float | Literal["auto"] | None:
-    """Return the value of `--gpus-per-run`: a number, `auto`, or None; a click callback."""
-    if value is None:
-        return None
-    if value == "auto":
-        return "auto"
-    return AtLeastZero().convert(value, parameter, context)
-
-
 _PLACEMENT = (
     click.option(
         "--slots",
@@ -201,9 +190,8 @@ _PLACEMENT = (
     click.option(
         "--gpus-per-run",
         metavar="SHARE",
-        callback=_gpu_share,
-        help="GPUs per run: 0, 1, a fraction such as 0.25, or auto. Default: 1 if there are GPUs. "
-        "auto begins with an eighth of a GPU, and doubles it for runs that lack memory.",
+        type=AtLeastZero(),
+        help="GPUs per run: 0, 1 or a fraction such as 0.25. Default: 1 if there are GPUs.",
     ),
     click.option(
         "--device",

@@ -1,19 +1,17 @@
 """plan: show what `mixsweep run` would train, what it costs, and what this machine lacks."""
 
 import json
-import math
 import os
 import platform
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Literal
 
 import click
 
 from mixsweep.cli.data import spell_place
 from mixsweep.cli.options import AtLeastZero, StudyCommand, json_option, on_study
 from mixsweep.cli.plan_summary import plan_summary, spell_plan
+from mixsweep.launching.costs import bytes_free_for_runs
 from mixsweep.launching.preconditions import missing_data
 from mixsweep.request import DONE, Request
 from mixup_core.numeric_settings import installed_version
@@ -21,10 +19,6 @@ from mixup_core.problem import all_data_needs
 from sweeps.machine.home import Home
 from sweeps.machine.resources import memory_of_machine, sign_of_gpus, spell_lack_of_mps, usable_cpus
 from sweeps.machine.terminal_text import fitted_text, screen
-from sweeps.running.placement import LEAST_SHARE
-
-_ROUGH = 2_000_000_000
-"""Upper bound of a run's memory, in bytes, above which `plan` measures it, for some seconds."""
 
 
 @click.command(cls=StudyCommand)
@@ -84,25 +78,18 @@ def _plan(
         for config in request.study.arms.values():
             needs.check(config)
             notes |= dict.fromkeys(needs.notes(config))
-    from sweeps.running.run_memory import RunMemory
-
-    study, cpus = request.grown, usable_cpus()
-    device: Literal["cpu", "auto"] = "auto" if gpus_per_run != 0 and sign_of_gpus() else "cpu"
-    rough = math.inf if missing_data(study) else _ROUGH
-    memory = RunMemory.of(study, slots or cpus, device, rough=rough)
-    fit = None if memory is None else memory.side_by_side(study)
     summary = plan_summary(
-        study,
+        request.grown,
         request.history,
         request.store,
-        slots=slots or min(cpus, fit or cpus),
+        slots=slots or usable_cpus(),
         gpus_per_run=gpus_per_run,
         price=price,
     )
     lack = spell_lack_of_mps(gpus_per_run or 0.0)
     summary["remarks"] += [*notes, *([lack] if lack else [])]
-    if memory is not None:
-        summary["run_memory"] = asdict(memory) | {"says": memory.says(study)}
+    on_gpu = gpus_per_run != 0 and sign_of_gpus()
+    summary["free_bytes"] = None if on_gpu else bytes_free_for_runs(request.grown)
     click.echo(
         json.dumps(summary, indent=2) if as_json else fitted_text(spell_plan(summary, screen()))
     )
@@ -155,7 +142,7 @@ def _gpus() -> str:
     if not torch.cuda.is_available():
         return "none; runs train on CPUs, one thread each"
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    lack = spell_lack_of_mps(LEAST_SHARE)
+    lack = spell_lack_of_mps(0.5)
     return "; ".join([", ".join(names), *([lack] if lack else [])])
 
 

@@ -13,8 +13,10 @@ from mixsweep.cli.claim_power import (
     tell_looks,
 )
 from mixsweep.launching.costs import (
+    bytes_of_data,
     bytes_of_predictions,
     bytes_to_keep,
+    most_bytes_of_a_run,
     seconds_to_train,
     used_gpus,
     work_to_train,
@@ -76,7 +78,8 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         "kept_bytes": bytes_to_keep(planned, results),
         "prediction_bytes": bytes_of_predictions(p.run.config for p in planned.pending),
         "last_state_bytes": len(planned.pending) * spare_bytes(len(results)),
-        "memory_bytes": _memory(study),
+        "memory_bytes": bytes_of_data(study),
+        "run_bytes": most_bytes_of_a_run(study),
         "codes": dict(study.codes),
         "remarks": list(study.remarks()),
         "claims": (powers := claim_powers(study, results)),
@@ -105,15 +108,6 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         "gpu_hours": hours if gpus_per_run else None,
         "cost": None if price is None or hours is None else hours * price,
     }
-
-
-def _memory(study: Study) -> dict[str, int]:
-    """Return the bytes that each dataset needs in memory, by name: the largest of all arms."""
-    sizes: dict[str, int] = {}
-    for config in study.arms.values():
-        for name, size in study.problem.cost.memory(config).items():
-            sizes[name] = max(size, sizes.get(name, 0))
-    return sizes
 
 
 def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
@@ -237,8 +231,15 @@ def _disk(summary: dict[str, Any], most: str) -> Iterator[str]:
 
 
 def _memory_needs(summary: dict[str, Any]) -> Iterator[str]:
-    if (run := summary.get("run_memory")) is not None:
-        yield run["says"]
+    if most := summary["run_bytes"]:
+        yield f"at most {most / 1e9:.1f} GB per run, computed from its network and batch size"
+        free = summary.get("free_bytes")
+        if free is not None and free < most * summary["slots"]:
+            yield (
+                f"{free / 1e9:.1f} GB are free, surely enough for {free // most} at a time"
+                if free >= most
+                else f"{free / 1e9:.1f} GB are free, which may be too little for one run"
+            )
     for name, size in summary["memory_bytes"].items():
         yield f"{size / 1e6:.1f} MB of {name} once per machine"
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import yaml
@@ -48,7 +48,7 @@ from sweeps.running.upload import Upload, checkout
 def submit(  # noqa: PLR0913  each is an option
     request: Request,
     slots: int | None,
-    gpus_per_run: float | Literal["auto"] | None,
+    gpus_per_run: float | None,
     device: str | None,
     keep_final_states: bool,
     address: str | None,

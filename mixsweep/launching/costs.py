@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from mixup_core.problem import Config, problem_of
+from sweeps.machine.resources import free_bytes
 from sweeps.state.results import RunResult
 from sweeps.state.stages import Plan
+from sweeps.study.study import Study
 
 
 def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...] | None:
@@ -66,3 +68,25 @@ def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0
     if num_states and not sizes:
         return None
     return num_states * max(sizes, default=0)
+
+
+def bytes_of_data(study: Study) -> dict[str, int]:
+    """Return the bytes that each dataset needs in memory, by name: the largest of all arms."""
+    sizes: dict[str, int] = {}
+    for config in study.arms.values():
+        for name, size in study.problem.cost.memory(config).items():
+            sizes[name] = max(size, sizes.get(name, 0))
+    return sizes
+
+
+def most_bytes_of_a_run(study: Study) -> int:
+    """Return an upper bound of the memory of a run without its data; 0 if runs are small."""
+    configs = list(study.arms.values())
+    if study.search is not None:
+        configs += map(study.search.config_of, study.search.space.corners())
+    return max(map(study.problem.cost.most_bytes, configs))
+
+
+def bytes_free_for_runs(study: Study) -> int:
+    """Return the memory that this machine has for runs once it holds their datasets."""
+    return max(0, free_bytes() - sum(bytes_of_data(study).values()))

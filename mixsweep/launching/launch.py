@@ -7,8 +7,7 @@ signal of a process that does not belong to it.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -23,8 +22,7 @@ from mixsweep.launching.preconditions import (
     require_data,
     require_inline,
     require_room,
-    with_memory,
-    with_room,
+    warn_of_memory,
 )
 from mixsweep.launching.sources import source_of
 from mixsweep.launching.tracked import (
@@ -37,10 +35,11 @@ from mixsweep.request import RefusedError, Request
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.leasing.lease import Lease
+from sweeps.machine.resources import sign_of_gpus
 from sweeps.machine.scratch import clear_scratch
 from sweeps.machine.terminal_text import still
 from sweeps.machine.watchdog import cleaned_by_force
-from sweeps.running.head import HeadLostError, choose_cluster
+from sweeps.running.head import HeadLostError, choose_cluster, is_elsewhere
 from sweeps.running.placement import Placement
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, ended_on_budget, read_results
@@ -67,8 +66,8 @@ class LaunchOptions:
     """`ray` distributes runs; `inline` trains one after another in this process, without Ray."""
     slots: int | None = None
     """Number of parallel runs; None for as many as CPUs or GPUs allow."""
-    gpus_per_run: float | Literal["auto"] | None = None
-    """GPUs per run; None for 1 if there are GPUs. `auto` starts with an eighth of a GPU."""
+    gpus_per_run: float | None = None
+    """GPUs per run; None for 1 if there are GPUs."""
     address: str | None = None
     """HOST:PORT of the Ray cluster to train on; None for RAY_ADDRESS, or else this machine."""
     until: float | None = None
@@ -89,14 +88,13 @@ class LaunchOptions:
     def placement(self) -> Placement:
         """The requested placement of runs on CPUs and GPUs."""
         kind, _, last = (self.device or "").rpartition(":")
-        placed = (
-            Placement(slots=self.slots, device="cpu", kind=kind or None)
-            if last == "cpu"
-            else Placement(slots=self.slots, kind=self.device)
+        on_cpu = last == "cpu"
+        return Placement(
+            slots=self.slots,
+            gpus_per_run=self.gpus_per_run,
+            device="cpu" if on_cpu else None,
+            kind=(kind or None) if on_cpu else self.device,
         )
-        if self.gpus_per_run == "auto":
-            return placed.auto()
-        return replace(placed, gpus_per_run=self.gpus_per_run)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -208,7 +206,9 @@ def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and 
 ) -> Launched:
     """Train the planned runs, track them, and write the report; the caller holds the lease."""
     store, keeps = request.store, options.keep_final_states
-    placement = options.placement if is_over else _checked_placement(request, options, plan)
+    placement = options.placement
+    if not is_over:
+        _check(request, options, plan)
     if not plan.finished:
         request.say_elsewhere()
     begun_ms = enter(request.grown, store, request.command)
@@ -236,10 +236,7 @@ def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and 
                 from sweeps.running.launch import train
 
                 tracker.load_ahead("reports.pages.build")
-                with_more = partial(_source_again, request, keeps)
-                # From here on `source` is the one in training.
-                for source, placed in with_room(source, with_more, placement):  # noqa: B020
-                    results = train(source, store, tracker, lease, placed, keep_final_states=keeps)
+                results = train(source, store, tracker, lease, placement, keep_final_states=keeps)
             _require_whole(source, request)
             request = request.refreshed()
             with still("writing the report"):
@@ -266,17 +263,17 @@ def _plan(request: Request, keeps: bool) -> Plan:
     return plan_study(request.grown, request.store, keep_final_states=keeps)
 
 
-def _checked_placement(request: Request, options: LaunchOptions, plan: Plan) -> Placement:
-    """Check disk, memory and data before training; return a placement that fits into memory."""
+def _check(request: Request, options: LaunchOptions, plan: Plan) -> None:
+    """Check disk, memory and data before training."""
     require_room(request, plan)
     if not options.is_inline:
         require_address_space()
     look_at_data(request.study)
-    if options.slots is not None and not options.is_inline:
-        return options.placement
-    return with_memory(
-        options.placement, request.grown, len(plan.pending), is_inline=options.is_inline
-    )
+    placement = options.placement
+    on_gpu = placement.gpus_per_run != 0 and placement.device is None and sign_of_gpus()
+    is_here = options.is_inline or (options.slots is None and not is_elsewhere())
+    if is_here and not on_gpu:
+        warn_of_memory(request.grown, is_inline=options.is_inline)
 
 
 def _forget_divergence(request: Request) -> None:
@@ -302,11 +299,6 @@ def _opened_tracker(
                 import sweeps.running.tuning  # noqa: F401
     with still("opening MLflow"):
         return open_tracker(request, lease, loads_mlflow=is_over or is_search or is_inline)
-
-
-def _source_again(request: Request, keeps: bool) -> "RunSource":
-    request = request.refreshed()
-    return source_of(request, _plan(request, keeps), keeps)
 
 
 def _require_whole(source: "RunSource", request: Request) -> None:

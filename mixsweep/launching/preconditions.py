@@ -1,13 +1,16 @@
-"""Preconditions: checks before training, and placements of runs that fit into memory."""
+"""Preconditions: checks before training."""
 
 import importlib
 import shutil
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal
 
 import click
 
-from mixsweep.launching.costs import bytes_of_predictions, bytes_to_keep
+from mixsweep.launching.costs import (
+    bytes_free_for_runs,
+    bytes_of_predictions,
+    bytes_to_keep,
+    most_bytes_of_a_run,
+)
 from mixsweep.launching.stock import state_bytes, take_stock
 from mixsweep.request import RefusedError, Request
 from mixup_core.store.errors import StoreFullError
@@ -16,12 +19,10 @@ from sweeps.machine.command_line import program
 from sweeps.machine.resources import sign_of_gpus, too_small_for_ray
 from sweeps.machine.terminal_text import still
 from sweeps.running.head import is_elsewhere
-from sweeps.running.placement import Placement, PlacementError
+from sweeps.running.placement import PlacementError
+from sweeps.running.retries import advice
 from sweeps.state.stages import Plan, plan_study
 from sweeps.study.study import Study
-
-if TYPE_CHECKING:
-    from sweeps.searching.sources import RunSource
 
 _LEAST_FREE = 1_000_000
 """Free bytes that `mixsweep run` needs at least; MLflow's database alone has half a megabyte."""
@@ -30,7 +31,7 @@ _LEAST_FREE = 1_000_000
 def require_inline(
     request: Request,
     slots: int | None,
-    gpus_per_run: float | Literal["auto"] | None,
+    gpus_per_run: float | None,
     address: str | None,
     kind: str | None,
 ) -> None:
@@ -51,7 +52,7 @@ def require_inline(
         )
 
 
-def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None) -> bool:
+def has_usable_gpu(gpus_per_run: float | None) -> bool:
     """Return True if runs in this process would use a GPU, given `--gpus-per-run`."""
     import torch
 
@@ -133,46 +134,13 @@ def look_at_data(study: Study) -> None:
             needs.open(config)
 
 
-def with_memory(placement: Placement, study: Study, runs: int, *, is_inline: bool) -> Placement:
-    """Return a placement (CPUs and GPUs per run) with which parallel runs fit into memory.
-
-    On CPUs it also reserves the memory of a run; for `--gpus-per-run auto`, it sets the part of a
-    GPU. It is unchanged if all runs fit anyway, or if their memory is unknown. A warning is printed
-    if a run needs more memory than is free.
-    """
-    from sweeps.running.run_memory import RunMemory
-
-    on_gpu = placement.gpus_per_run != 0 and placement.device is None and sign_of_gpus()
-    if on_gpu and (is_inline or not placement.is_auto):
-        return placement  # a lack of GPU memory ends the run, not this process
-    at_once = 1 if is_inline else min(placement.cpus_here(runs), max(1, runs))
-    memory = RunMemory.of(study, at_once, "auto" if on_gpu else "cpu")
-    if memory is None:
-        return placement
-    placed = memory.placed(placement)
-    if warning := memory.warning(study):
-        click.echo(warning, err=True)
-    return placed
-
-
-def with_room(
-    source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
-) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield the runs that a launch must train, with the CPUs and GPUs of each run.
-
-    If some lacked GPU memory when the caller trained them, those that are still missing are yielded
-    with a larger part of a GPU, unless a stop was requested or the part cannot grow.
-    """
-    while True:
-        yield source, placement
-        had = source.gpus_per_run
-        goes_on = source.lacked_memory and not source.is_stopped
-        roomier = placement.with_more_room(had) if goes_on else None
-        if roomier is None:
-            return
+def warn_of_memory(study: Study, *, is_inline: bool) -> None:
+    """Print a warning if one run on the CPU may need more memory than this machine has free."""
+    most, free = most_bytes_of_a_run(study), bytes_free_for_runs(study)
+    fewer = "" if is_inline else "--slots 1 trains one run at a time, or "
+    if most > free:
         click.echo(
-            f"runs lacked memory with {had:g} of a GPU each; they continue with "
-            f"{roomier.gpus_per_run:g} of a GPU each",
+            f"memory may be short: a run needs at most {most / 1e9:.1f} GB, computed from its "
+            f"network and batch size, and {free / 1e9:.1f} GB are free; {fewer}{advice()}",
             err=True,
         )
-        source, placement = again(), roomier

@@ -21,7 +21,7 @@ from mixup_core.images.feasibility import (
 )
 from mixup_core.images.image_data import ImageData, data_remarks, described, facts_of, memory
 from mixup_core.images.losses import CrossEntropy
-from mixup_core.images.memory import most_bytes, peak_bytes
+from mixup_core.images.memory import most_bytes
 from mixup_core.images.metrics import METRICS, PREDICTED, lacks, observed
 from mixup_core.images.objectives.objective import Plain
 from mixup_core.laws import Erm
@@ -342,7 +342,6 @@ IMAGES = Problem(
         work_unit="images",
         memory=memory,
         most_bytes=most_bytes,
-        peak_bytes=peak_bytes,
         evaluations=lambda config: config.epochs // config.eval_every,
         prediction_bytes=prediction_bytes,
     ),

@@ -340,10 +340,8 @@ class Cost:
     memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
     """Returns the memory of each dataset in bytes, by name. All runs on a machine share it."""
     most_bytes: Callable[[Any], int] = lambda config: 0
-    """Returns an upper bound of a run's memory without its data, in bytes; builds no network."""
-    peak_bytes: Callable[[Any, str], int] | None = None
-    """Takes also a device, runs one training step, and returns the peak memory of this process
-    without the data, in bytes. None: runs are small and need no measurement.
+    """Returns an upper bound of a run's memory without its data, in bytes; builds no network.
+    0: runs are small.
     """
     evaluations: Callable[[Any], int] = lambda config: int(config.epochs)
     """Returns how many records contain the headline metric."""

@@ -146,12 +146,6 @@ def free_bytes() -> int:
     return max(0, min(int(limit * threshold) - used for limit, used in pairs))
 
 
-def held_bytes(pid: int) -> int:
-    """Return the most memory that a process has held since its start, in bytes; 0 if unknown."""
-    lines = text_of(Path(f"/proc/{pid}/status")).splitlines()
-    return next((int(x.split()[1]) * 1024 for x in lines if x.startswith("VmHWM")), 0)
-
-
 def memory_of_machine() -> tuple[int, int]:
     """Return the memory of the machine and the part in use, in bytes; does not need `/proc`."""
     try:

@@ -64,8 +64,7 @@ def train(  # noqa: PLR0913  independent objects that the caller opens
                     source, first, store, tracker, lease, slots, folder,
                     keep_final_states=keep_final_states,
                 )  # fmt: skip
-            if not source.lacked_memory:  # otherwise a new cluster starts
-                close_aside(open_things.pop_all())
+            close_aside(open_things.pop_all())
     return tuple(
         replace(result, failure=result.failure or failures.get(result.run.key))
         for result in read_results(source.study.runs(), store)

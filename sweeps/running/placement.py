@@ -3,13 +3,11 @@
 This module does not use Ray.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Literal
 
-from sweeps.machine.resources import free_bytes, sign_of_gpus, usable_cpus
-from sweeps.running.retries import advice
+from sweeps.machine.resources import sign_of_gpus, usable_cpus
 from sweeps.study.study import Study
 
 Growth = Literal["none", "by hand", "autoscaler"]
@@ -18,7 +16,7 @@ people start nodes. `autoscaler`: Ray starts nodes for waiting runs."""
 
 
 class PlacementError(Exception):
-    """Runs cannot get the requested CPUs, GPUs or memory; the message says what to do."""
+    """Runs cannot get the requested CPUs or GPUs; the message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,8 +25,6 @@ class Node:
 
     cpus: float
     gpus: float
-    memory: float = math.inf
-    """Memory that runs may reserve, in bytes."""
     kinds: frozenset[str] = frozenset()
     """Names of Ray's resources, and labels as `NAME=VALUE`."""
 
@@ -45,8 +41,6 @@ class Slots:
     gpus_per_run: float
     on_gpu: bool
     """True if runs compute on a GPU that is reserved for them."""
-    memory_per_run: int = 0
-    """Bytes of memory reserved for each run; 0 to reserve none."""
     kind: str | None = None
     """Ray resource or label of the nodes on which runs train; None for all nodes."""
     ahead: int = 0
@@ -61,10 +55,6 @@ class Placement:
     """Number of parallel runs. None for as many as fit, including on nodes that join later."""
     gpus_per_run: float | None = None
     """GPUs per run: 0, 1 or a fraction 1/k. None for 1 if there are GPUs, else 0."""
-    is_auto: bool = False
-    """True to try runs that run out of GPU memory again with a larger GPU share."""
-    memory_per_run: int = 0
-    """Measured memory of a run on a CPU, in bytes, which is reserved for it; 0 to reserve none."""
     device: Literal["cpu"] | None = None
     """`cpu` makes runs compute on the CPU although GPUs are reserved for them, for tests of a
     placement. None for the reserved device."""
@@ -79,25 +69,12 @@ class Placement:
                 f"--gpus-per-run must be 0, 1 or 1/k for a whole number k, got ({share})."
             )
 
-    def auto(self) -> Self:
-        """Return a placement that first tries `LEAST_SHARE`, which grows if memory runs out."""
-        return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
-
-    def with_more_room(self, had: float) -> Self | None:
-        """Return a placement with twice the GPU share per run; None if the share cannot grow."""
-        if not self.is_auto or not 0 < had < 1:
-            return None
-        return replace(self, gpus_per_run=1 / max(1, round(1 / had) // 2))
-
     def cpus_here(self, runs: int) -> int:
         """Return the number of CPUs for a Ray cluster on this machine: as many as runs can use.
 
         Ray starts one process per CPU right away.
         """
-        slots = self.slots or usable_cpus()
-        if self.memory_per_run and not self.slots:
-            slots = min(slots, max(1, free_bytes() // self.memory_per_run))
-        return min(slots, max(1, runs))
+        return min(self.slots or usable_cpus(), max(1, runs))
 
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
         """Decide how many runs train in parallel on some nodes, and with which resources.
@@ -107,7 +84,7 @@ class Placement:
         idle.
         """
         kind, nodes = self._chosen(nodes, growth)
-        share = self._share(nodes, min(runs, self.slots or runs), growth)
+        share = self._share(nodes, min(runs, self.slots or runs))
         room = sum(self._room(node, share) for node in nodes)
         if not any(node.gpus for node in nodes):
             self._require_decision(room, growth)
@@ -116,13 +93,6 @@ class Placement:
             count = self.slots or max(room, min(max(1, runs), _MOST_WAITING))
         elif not room and not (self.slots and growth != "none"):
             largest = max(nodes, key=lambda node: (node.gpus, node.cpus))
-            if share == 0 and any(node.cpus >= 1 for node in nodes):
-                raise PlacementError(
-                    f"no node has memory for a run: a run takes {self.memory_per_run / 1e9:.1f} "
-                    f"GB, measured by a step of training, and the largest node has "
-                    f"{max(node.memory for node in nodes) / 1e9:.1f} GB free; {advice()}, or add "
-                    "--slots 1 to try anyway"
-                )
             join = "; if larger nodes will join, add --slots N (N runs at a time)"
             raise PlacementError(
                 f"no node has room for a run: a run takes {share:g} GPUs and 1 CPU, the largest "
@@ -137,7 +107,6 @@ class Placement:
             limit=self.slots if grows else count,
             gpus_per_run=share,
             on_gpu=share > 0 and self.device is None,
-            memory_per_run=0 if share or self.slots else self.memory_per_run,
             kind=kind,
             ahead=_MOST_WAITING if grows and growth == "autoscaler" else 0,
         )
@@ -157,7 +126,7 @@ class Placement:
                 f"--device {self.kind}: no node has this accelerator type, resource or label "
                 f"(accelerator types here: {known}); if such nodes will join, add --slots N"
             )
-        without = Node(cpus=0, gpus=0, memory=0)
+        without = Node(cpus=0, gpus=0)
         return kind, [node if kind in node.kinds else without for node in nodes]
 
     def _require_decision(self, room: int, growth: Growth) -> None:
@@ -171,11 +140,6 @@ class Placement:
                 f"{on_cpus}",
             ),
             (
-                self.is_auto and growth == "none",
-                "--gpus-per-run auto needs a GPU, and this machine has none; remove the option to "
-                "train on CPUs",
-            ),
-            (
                 asked is None and growth == "autoscaler",
                 "this cluster has no GPU now, and its autoscaler may start nodes with GPUs; "
                 f"{wait} them, or {on_cpus}",
@@ -186,7 +150,7 @@ class Placement:
                 f"{slots} asks for more; {wait} nodes with GPUs, or {on_cpus}",
             ),
             (
-                bool(asked) and not self.is_auto and growth == "by hand" and not slots,
+                bool(asked) and growth == "by hand" and not slots,
                 f"--gpus-per-run {asked or 0:g}: no node of this cluster has a GPU, and no "
                 "autoscaler starts one; remove --gpus-per-run to train on CPUs, or, if you are "
                 "about to join nodes with GPUs, add --slots with the number of runs on them",
@@ -196,13 +160,11 @@ class Placement:
             if holds:
                 raise PlacementError(message)
 
-    def _share(self, nodes: Sequence[Node], runs: int, growth: Growth) -> float:
+    def _share(self, nodes: Sequence[Node], runs: int) -> float:
         with_gpus = [node for node in nodes if node.gpus]
         asked = self.gpus_per_run
         if asked is None:
             return 1.0 if with_gpus else 0.0
-        if self.is_auto and not with_gpus and growth != "autoscaler":
-            return 0.0
         if asked in {0, 1} or not with_gpus:
             return asked
         most = min(round(1 / asked), int(runs // sum(node.gpus for node in with_gpus)))
@@ -215,11 +177,7 @@ class Placement:
 
     def _room(self, node: Node, share: float) -> int:
         by_cpus = int(node.cpus)
-        if share:
-            return min(by_cpus, int(node.gpus * round(1 / share)))
-        if not self.memory_per_run or self.slots:
-            return by_cpus
-        return int(min(by_cpus, node.memory // self.memory_per_run))
+        return min(by_cpus, int(node.gpus * round(1 / share))) if share else by_cpus
 
 
 def require_gpus(study: Study, slots: Slots) -> None:
@@ -238,9 +196,6 @@ def require_gpus(study: Study, slots: Slots) -> None:
 _MOST_WAITING = 64
 """Largest number of runs that wait for an autoscaler's nodes at the same time, if `--slots` is not
 given."""
-
-LEAST_SHARE = 1 / 8
-"""First GPU share that `--gpus-per-run auto` tries; it is doubled when memory runs out."""
 
 _TYPE = "accelerator_type:"
 """Beginning of the name of the resource that Ray gives to nodes with a type of GPU, such as H100.

@@ -112,7 +112,6 @@ def nodes() -> list[Node]:
         Node(
             cpus=node["Resources"].get("CPU", 0.0),
             gpus=node["Resources"].get("GPU", 0.0),
-            memory=node["Resources"].get("memory", 0.0),
             kinds=frozenset(node["Resources"])
             | {f"{name}={value}" for name, value in node.get("Labels", {}).items()},
         )

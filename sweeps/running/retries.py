@@ -178,8 +178,8 @@ class Retries:
             )
         if beside and times < _MEMORY_ATTEMPTS:
             note = ""
-            if self.limit > max(1, beside):
-                self.limit = max(1, beside)
+            if self.limit > (fewer := 1 + beside // 2):
+                self.limit = fewer
                 runs = f"{self.limit} runs" if self.limit > 1 else "1 run"
                 note = f"memory is short: from now on at most {runs} side by side"
             return RetryDecision(again=True, message=f"lacks memory: {fault.cause}", note=note)

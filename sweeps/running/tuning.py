@@ -254,8 +254,6 @@ def _fit(  # noqa: PLR0913  independent objects
 
 def _resources(slots: Slots) -> tune.PlacementGroupFactory:
     reserved = {"CPU": 1, "GPU": slots.gpus_per_run}
-    if slots.memory_per_run:
-        reserved["memory"] = slots.memory_per_run
     label, is_label, value = (slots.kind or "").partition("=")
     if is_label:
         return tune.PlacementGroupFactory([reserved], bundle_label_selector=[{label: value}])

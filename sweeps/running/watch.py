@@ -116,10 +116,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
     def _decided(self, run: Run, fault: MachineFault) -> RetryDecision:
         beside = len(self._queue.live) - 1
-        decision = self._retries.judge(run, fault, beside=beside, devices=self._devices)
-        if fault.kind == "memory" and not decision.again:
-            self._monitor.source.lacked_memory = True
-        return decision
+        return self._retries.judge(run, fault, beside=beside, devices=self._devices)
 
     def _settle(self, run: Run, decision: RetryDecision) -> None:
         if decision.note:

@@ -41,8 +41,6 @@ class RunSource:
         """Upper bound of the number of runs that wait for a slot at the same time."""
         self.gpus_per_run = 0.0
         """GPUs per run, used to count GPU-hours; set by the engine."""
-        self.lacked_memory = False
-        """True if a run failed for lack of memory; set by the engine."""
         self.is_stopped = False
         """True if the launch must start no more runs; set by the engine."""
         self.trouble: SearchError | StoreError | None = None

@@ -51,6 +51,22 @@ def test_a_plan_shows_no_size_of_0_mb(tmp_path: Path) -> None:
     assert "records, less than 0.1 MB of predictions" in few
 
 
+@pytest.mark.parametrize(
+    ("gigabytes", "told"),
+    [
+        (7, "batch size; 0.1 MB of digits once"),
+        (4, "batch size; 4.0 GB are free, surely enough for 2 at a time; 0.1 MB"),
+        (1, "batch size; 1.0 GB are free, which may be too little for one run; 0.1 MB"),
+    ],
+)
+def test_a_plan_prints_how_many_runs_have_enough_free_memory(
+    gigabytes: int, told: str, tmp_path: Path
+) -> None:
+    summary = plan_summary(load_study("digits"), SearchHistory(), Store(str(tmp_path)), slots=4)
+    text = spell_plan(summary | {"free_bytes": gigabytes * 10**9})
+    assert f"memory    at most 1.5 GB per run, computed from its network and {told}" in text
+
+
 BASE = TrainConfig(epochs=10, batch_size=8)
 MIXED = with_values(BASE, {"mix.law": "midpoint"})
 

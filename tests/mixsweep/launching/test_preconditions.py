@@ -4,43 +4,30 @@ from pathlib import Path
 
 import pytest
 
-from mixsweep.launching.preconditions import require_room, with_room
+from mixsweep.launching import costs
+from mixsweep.launching.preconditions import require_room, warn_of_memory
 from mixsweep.request import Request
-from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
-from sweeps.running.placement import Placement
-from sweeps.searching.sources import RunSource
 from sweeps.state.stages import plan_study
 from tests.mixsweep.cli.trained import train
 
-STUDY = load_study("digits")
 
-
-@pytest.mark.parametrize(
-    ("placement", "needs", "shares"),
-    [
-        (Placement().auto(), 0.5, [0.125, 0.25, 0.5]),
-        (Placement().auto(), 0.1, [0.125]),
-        (Placement().auto(), 2.0, [0.125, 0.25, 0.5, 1.0]),
-        (Placement(gpus_per_run=0.25), 0.5, [0.25]),
-    ],
-)
-def test_runs_that_lack_memory_are_retried_with_twice_the_gpu_share(
-    tmp_path: Path, placement: Placement, needs: float, shares: list[float]
+@pytest.mark.parametrize(("gigabytes", "warns"), [(2, False), (1, True)])
+def test_a_run_whose_bound_exceeds_free_memory_causes_a_warning(
+    gigabytes: int,
+    warns: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    store, tried = Store(str(tmp_path)), []
-
-    def again() -> RunSource:
-        return RunSource(STUDY, plan_study(STUDY, store).pending)
-
-    for source, placed in with_room(again(), again, placement):
-        assert placed.gpus_per_run is not None
-        tried.append(placed.gpus_per_run)
-        source.gpus_per_run = placed.gpus_per_run
-        source.lacked_memory = placed.gpus_per_run < needs
-    assert tried == shares
+    monkeypatch.setattr(costs, "free_bytes", lambda: gigabytes * 10**9)
+    warn_of_memory(load_study("digits"), is_inline=False)
+    warn_of_memory(load_study("two-layer"), is_inline=False)
+    said = capsys.readouterr().err
+    assert ("a run needs at most 1.5 GB" in said) == warns
+    assert ("--slots 1" in said) == ("reduce batch_size" in said) == warns
+    assert said.count("\n") == warns
 
 
 def test_a_full_disk_is_reported_before_training_with_a_command_that_frees_space(

@@ -105,8 +105,6 @@ def test_a_cluster_scaled_to_zero_waits_for_gpus_only_if_the_user_asks_for_them(
     assert (waiting.count, waiting.limit, waiting.on_gpu) == (8, None, True)
     some = Placement(gpus_per_run=1, slots=4).on([head], runs=8, growth="autoscaler")
     assert (some.count, some.limit) == (4, 4)
-    auto = Placement().auto().on([head], runs=8, growth="autoscaler")
-    assert (auto.gpus_per_run, auto.on_gpu) == (1 / 8, True)
 
 
 def test_cpu_runs_use_existing_nodes_of_an_autoscaled_cluster_without_new_nodes() -> None:
@@ -135,22 +133,6 @@ def test_gpus_that_a_static_cluster_will_never_have_are_refused_with_the_reason(
     assert (joining.count, joining.limit, joining.gpus_per_run) == (8, 8, 1)
 
 
-def test_auto_doubles_the_gpu_share_up_to_one_and_is_refused_without_gpus() -> None:
-    placement: Placement | None = Placement().auto()
-    shares = []
-    while placement is not None:
-        placed = placement.on([Node(cpus=16, gpus=1)], runs=90, growth="none")
-        shares.append(placed.gpus_per_run)
-        placement = placement.with_more_room(placed.gpus_per_run)
-    assert shares == [1 / 8, 1 / 4, 1 / 2, 1]
-    few = Placement().auto().with_more_room(1 / 3)
-    assert few is not None
-    assert few.gpus_per_run == 1
-    assert Placement(gpus_per_run=0.5).with_more_room(0.5) is None
-    with pytest.raises(PlacementError, match="--gpus-per-run auto needs a GPU, and this machine"):
-        Placement().auto().on([Node(cpus=3, gpus=0)], runs=9, growth="none")
-
-
 def test_a_budget_of_gpu_hours_is_refused_for_runs_without_a_gpu() -> None:
     grid, search = load_study("digits"), load_study("search-alpha-switch")
     assert search.search is not None
@@ -171,21 +153,3 @@ def test_a_budget_of_gpu_hours_is_refused_for_runs_without_a_gpu() -> None:
         with pytest.raises(PlacementError) as refused:
             require_gpus(limited, on_cpus)
         assert f"needs runs on GPUs, got ({path}.gpu_hours=5, gpus_per_run=0)" in str(refused.value)
-
-
-def test_slots_are_limited_by_the_memory_of_each_node() -> None:
-    nodes = [Node(cpus=8, gpus=0, memory=10e9), Node(cpus=2, gpus=0, memory=100e9)]
-    measured = Placement(memory_per_run=4 * 10**9)
-    slots = measured.on(nodes, runs=45, growth="none")
-    assert (slots.count, slots.memory_per_run) == (2 + 2, 4 * 10**9)
-    assert Placement().on(nodes, runs=45, growth="none").memory_per_run == 0
-
-
-def test_the_cpus_of_an_own_cluster_are_limited_by_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("sweeps.running.placement.usable_cpus", lambda: 16)
-    monkeypatch.setattr("sweeps.running.placement.free_bytes", lambda: 9 * 10**9)
-    assert Placement(memory_per_run=4 * 10**9).cpus_here(45) == 2
-    assert Placement(memory_per_run=40 * 10**9).cpus_here(45) == 1
-    assert Placement(memory_per_run=4 * 10**9, slots=3).cpus_here(45) == 3

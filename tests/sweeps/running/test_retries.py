@@ -101,6 +101,14 @@ def test_runs_that_lack_memory_together_are_retried_with_fewer_in_parallel() -> 
     assert retries.limit == 1
 
 
+def test_each_lack_of_memory_halves_the_number_of_parallel_runs() -> None:
+    retries, killed, limits = Retries(limit=64), MachineFault.of(KILLED_BY_RAY), []
+    for number in range(6):
+        assert retries.judge(RUNS[number], killed, beside=retries.limit - 1, devices=1).again
+        limits.append(retries.limit)
+    assert limits == [32, 16, 8, 4, 2, 1]
+
+
 def test_a_run_that_lacks_gpu_memory_twice_fails_with_advice_on_its_share() -> None:
     retries, short = Retries(limit=4, on_gpu=True), MachineFault.of("CUDA out of memory.")
     assert retries.judge(RUNS[0], short, beside=3, devices=4).again
