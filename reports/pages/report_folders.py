@@ -3,30 +3,26 @@
     STUDY                 the newest report
     STUDY@SETTINGS        an older, finished report with runs or predictions that the newest lacks
     STUDY@SETTINGS.1      the same, if STUDY@SETTINGS has results that this one lacks
-    STUDY@earlier         the same, of an earlier version or with unknown settings
+    STUDY@earlier         an older report without a readable `provenance.json`; it is always kept
 
 SETTINGS is a hash of the settings of the study's arms. A report belongs to the study that its
-`provenance.json` names. If that file is lost or names another study, the runs of a report are read
-from its `runs.csv`; without this file, the report counts as finished and is always kept.
+`provenance.json` names.
 """
 
-import csv
 import glob
 import os
 import re
 import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from io import StringIO
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
-from mixup_core.store.errors import UnreadableError, naming
-from mixup_core.store.json_records import LARGEST, filled, matching, read_note
-from mixup_core.store.local_files import read_regular, share, sync
+from mixup_core.store.errors import naming
+from mixup_core.store.json_records import filled, matching, read_note
+from mixup_core.store.local_files import share, sync
 from mixup_core.temporary import require_places, temporary_folder
-from reports.numbers.provenance import SETTLED
 from sweeps.state.ledger import plugin_settings, spell_differences
 from sweeps.state.results import RunResult
 from sweeps.study.search import added_among
@@ -35,8 +31,8 @@ from sweeps.study.study import Study, spell_seeds
 _DIGITS = 8
 _SUFFIX = re.compile(rf"@([0-9a-f]{{{_DIGITS}}}|earlier)(\.[1-9][0-9]*)?")
 """End of the names of folders beside `STUDY` that this module makes."""
-_PROVENANCE, _RUNS = "provenance.json", "runs.csv"
-_TELLING = ("table.csv", "report.html", _RUNS)
+_PROVENANCE = "provenance.json"
+_TELLING = ("table.csv", "report.html", "runs.csv")
 """Files that identify the folder of a report; every report has at least one of them."""
 _UNKNOWN = frozenset({""})
 """Placeholder for unknown run keys. No other report has this key, so none may replace a report that
@@ -46,12 +42,11 @@ has it.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """An earlier report of a study, as its `provenance.json` or its `runs.csv` describes it."""
+    """An earlier report in the folder of a study, as its `provenance.json` describes it."""
 
     folder: Path
     settings: str
-    """Hash of the settings (`Study.settings`); empty if an earlier version wrote the report, or if
-    `is_known` is False."""
+    """Hash of the settings (`Study.settings`); empty if unknown."""
     is_finished: bool
     complete: frozenset[str]
     predicted: frozenset[str] = frozenset()
@@ -107,7 +102,7 @@ def room_for(
     outdated = tuple(
         other.folder
         for other in standings(folder, study.name)
-        if other.folder != folder and other.settings == study.settings
+        if other.folder != folder and other.is_known and other.settings == study.settings
         if is_finished and other.is_within(complete, known)
     )
     if here is None or not here.is_finished or (is_finished and here.is_within(complete, known)):
@@ -120,15 +115,17 @@ def room_for(
 def standing(folder: Path, study: str) -> Standing | None:
     """Return the report of a study in a folder; None if the folder has no report."""
     found = filled(_Provenance, read_note(folder / _PROVENANCE))
-    if found is None or found.study != study:
-        is_there = any((folder / name).exists() for name in _TELLING)
-        return _remains(folder) if is_there else None
+    if found is None:
+        if not any((folder / name).exists() for name in _TELLING):
+            return None
+        return Standing(
+            folder=folder, settings="", is_finished=True, complete=_UNKNOWN, arms={}, is_known=False
+        )
     added = added_among(found.arms)
-    is_over = all(run.outcome in SETTLED for run in found.runs)
     return Standing(
         folder=folder,
         settings=found.settings,
-        is_finished=is_over if found.finished is None else found.finished,
+        is_finished=found.finished,
         complete=frozenset(run.run_key for run in found.runs if run.outcome == "complete"),
         predicted=frozenset(run.run_key for run in found.runs if run.has_predictions),
         num_runs=len(found.runs),
@@ -138,13 +135,13 @@ def standing(folder: Path, study: str) -> Standing | None:
             for arm, of_arm in found.arms.items()
             if arm not in added
         },
+        is_known=found.study == study,
     )
 
 
 def holds_report(folder: Path) -> bool:
-    """Return whether a folder contains the provenance, or the list of runs, of a report."""
-    is_known = filled(_Provenance, read_note(folder / _PROVENANCE)) is not None
-    return is_known or bool(_listed(folder / _RUNS))
+    """Return whether a folder contains the provenance of a report."""
+    return filled(_Provenance, read_note(folder / _PROVENANCE)) is not None
 
 
 def listed_files(folder: Path) -> tuple[str, ...]:
@@ -190,7 +187,7 @@ class _Run:
 
     run_key: str
     outcome: str
-    has_predictions: bool = False
+    has_predictions: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -199,8 +196,8 @@ class _Plugin:
 
     plugin: str
     sha256: str
-    arms: tuple[str, ...] | None = None
-    """The arms that use it; None, in reports of earlier versions, if this is unknown."""
+    arms: tuple[str, ...]
+    """The arms that use it."""
 
 
 _FileName = Annotated[
@@ -211,46 +208,19 @@ _FileName = Annotated[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Provenance:
-    """The entries of `provenance.json` that this module uses.
-
-    Entries with a default are missing in files of earlier versions.
-    """
+    """The entries of `provenance.json` that this module uses."""
 
     study: str
     seeds: tuple[int, ...]
     arms: Mapping[str, Mapping[str, Any]]
     runs: tuple[_Run, ...]
-    settings: Annotated[str, matching("[0-9a-f]{0,64}", "hexadecimal digits")] = ""
-    finished: bool | None = None
+    settings: Annotated[str, matching("[0-9a-f]{32}", "32 hexadecimal digits")]
+    finished: bool
     files: tuple[_FileName, ...] = ()
     plugins: tuple[_Plugin, ...] = ()
 
     def plugins_of(self, arm: str) -> dict[str, str]:
-        return {p.plugin: p.sha256 for p in self.plugins if p.arms is None or arm in p.arms}
-
-
-def _remains(folder: Path) -> Standing:
-    """Return a report whose provenance is lost, as far as `runs.csv` describes it."""
-    outcomes = _listed(folder / _RUNS) or dict.fromkeys(_UNKNOWN, "complete")
-    return Standing(
-        folder=folder,
-        settings="",
-        is_finished=all(outcome in SETTLED for outcome in outcomes.values()),
-        complete=frozenset(key for key, outcome in outcomes.items() if outcome == "complete"),
-        arms={},
-        is_known=False,
-    )
-
-
-def _listed(file: Path) -> dict[str, str]:
-    """Return the outcome of each run in a `runs.csv`, by run key; empty if the file is damaged."""
-    try:
-        lines = list(csv.DictReader(StringIO(read_regular(file, LARGEST).decode())))
-        found = {line["run_key"]: line["outcome"] for line in lines}
-    except (OSError, UnreadableError, ValueError, KeyError, csv.Error):
-        return {}
-    is_whole = None not in {*found, *found.values()}  # None marks an incomplete line
-    return found if is_whole else {}
+        return {p.plugin: p.sha256 for p in self.plugins if arm in p.arms}
 
 
 def _beside(folder: Path, study: str, here: Standing) -> Path:

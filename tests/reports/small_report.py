@@ -20,13 +20,14 @@ def write_report(folder: Path, **provenance: object) -> None:
         'says,verdict,value,low,high,reference,n\n"A is <better>, by far",holds,1,0,2,,5\n'
     )
     content = {
-        "study": "one", "arms": {},
+        "study": "one", "settings": "0" * 32, "arms": {},
         "description": "Does A beat `B < C`?", "finished": True, "seeds": [0, 1], "code": None,
         "conclusion": ["Test error is <lower>.", "B is not decided."],
         "main_figure": "figures/a.svg",
         "last_epoch_stored_at_ms": 1_795_569_753_752,
         "runs": [
-            {"run_key": "a", "outcome": "complete"}, {"run_key": "b", "outcome": "diverged"},
+            {"run_key": "a", "outcome": "complete", "has_predictions": True},
+            {"run_key": "b", "outcome": "diverged", "has_predictions": False},
         ],
     }  # fmt: skip
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]

@@ -125,6 +125,39 @@ def test_settings_that_are_no_hash_never_become_the_name_of_a_folder(
     assert other.name == "digits@earlier"
 
 
+def test_a_report_without_its_provenance_is_always_kept(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    folder = home / "reports" / "digits"
+    (folder / "provenance.json").unlink()
+    for _ in range(2):
+        assert report().return_value == 0
+        (other,) = _beside(home)
+        assert other.name == "digits@earlier"
+        assert _bytes(other).items() == finished.items() - {
+            ("provenance.json", finished["provenance.json"])
+        }
+        assert _bytes(folder).keys() == finished.keys()
+
+
+def test_a_finished_report_of_another_study_is_moved_aside_once(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    folder = home / "reports" / "digits"
+    told = json.loads(finished["provenance.json"])
+    of_other = told | {"study": "other", "settings": "0" * 32}
+    for run in of_other["runs"]:
+        run["run_key"] = run["run_key"][::-1]
+    for _ in range(2):
+        (folder / "provenance.json").write_text(json.dumps(of_other))
+        said = report()
+        assert said.return_value == 0
+        assert "its provenance.json cannot be read or is another study's" in said.stderr
+        (other,) = _beside(home)
+        assert other.name == "digits@00000000"
+        assert json.loads((other / "provenance.json").read_text()) == of_other
+
+
 def test_a_finished_report_is_kept_if_a_run_is_damaged_or_fails_later(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
