@@ -52,6 +52,11 @@ def smallest_step(factors: Sequence[float]) -> float:
     return min([1.0, *(one for one in sums if one > _ROUNDING)])
 
 
+def sampling_noise(fraction: float, size: int) -> float:
+    """Return the standard deviation of a fraction p of N independent items: sqrt(p (1 - p) / N)."""
+    return math.sqrt(fraction * (1 - fraction) / size)
+
+
 def least_variance(mean: float, size: int, *, step: float | None = None) -> float:
     """Return a lower limit for the variance over seeds of a metric that is a fraction of N items.
 

@@ -1,6 +1,5 @@
 """Captions: captions of tables, with data, seeds, selection rule, tests, device and versions."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from reports.numbers.comparison import Comparison
 from reports.numbers.families import Family
 from reports.numbers.power import detectable_difference
 from reports.numbers.spelling import spell_amount, spell_number
+from reports.numbers.summary import sampling_noise
 from sweeps.study.study import Study, spell_seeds
 
 SELECTION_RULE = "none"
@@ -210,7 +210,7 @@ def spell_guessing(study: Study, rows: Sequence[ArmRow]) -> list[str]:
         if summary is None or guessed is None:
             continue
         size = measuring.sample_size(config, study.headline)
-        noise = math.sqrt(guessed * (1 - guessed) / size) if size else 0.0
+        noise = sampling_noise(guessed, size) if size else 0.0
         if summary.mean < guessed - 2 * noise:
             return []
         found[row.arm] = guessed
@@ -224,10 +224,10 @@ def spell_guessing(study: Study, rows: Sequence[ArmRow]) -> list[str]:
 
 
 def spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
-    """Return a phrase on the largest sampling noise of a fraction, sqrt(p (1 - p) / N)."""
+    """Return a phrase on the largest sampling noise of a fraction."""
     shown = study.problem.metric(study.headline)
     noises = [
-        math.sqrt(p * (1 - p) / size)
+        sampling_noise(p, size)
         for row in rows
         if (summary := row.summaries.get(study.headline)) is not None
         and (size := study.problem.measuring.sample_size(study.arms[row.arm], study.headline))

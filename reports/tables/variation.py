@@ -1,7 +1,6 @@
 """Variation: tables of the variation of results over seeds, by source of randomness."""
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from reports.numbers.arms import summarise_arm
 from reports.numbers.runs import Arranged, values_of
 from reports.numbers.spelling import spell_amount, spell_estimate
 from reports.numbers.spread import LEAST_CONTEXTS, indices, sd_interval, share_interval
-from reports.numbers.summary import summarise
+from reports.numbers.summary import sampling_noise, summarise
 from reports.tables.listings import Listing
 from sweeps.study.readouts import Averaged, Last, Readout
 from sweeps.study.study import Study
@@ -120,13 +119,13 @@ def _record_of(
 
 
 def _test_noise(study: Study, arranged: Arranged) -> float | None:
-    """Return the sampling noise sqrt(p (1 - p) / N) at the mean error of the baseline."""
+    """Return the sampling noise at the mean error of the baseline."""
     row = summarise_arm(study, study.baseline, arranged[study.baseline], (study.headline,))
     size = study.problem.measuring.sample_size(study.arms[study.baseline], study.headline)
     summary = row.summaries.get(study.headline)
     if summary is None or size is None or not 0 <= summary.mean <= 1:
         return None
-    return math.sqrt(summary.mean * (1 - summary.mean) / size)
+    return sampling_noise(summary.mean, size)
 
 
 _FIRST, _SECOND = "nothing", "all"
