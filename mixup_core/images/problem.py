@@ -237,6 +237,7 @@ IMAGES = Problem(
     config=TrainConfig,
     process="mixup_core.images.training:start",
     network="mixup_core.images.training:trained_network",
+    packages=("torchvision", "pillow"),
     metrics=METRICS,
     headline=("test/error", "val/error"),
     measuring=Measuring(

@@ -131,6 +131,9 @@ class Problem:
     comparing: Comparing = field(default_factory=Comparing)
     presentation: Presentation = field(default_factory=Presentation)
     cost: Cost = field(default_factory=Cost)
+    packages: tuple[str, ...] = ()
+    """Packages whose version can change results; each run records it, as those of torch, numpy and
+    scipy."""
 
     def __post_init__(self) -> None:
         keying = self.keying

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mixup_core.numeric_settings import installed_version, recorded_settings
+from mixup_core.problem import problem_of
 from sweeps.machine.resources import processor
 
 _ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
@@ -44,10 +45,8 @@ def environment_of(device: str, config: Any) -> dict[str, str]:
 
 def _packages(config: Any) -> tuple[str, ...]:
     """Return the packages, besides torch and numpy, whose versions can change results of a run."""
-    if getattr(config, "problem", None) != "images":
-        return ("scipy",)
-    is_timm = getattr(config.model, "name", None) == "timm"
-    return ("scipy", "torchvision", "pillow", *(("timm",) if is_timm else ()))
+    of_model = getattr(getattr(config, "model", None), "packages", ())
+    return ("scipy", *problem_of(config).packages, *of_model)
 
 
 def _gpu_libraries(config: Any) -> dict[str, str]:

@@ -53,6 +53,8 @@ class Model(Checked, ABC):
     """Name of the model in study files."""
     has_batch_norm: ClassVar[bool]
     """True if the network uses batch normalisation, so that a batch needs at least two images."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Packages that the network is made of, besides torch; each run records their versions."""
 
     @property
     def depth(self) -> int:
@@ -373,6 +375,7 @@ class Timm(Model):
 
     name: ClassVar = "timm"
     has_batch_norm: ClassVar = True
+    packages: ClassVar = ("timm",)
 
     architecture: Annotated[str, Matching(r"[a-z0-9_]+", "be one of timm.list_models()")]
     """Name of an architecture that timm has, such as `resnet18`."""
