@@ -146,7 +146,7 @@ def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:
     return _known(
         {
             "command": provenance["command"],
-            "code": "no git repository" if code is None else _spell_code(code),
+            "code": "commit unknown" if code is None else _spell_code(code),
             "versions": _spell_pairs(provenance["versions"]),
             "trained on": "; ".join(map(_spell_pairs, provenance["environments"])),
             "selection rule": provenance["selection_rule"],
