@@ -46,6 +46,9 @@ _OWN = re.compile(r"\bno source\b|\bopen question\b")
 _DECIDED = re.compile(r": (?:holds|fails)\b")
 """Verdict of a variant that is decided, in the text `LABEL: VERDICT; same under LABEL`."""
 
+_SIGN, _SIDE = "other sign", "other side of the threshold"
+"""Change of a value in a variant: written in reports, and here if the claim has a threshold."""
+
 TEMPLATE = Path(__file__).with_name("answers.md.jinja")
 ENTRIES = Path(__file__).with_name("answers.yaml")
 
@@ -224,13 +227,14 @@ class Answers:
         """Return a table of the claims whose verdict or sign differs in a variant of their study.
 
         A claim is listed if it holds or fails in a variant and has another verdict in the study, or
-        if it is decided in the study and its value has the other sign in a variant. A claim that
+        if it is decided in the study and its value has the other sign, or lies on the other side of
+        the threshold, in a variant. A claim that
         only becomes undecided is not listed.
         """
         grid = [["study", "claim", "verdict", "value", "n", "learning rate", "other settings"]]
         for found, verdict in self._judged():
             told, is_decided = found.variants(verdict), verdict.verdict in {"holds", "fails"}
-            if _DECIDED.search(told) or (is_decided and "other sign" in told):
+            if _DECIDED.search(told) or (is_decided and (_SIGN in told or _SIDE in told)):
                 value = rounded(spell_numbers(found.study, verdict)[0])
                 line = [found.link(self.published), verdict.claim.says, verdict.verdict, value]
                 grid.append([*line, str(verdict.n), found.rates(verdict) or DASH, told])
@@ -255,11 +259,16 @@ class Answers:
         return self._asked[name]
 
     def _waiting(self, found: "Asked") -> Iterator[tuple[str, ...]]:
-        """Yield the rows of a study without a report: one per sentence and kind of evidence."""
-        groups: dict[tuple[str, str], list[Claim]] = {}
+        """Yield the rows of a study without a report: one per sentence and kind of evidence.
+
+        Claims without a sentence share a row if they have the same source.
+        """
+        groups: dict[tuple[str, str, str], list[Claim]] = {}
         for claim in found.study.claims:
-            groups.setdefault((found.states(claim), found.kind(claim)), []).append(claim)
-        for (says, kind), claims in groups.items():
+            says, kind = found.states(claim), found.kind(claim)
+            place = claim.source if says == DASH else ""
+            groups.setdefault((says, kind, place), []).append(claim)
+        for (says, kind, _), claims in groups.items():
             told = "; ".join(claim.says for claim in claims)
             sources = "; ".join(dict.fromkeys(claim.source for claim in claims))
             yield (
@@ -491,7 +500,10 @@ class Asked:
         """Return, as text, how the study's variants change a verdict; empty if they do not."""
         if self.report is None or self.outcome(verdict) not in {verdict.verdict, verdict.spelled}:
             return ""
-        return self.report.row_of(verdict.claim, self.study).get("variants") or ""
+        told = self.report.row_of(verdict.claim, self.study).get("variants") or ""
+        that = verdict.claim.that
+        has_threshold = bool(that.middle) or that.factor is not None
+        return told.replace(_SIGN, _SIDE) if has_threshold else told
 
     def rates(self, verdict: Verdict) -> str:
         """Return the learning-rate schedules of a claim's arms; empty for problems without them."""
