@@ -10,6 +10,7 @@ present rules.
 """
 
 import argparse
+import csv
 import math
 import re
 import sys
@@ -29,6 +30,7 @@ from docs.pages.published import PUBLISHED, Published, latest_report, provenance
 from mixup_core.config.written_forms import flatten
 from mixup_core.rules import spell_time
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
+from reports.numbers.summary import ROUNDING
 from reports.numbers.verdict import Verdict, claim_test
 from reports.tables.claim_tables import (
     metric_of,
@@ -75,8 +77,8 @@ _COLUMNS = (
     "our setting; the source's", "learning rate; other settings",
 )  # fmt: skip
 _FAILED = (
-    "study", "claim", "place in the source", "measured", "threshold", "printed in the source", "n",
-    "other settings",
+    "study", "claim", "place in the source", "comparison", "measured", "threshold",
+    "printed in the source", "n", "other settings",
 )  # fmt: skip
 
 
@@ -101,7 +103,7 @@ class Answers:
         )  # fmt: skip
         functions = (
             self.section, self.sentences, self.value, self.figure, self.counts, self.cost,
-            self.costs, self.failed, self.turned,
+            self.costs, self.failed, self.turned, self.joined,
         )  # fmt: skip
         environment.globals |= {function.__name__: function for function in functions}
         return environment.from_string(template.read_text(encoding="utf-8")).render()
@@ -148,6 +150,8 @@ class Answers:
     def value(self, study: str, begins: str) -> str:
         """Return a claim's value, interval and number of seeds as text, to be put into a sentence.
 
+        A claim on a sign is marked if it is undecided.
+
         Args:
             study: Name of a bundled study.
             begins: First words of the claim.
@@ -156,7 +160,17 @@ class Answers:
         verdict = found.verdict(begins)
         if found.report is None:
             return "not run"
-        return f"{rounded(spell_numbers(found.study, verdict)[0])} (n = {verdict.n})"
+        is_open = verdict.verdict == "undecided" and verdict.claim.that.number is None
+        told = ", undecided" if is_open else ""
+        return f"{rounded(spell_numbers(found.study, verdict)[0])} (n = {verdict.n}{told})"
+
+    def joined(self, report: str, column: str, arm: str) -> str:
+        """Return the difference of an arm from ERM in a column of a joined report, as text."""
+        with (self.published / report / "joined.csv").open(encoding="utf-8") as file:
+            (row,) = (r for r in csv.DictReader(file) if (r["column"], r["arm"]) == (column, arm))
+        ends = ("difference", "difference_low", "difference_high")
+        value, low, high = (f"{100 * float(row[end]):.2f}" for end in ends)
+        return f"{value} [{low}, {high}]"
 
     def figure(self, study: str, name: str) -> str:
         """Return a figure of a published report with its caption; a note if there is no report."""
@@ -218,7 +232,8 @@ class Answers:
                 value, printed = spell_numbers(found.study, verdict)
                 printed = found.named("printed", verdict.claim) or printed
                 value = "; ".join(filter(None, (rounded(value), found.means(verdict))))
-                line = [found.link(self.published), verdict.claim.says, verdict.claim.source, value]
+                line = [found.link(self.published), verdict.claim.says, verdict.claim.source]
+                line += [rounded(spell_compared(found.study, verdict.claim)), value]
                 line += [spell_threshold(found.study, verdict.claim), printed, str(verdict.n)]
                 grid.append([*line, found.variants(verdict) or DASH])
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
@@ -231,12 +246,15 @@ class Answers:
         the threshold, in a variant. A claim that
         only becomes undecided is not listed.
         """
-        grid = [["study", "claim", "verdict", "value", "n", "learning rate", "other settings"]]
+        header = ["study", "claim", "comparison", "verdict", "value", "n", "learning rate"]
+        grid = [[*header, "other settings"]]
         for found, verdict in self._judged():
             told, is_decided = found.variants(verdict), verdict.verdict in {"holds", "fails"}
             if _DECIDED.search(told) or (is_decided and (_SIGN in told or _SIDE in told)):
                 value = rounded(spell_numbers(found.study, verdict)[0])
-                line = [found.link(self.published), verdict.claim.says, verdict.verdict, value]
+                compared = rounded(spell_compared(found.study, verdict.claim))
+                line = [found.link(self.published), verdict.claim.says, compared]
+                line += [verdict.verdict, value]
                 grid.append([*line, str(verdict.n), found.rates(verdict) or DASH, told])
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
@@ -284,7 +302,7 @@ class Answers:
                 DASH,
                 f"{len(found.study.seeds)} planned",
                 self._differs(found, [arm for claim in claims for arm in claim.that.arms]),
-                found.all_rates,
+                found.planned_rates(claims),
             )
 
     def _cells(self, found: "Asked", verdict: Verdict) -> tuple[str, ...]:
@@ -292,7 +310,8 @@ class Answers:
         kind = found.kind(claim)
         value, printed = spell_numbers(study, verdict)
         printed = found.named("printed", claim) or printed
-        measured = filter(None, (rounded(value), found.means(verdict)))
+        equal = "all seeds equal" if found.is_equal(verdict) else ""
+        measured = filter(None, (rounded(value), equal, found.means(verdict)))
         told = filter(None, (found.rates(verdict), found.variants(verdict)))
         flag = ", **contradicts its source**" if outcome == "fails" and kind in _REFUTING else ""
         cells = (
@@ -449,14 +468,15 @@ class Asked:
                 told.append(f"{_patches(flat)}{label} {_short(float(last))}")
         return " and ".join(dict.fromkeys(told))
 
-    @property
-    def all_rates(self) -> str:
-        """The learning-rate schedules of all arms of the study, as text.
+    def planned_rates(self, claims: Iterable[Claim]) -> str:
+        """Return the learning-rate schedules of claims and of the study's variants, as text.
 
         Problems without learning rates have a dash.
         """
-        names = {str(flatten(config).get("lr_schedule", "")) for config in self.study.arms.values()}
-        return ", ".join(sorted(filter(None, names))) or DASH
+        told = [self._schedules(arm for claim in claims for arm in claim.that.terms)]
+        other = self._schedules(self.study.beside)
+        told += [f"{other} as another setting"] if other not in {"", *told} else []
+        return "; ".join(filter(None, told)) or DASH
 
     def means(self, verdict: Verdict) -> str:
         """Return the means of the compared arms, and of ERM in the same setting, as text.
@@ -478,6 +498,14 @@ class Asked:
         return ", ".join(
             f"{arm} {_short(scale * fmean(v for s, v in values[arm].items() if s in seeds))}"
             for arm in known
+        )
+
+    def is_equal(self, verdict: Verdict) -> bool:
+        """Return whether each compared arm has the same value at all seeds, to rounding."""
+        values = {} if self.report is None else self.report.values(verdict.claim, self.study)
+        terms = [list(values.get(arm, {}).values()) for arm in verdict.claim.that.terms]
+        return verdict.n > 1 and all(
+            found and max(found) - min(found) <= ROUNDING * max(map(abs, found)) for found in terms
         )
 
     def _is_erm(self, arm: str) -> bool:
@@ -507,8 +535,10 @@ class Asked:
 
     def rates(self, verdict: Verdict) -> str:
         """Return the learning-rate schedules of a claim's arms; empty for problems without them."""
-        configs = [self.study.arms[arm] for arm in verdict.claim.that.terms]
-        names = {str(flatten(config).get("lr_schedule", "")) for config in configs}
+        return self._schedules(verdict.claim.that.terms)
+
+    def _schedules(self, arms: Iterable[str]) -> str:
+        names = {str(flatten(self.study.arms[arm]).get("lr_schedule", "")) for arm in arms}
         return ", ".join(sorted(filter(None, names)))
 
 
@@ -531,12 +561,14 @@ def _short(value: float) -> str:
 
 
 def _patches(flat: Mapping[str, Any]) -> str:
-    """Return classes k and dimension d of data made of patches, as text; empty for other data."""
+    """Return classes k, points, neurons and dimension d of patches, as text; empty elsewhere."""
     if "network.init" not in flat:
         return ""
     classes = flat["data.classes"]
     exponent = 2 * math.log(classes / (flat["network.init"] * flat["network.rho"]), classes)
-    return f"{classes} classes, d = k^{exponent:.1f}, "
+    points, neurons = (classes * flat[key] for key in ("data.points_per_class", "network.neurons"))
+    told = f"{classes} classes, {points} points, {neurons} neurons per class"
+    return f"{told}, d = k^{exponent:.1f}, "
 
 
 def runnable(published: Path = PUBLISHED) -> Iterator[str]:

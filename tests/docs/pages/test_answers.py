@@ -143,6 +143,18 @@ def test_runs_of_corrected_code_are_to_be_run_again() -> None:
     assert {spell_outcome(v, changed, study) for v in hit} == {"to be run again"}
 
 
+def test_a_row_marks_equal_values_at_all_seeds_and_rates_that_only_a_variant_has(page: str) -> None:
+    rows = [cells for line in page.splitlines() if len(cells := line.split(" | ")) == 13]
+    many = {cells[2]: cells[9] for cells in rows if cells[1].startswith("[support-vectors-many]")}
+    marked = [says for says, value in many.items() if "all seeds equal" in value]
+    assert len(many) == 3
+    assert [says.split(", ")[1] for says in marked] == [
+        "uniform mixup finds the direction of the largest margin"
+    ]
+    planned = {cells[12] for cells in rows if cells[1] == "`view-controls-cifar10`"}
+    assert planned == {"constant; cosine as another setting |"}
+
+
 def test_every_study_with_a_claim_is_on_the_page(page: str) -> None:
     asked = [name for name in bundled_names() if bundled(name).claims]
     assert [name for name in asked if f"`{name}`" not in page and f"[{name}]" not in page] == []
