@@ -143,7 +143,7 @@ def test_runs_of_corrected_code_are_to_be_run_again() -> None:
     assert {spell_outcome(v, changed, study) for v in hit} == {"to be run again"}
 
 
-def test_a_row_marks_equal_values_at_all_seeds_and_rates_that_only_a_variant_has(page: str) -> None:
+def test_a_row_marks_equal_values_at_all_seeds_and_rates_of_variants_alone(page: str) -> None:
     rows = [cells for line in page.splitlines() if len(cells := line.split(" | ")) == 13]
     many = {cells[2]: cells[9] for cells in rows if cells[1].startswith("[support-vectors-many]")}
     marked = [says for says, value in many.items() if "all seeds equal" in value]
