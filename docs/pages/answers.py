@@ -58,13 +58,14 @@ KINDS = {
     "mathematics": "mathematics as printed",
     "protocol": "the source's protocol",
     "setting": "another setting",
+    "opposite": "the opposite, in another setting",
     "own": "no sentence of a source",
     "mirrored": "mirrors another claim",
     "check": "checks our code",
 }
-"""Kinds of evidence, in words; the first three are about a sentence of a source."""
+"""Kinds of evidence, in words; the first four are about a sentence of a source."""
 _REFUTING = ("mathematics", "protocol")
-_OF_A_SOURCE = (*_REFUTING, "setting")
+_OF_A_SOURCE = (*_REFUTING, "setting", "opposite")
 _MIXING = {
     "mix", "law", "law_after", "schedule", "switch_epoch", "operation", "nodes", "objective",
     "keep", "warm_up", "probes",
@@ -195,7 +196,7 @@ class Answers:
                 if run["seconds"]:  # planned runs without a result have none
                     seconds[run["run_key"]] = run["seconds"]
         hours = sum(seconds.values()) / 3600
-        return f"{len(seconds):,} runs of {len(folders)} studies, {hours:.1f} hours of one core"
+        return f"{len(seconds):,} runs of {len(folders)} studies, {hours:.1f} hours"
 
     def costs(self) -> str:
         """Return a table of the hours, machine and commit of each published study, longest first.
