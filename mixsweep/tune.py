@@ -81,7 +81,7 @@ def _train(
     base: Config, parameters: Mapping[str, Any], root: Path | None, *, with_test: bool, every: int
 ) -> None:
     """Train one trial in this process, and report its evaluated epochs to Ray Tune."""
-    import torch
+    import ray
     from ray import tune
 
     values = dict(parameters)
@@ -89,7 +89,8 @@ def _train(
     problem = problem_of(base)
     config = problem.randomness.at_seed(with_values(base, values), seed)
     prepare_process()
-    process = problem.start(config, root, "cuda" if torch.cuda.is_available() else "cpu")
+    # Ray does not hide GPUs from trials that reserved none.
+    process = problem.start(config, root, "cuda" if ray.get_gpu_ids() else "cpu")
     if (checkpoint := tune.get_checkpoint()) is not None:
         with checkpoint.as_directory() as folder:
             _load(process, Path(folder))
@@ -100,7 +101,7 @@ def _train(
             for name, value in record.metrics.items()
             if with_test or not name.startswith("test/")
         }
-        if not any(name.startswith("val/") for name in found) and record.epoch + 1 < config.epochs:
+        if found.keys().isdisjoint(problem.headline):  # this epoch is not evaluated
             continue
         reports += 1
         found["epoch"] = record.epoch + 1

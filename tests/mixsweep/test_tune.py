@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 from ray import tune
 
 from mixsweep.tune import trainable
@@ -25,6 +26,7 @@ class Session:
         self.reports: list[dict[str, Any]] = []
         self.checkpoint: tune.Checkpoint | None = None
         self.stops_after = 99
+        monkeypatch.setattr(ray, "get_gpu_ids", list)
         monkeypatch.setattr(tune, "report", self._report)
         monkeypatch.setattr(tune, "get_checkpoint", lambda: self.checkpoint)
 
@@ -62,8 +64,21 @@ def test_test_metrics_are_reported_only_on_request(session: Session) -> None:
     assert {"train/loss", "val/error"} <= report.keys()
     assert not any(name.startswith("test/") for name in report)
     assert session.checkpoint is None
-    trainable("digits", "uniform", "base.epochs=1", test=True)(POINT)
-    assert "test/error" in session.reports[-1]
+
+
+@pytest.mark.parametrize(
+    ("study", "arm", "point", "epochs", "metric"),
+    [
+        ("digits", "uniform", {"epochs": 4, "eval_every": 2}, [2, 4], "test/error"),
+        ("random-features", "uniform", {"epochs": 3}, [1, 2, 3], "risk/measured"),
+    ],
+)
+def test_each_evaluated_epoch_is_a_report_without_validation_data_too(
+    study: str, arm: str, point: dict[str, Any], epochs: list[int], metric: str, session: Session
+) -> None:
+    trainable(study, arm, test=True)(point)
+    assert [report["epoch"] for report in session.reports] == epochs
+    assert all(metric in report for report in session.reports)
 
 
 @pytest.mark.parametrize(
