@@ -280,10 +280,17 @@ def _fitted(grid: Sequence[Sequence[str]], room: int) -> list[str]:
 def _caption(study: Study, table: Table) -> str:
     settings = spell_settings(study, table.metric)
     parts = [settings, f"read-out: {study.readout}", f"95 % intervals over {spell_seeds_of(study)}"]
-    told = [f"{family_size(study)} of claims (Holm)"] if study.claims else []
-    told += [f"{table.family.size} of the table (Bonferroni)"] if table.family.size else []
-    parts += [f"adjusted for comparisons: {', '.join(told)}"] if told else []
+    told, others = [], table.family.size
+    if study.claims:
+        told.append(f"rows with a claim are adjusted for {_tests(family_size(study))} (Holm)")
+    if others:
+        told.append(f"{'others' if told else 'adjusted'} for {_tests(others)} (Bonferroni)")
+    parts += [", ".join(told)]
     return upper_first("; ".join(part for part in parts if part)) + "."
+
+
+def _tests(number: int) -> str:
+    return f"{number} test" if number == 1 else f"{number} tests"
 
 
 def _attention(table: Table, verdicts: Sequence[Verdict]) -> list[str]:

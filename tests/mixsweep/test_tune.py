@@ -73,7 +73,7 @@ def test_test_metrics_are_reported_only_on_request(session: Session) -> None:
         ("random-features", "uniform", {"epochs": 3}, [1, 2, 3], "risk/measured"),
     ],
 )
-def test_each_evaluated_epoch_is_a_report_without_validation_data_too(
+def test_each_evaluated_epoch_is_a_report_without_validation_data(
     study: str, arm: str, point: dict[str, Any], epochs: list[int], metric: str, session: Session
 ) -> None:
     trainable(study, arm, test=True)(point)
