@@ -263,6 +263,7 @@ def run(  # noqa: PLR0913  the options of a launch
 
     Raises:
         StudyError: If the study is invalid.
+        ValueError: If there is no such engine.
         RefusedError: If the study cannot be launched on this machine.
         StudyBusyError: If another process trains the study.
         KeyboardInterrupt: If interrupted, also by `mixsweep stop --now`.
@@ -284,6 +285,8 @@ def run(  # noqa: PLR0913  the options of a launch
     from mixsweep.launching.launch import CallbackError, LaunchOptions, launch
     from mixup_core.plugins.loading import loaded_paths
 
+    if engine not in {"inline", "ray"}:
+        raise ValueError(f"engine must be 'inline' or 'ray', got {engine!r}")
     request = Request.read(study, overrides, home=Home(folder=Path(home), store_url=store))
     options = LaunchOptions(engine=engine, slots=slots, address=address)
     if options.is_inline:

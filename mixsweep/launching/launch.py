@@ -22,7 +22,6 @@ from mixsweep.launching.preconditions import (
     require_data,
     require_inline,
     require_room,
-    warn_of_memory,
 )
 from mixsweep.launching.sources import source_of
 from mixsweep.launching.tracked import (
@@ -35,11 +34,10 @@ from mixsweep.request import RefusedError, Request
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.leasing.lease import Lease
-from sweeps.machine.resources import sign_of_gpus
 from sweeps.machine.scratch import clear_scratch
 from sweeps.machine.terminal_text import still
 from sweeps.machine.watchdog import cleaned_by_force
-from sweeps.running.head import HeadLostError, choose_cluster, is_elsewhere
+from sweeps.running.head import HeadLostError, choose_cluster
 from sweeps.running.placement import Placement
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, ended_on_budget, read_results
@@ -269,11 +267,6 @@ def _check(request: Request, options: LaunchOptions, plan: Plan) -> None:
     if not options.is_inline:
         require_address_space()
     look_at_data(request.study)
-    placement = options.placement
-    on_gpu = placement.gpus_per_run != 0 and placement.device is None and sign_of_gpus()
-    is_here = options.is_inline or (options.slots is None and not is_elsewhere())
-    if is_here and not on_gpu:
-        warn_of_memory(request.grown, is_inline=options.is_inline)
 
 
 def _forget_divergence(request: Request) -> None:
@@ -332,7 +325,9 @@ def _announce(request: Request, plan: Plan) -> bool:
     elif not plan.pending:
         told = f"{stored} runs are stored, nothing to train"
     else:
-        told = f"{len(plan.pending)} runs to train, {stored} stored; {plan.epochs_planned} epochs"
+        count = len(plan.pending)
+        told = f"{count} run{'s' * (count != 1)} to train, {stored} stored; "
+        told += f"{plan.epochs_planned} epochs"
         if shared := plan.epochs_naive - plan.epochs_planned:
             told += f" ({shared} stored or shared)"
         if study.until is not None:

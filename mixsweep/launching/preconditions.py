@@ -3,13 +3,9 @@
 import importlib
 import shutil
 
-import click
-
 from mixsweep.launching.costs import (
-    bytes_free_for_runs,
     bytes_of_predictions,
     bytes_to_keep,
-    most_bytes_of_a_run,
 )
 from mixsweep.launching.stock import state_bytes, take_stock
 from mixsweep.request import RefusedError, Request
@@ -20,7 +16,6 @@ from sweeps.machine.resources import sign_of_gpus, too_small_for_ray
 from sweeps.machine.terminal_text import still
 from sweeps.running.head import is_elsewhere
 from sweeps.running.placement import PlacementError
-from sweeps.running.retries import advice
 from sweeps.state.stages import Plan, plan_study
 from sweeps.study.study import Study
 
@@ -132,15 +127,3 @@ def look_at_data(study: Study) -> None:
     with still("looking at the data"):
         for config in study.arms.values():
             needs.open(config)
-
-
-def warn_of_memory(study: Study, *, is_inline: bool) -> None:
-    """Print a warning if one run on the CPU may need more memory than this machine has free."""
-    most, free = most_bytes_of_a_run(study), bytes_free_for_runs(study)
-    fewer = "" if is_inline else "--slots 1 trains one run at a time, or "
-    if most > free:
-        click.echo(
-            f"memory may be short: a run needs at most {most / 1e9:.1f} GB, computed from its "
-            f"network and batch size, and {free / 1e9:.1f} GB are free; {fewer}{advice()}",
-            err=True,
-        )

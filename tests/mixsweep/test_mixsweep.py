@@ -53,6 +53,11 @@ STUDY = {
 }  # fmt: skip
 
 
+def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="must be 'inline' or 'ray', got 'spark'"):
+        mixsweep.run("digits", home=tmp_path, engine="spark")  # type: ignore[arg-type]
+
+
 def test_a_study_can_be_read_from_a_mapping() -> None:
     study = mixsweep.read_study(STUDY, "seeds=2")
     assert (study.name, list(study.arms), study.seeds) == (

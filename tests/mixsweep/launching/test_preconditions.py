@@ -4,30 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from mixsweep.launching import costs
-from mixsweep.launching.preconditions import require_room, warn_of_memory
+from mixsweep.launching.preconditions import require_room
 from mixsweep.request import Request
 from mixup_core.store.errors import StoreFullError
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.state.stages import plan_study
 from tests.mixsweep.cli.trained import train
-
-
-@pytest.mark.parametrize(("gigabytes", "warns"), [(2, False), (1, True)])
-def test_a_run_whose_bound_exceeds_free_memory_causes_a_warning(
-    gigabytes: int,
-    warns: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(costs, "free_bytes", lambda: gigabytes * 10**9)
-    warn_of_memory(load_study("digits"), is_inline=False)
-    warn_of_memory(load_study("two-layer"), is_inline=False)
-    said = capsys.readouterr().err
-    assert ("a run needs at most 1.5 GB" in said) == warns
-    assert ("--slots 1" in said) == ("reduce batch_size" in said) == warns
-    assert said.count("\n") == warns
 
 
 def test_a_full_disk_is_reported_before_training_with_a_command_that_frees_space(
