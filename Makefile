@@ -109,12 +109,13 @@ format: $(DEV)
 docs: $(DEV)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
 
-# Adds the defaults of new fields and the keys of new runs to the frozen lists; existing ones stay. Writes
-# the losses of new arms, and of arms whose losses changed; give the reason for such a change in the
-# changelog. 2 minutes.
+# Adds the defaults of new fields, the keys of new runs and the draws of new entries to the frozen lists;
+# existing ones stay. Writes the losses of new arms, and of arms whose losses changed; give the reason for
+# such a change in the changelog. 2 minutes.
 golden: $(DEV)
 	$(BIN)/python -m tests.golden.freeze
 	$(BIN)/python -m tests.golden.freeze_keys
+	$(BIN)/python -m tests.golden.freeze_draws
 
 # Trains the arms of tests/golden/arms.yaml with the code of another commit, with the present code, and
 # with the present code resumed at every epoch. Metrics and states must be bit-identical. 3 minutes.

@@ -1,31 +1,66 @@
 """All imports of the golden tests from the project: the only place to change when modules move."""
 
-from mixup_core.config.catalogue import catalogue_of
+from mixup_core.config.building import parsed, with_values
+from mixup_core.config.catalogue import catalogue_of, kind_name
 from mixup_core.config.parts import REQUIRED, members, parts
-from mixup_core.config.written_forms import flatten, spelled
+from mixup_core.config.written_forms import SpellingError, flatten, spelled, spellings
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.batches import Draws
+from mixup_core.images.choices.models import Model
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.fetching import data_root
-from mixup_core.images.training import fit
+from mixup_core.images.data.folders import describe
+from mixup_core.images.data.sets import DATASETS
+from mixup_core.images.probes.probe import Probe
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.views import TrainingImages
 from mixup_core.keys import run_key, stage_keys
+from mixup_core.laws import Law
+from mixup_core.laws.schedules import Schedule
+from mixup_core.mixing.operation import Operation
+from mixup_core.mixing.partners import Partner
 from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.rules import RuleError
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.search import confirming
 
 __all__ = [
+    "DATASETS",
     "PROBLEMS",
     "REQUIRED",
+    "Augmentation",
+    "DataConfig",
+    "Draws",
+    "Law",
+    "Model",
+    "Operation",
+    "Partner",
+    "Probe",
+    "RuleError",
+    "Schedule",
+    "SpellingError",
+    "TrainConfig",
+    "TrainingImages",
+    "TrainingState",
     "bundled_names",
     "catalogue_of",
     "confirming",
     "data_root",
+    "describe",
     "fit",
     "flatten",
+    "kind_name",
     "load",
     "load_study",
     "members",
+    "parsed",
     "parts",
     "problem_named",
     "run_key",
     "spelled",
+    "spellings",
     "stage_keys",
+    "with_values",
 ]

@@ -258,6 +258,29 @@ def test_any_edit_changes_all_keys_if_the_reached_code_is_unknown(code: str, rea
     assert plain.digest(["Absent"]) != Meaning(f"{FILE}# a comment\n".encode()).digest(["Absent"])
 
 
+def test_the_digest_of_a_file_is_as_recorded() -> None:
+    """Another digest of an unchanged plugin would hide all stored results that used it."""
+    source = b'''"""A law."""
+import math
+from mixsweep.plugins import Law as Base, Share
+SIZES: tuple[int, ...] = (1, -2)
+
+@value
+class Near(Base):
+    """Near a half."""
+    tag = "near"
+    width: Share = 0.25
+    def quantiles(self, levels, *, by=None):
+        return [0.5 + self.width * (x - 0.5) for x in levels if not by] or f"{math.pi:.2f}"
+    def none(self): pass
+'''
+    assert Meaning(source).untraceable is None
+    assert (
+        Meaning(source).digest(["Near"])
+        == "4f2431391d9e5a3d495f99905170bb6d502ce1d98d640e683f26fea4629c7202"
+    )
+
+
 SWAPS: dict[type, type] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Mod: ast.FloorDiv,
     ast.Pow: ast.Mult, ast.Lt: ast.GtE, ast.Gt: ast.LtE, ast.Eq: ast.NotEq, ast.And: ast.Or,
