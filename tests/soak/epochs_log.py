@@ -36,7 +36,8 @@ class Counted:
     trained: int
     distinct: int
     twice: tuple[str, ...]
-    """Whole runs trained again although their end was stored."""
+    """Whole runs that began although their end was stored, or that two launches trained to their
+    end. First epochs that runs of two studies share may be trained by both."""
     by_launch: Mapping[str, int]
     """Epochs that each launch trained, by its name."""
 
@@ -67,19 +68,25 @@ class EpochsLog:
         Args:
             killed: Names of the launches that were killed.
         """
-        stored: set[str] = set()
+        ends: set[str] = set()  # keys of stored stages
         trained: dict[str, list[str]] = defaultdict(list)
+        whole: dict[str, list[str]] = defaultdict(list)  # launches that trained a run to its end
+        begun: set[tuple[str, str]] = set()
         twice: list[str] = []
         for text in (self.folder / "epochs.jsonl").read_text().splitlines():
             note = json.loads(text)
+            launch, keys = note["launch"], note["keys"]
             if note["what"] == "stored":
-                stored |= set(note["keys"])
+                ends.add(keys[-1])
                 continue
-            launch, (key, *later) = note["launch"], note["keys"]
-            kept = [name for name in trained[key] if key in stored or name not in killed]
-            if kept and not later:
-                twice.append(f"{key} by {launch} and {kept}")
-            trained[key].append(launch)
+            if (launch, keys[-1]) not in begun and keys[-1] in ends:
+                twice.append(f"{keys[-1]} by {launch}, although it was stored")
+            begun.add((launch, keys[-1]))
+            trained[keys[0]].append(launch)
+            if len(keys) == 1:
+                if kept := [name for name in whole[keys[0]] if name not in killed]:
+                    twice.append(f"{keys[0]} by {launch} and {kept}")
+                whole[keys[0]].append(launch)
         return Counted(
             trained=sum(map(len, trained.values())),
             distinct=len(trained),

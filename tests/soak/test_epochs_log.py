@@ -1,0 +1,33 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.soak.epochs_log import EpochsLog
+
+FIRST = [("long", "trained", "abc"), ("long", "trained", "bc"), ("long", "trained", "c")]
+ENDED = [*FIRST, ("long", "stored", "abc")]
+SHORT = [("short", "trained", "ab"), ("short", "trained", "b")]
+
+
+@pytest.mark.parametrize(
+    ("notes", "killed", "found"),
+    [
+        ([*ENDED, *SHORT], (), ()),  # the end of the short run is no stored stage
+        ([*FIRST[:2], ("long", "stored", "ab"), *SHORT], (), ("b by short",)),
+        ([*FIRST, ("again", "trained", "c")], (), ("c by again and ['long']",)),
+        ([*FIRST, ("again", "trained", "c")], ("long",), ()),
+        ([*ENDED, ("again", "trained", "c")], ("long",), ("c by again, although it was stored",)),
+    ],
+)
+def test_only_a_run_that_is_trained_whole_again_counts(
+    notes: list[tuple[str, str, str]],
+    killed: tuple[str, ...],
+    found: tuple[str, ...],
+    tmp_path: Path,
+) -> None:
+    lines = [{"launch": name, "what": what, "keys": list(keys)} for name, what, keys in notes]
+    (tmp_path / "epochs.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    counted = EpochsLog(folder=tmp_path).count(killed).twice
+    assert len(counted) == len(found)
+    assert all(map(str.startswith, counted, found))
