@@ -15,7 +15,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -112,8 +112,8 @@ class Answers:
     def section(self, name: str) -> str:
         """Return the table of one section of `answers.yaml`: one row per claim of its studies.
 
-        Claims of a study without a report share a row if they have the same sentence and kind of
-        evidence.
+        Claims of a study without a report share a row if they have the same sentence, kind of
+        evidence and differences from the source.
         """
         lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
         for study in entries()[name]:
@@ -278,16 +278,16 @@ class Answers:
         return self._asked[name]
 
     def _waiting(self, found: "Asked") -> Iterator[tuple[str, ...]]:
-        """Yield the rows of a study without a report: one per sentence and kind of evidence.
+        """Yield the rows of a study without a report: one per sentence, evidence and setting.
 
         Claims without a sentence share a row if they have the same source.
         """
-        groups: dict[tuple[str, str, str], list[Claim]] = {}
+        groups: dict[tuple[str, str, str, tuple[str, ...]], list[Claim]] = {}
         for claim in found.study.claims:
             says, kind = found.states(claim), found.kind(claim)
             place = claim.source if says == DASH else ""
-            groups.setdefault((says, kind, place), []).append(claim)
-        for (says, kind, _), claims in groups.items():
+            groups.setdefault((says, kind, place, found.differs(claim)), []).append(claim)
+        for (says, kind, *_), claims in groups.items():
             told = "; ".join(claim.says for claim in claims)
             sources = "; ".join(dict.fromkeys(claim.source for claim in claims))
             yield (
@@ -302,7 +302,7 @@ class Answers:
                 "**not run**",
                 DASH,
                 f"{len(found.study.seeds)} planned",
-                self._differs(found, [arm for claim in claims for arm in claim.that.arms]),
+                self._differs(found, claims),
                 found.planned_rates(claims),
             )
 
@@ -326,17 +326,21 @@ class Answers:
             f"**{outcome}**{flag}{found.late(claim)}",
             escape_markdown("; ".join(measured)),
             f"{verdict.n} networks" if claim.that.together else str(verdict.n),
-            self._differs(found, claim.that.arms, claim.that.readout),
+            self._differs(found, [claim], claim.that.readout),
             escape_markdown(", ".join(told)) or DASH,
         )
 
     def _differs(
-        self, found: "Asked", arms: Iterable[str], readout: ClaimReadout | None = None
+        self, found: "Asked", claims: Sequence[Claim], readout: ClaimReadout | None = None
     ) -> str:
-        """Return the setting of arms, its differences from the source, and links to studies."""
+        """Return the setting of claims, its differences from the source, and links to studies.
+
+        The differences are the same for all of the claims.
+        """
+        arms = [arm for claim in claims for arm in claim.that.arms]
         study = found.study.readout
         read = "" if study == Last() or readout not in (None, study) else str(study)
-        told = [found.setting(arms), read, *found.differs]
+        told = [found.setting(arms), read, *found.differs(claims[0])]
         text = escape_markdown("; ".join(filter(None, told)))
         for key, words in (("see", "see"), ("instead", "**corrected by**")):
             if other := found.entry.get(key):
@@ -397,12 +401,9 @@ class Asked:
             )
         return found
 
-    @property
-    def differs(self) -> tuple[str, ...]:
-        """How the study differs from the source: the entries of the page and of the study file."""
-        told = self.entry.get("differs", "")
-        if other := re.match(r"as `([a-z0-9-]+)`", told):
-            told = entry_of(other[1])["differs"] + told.removeprefix(other[0])
+    def differs(self, claim: Claim) -> tuple[str, ...]:
+        """How a claim differs from its source, by the entry of the page and the study file."""
+        told = _differs(self.entry, f"{claim.says} ({claim.source})")
         return tuple(filter(None, (told, *self.study.differs)))
 
     @cached_property
@@ -541,6 +542,16 @@ class Asked:
     def _schedules(self, arms: Iterable[str]) -> str:
         names = {str(flatten(self.study.arms[arm]).get("lr_schedule", "")) for arm in arms}
         return ", ".join(sorted(filter(None, names)))
+
+
+def _differs(entry: Mapping[str, Any], claim: str) -> str:
+    """Return the parts of an entry's `differs` that are about a claim, given as text."""
+    told = entry.get("differs", "")
+    if not isinstance(told, str):
+        told = "; ".join(says for words, says in told.items() if re.search(words, claim))
+    if other := re.match(r"as `([a-z0-9-]+)`", told):
+        told = _differs(entry_of(other[1]), claim) + told.removeprefix(other[0])
+    return told
 
 
 def _training(flat: Mapping[str, Any]) -> str:
