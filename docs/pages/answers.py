@@ -513,7 +513,8 @@ class Asked:
     def _is_erm(self, arm: str) -> bool:
         flat = flatten(self.study.arms[arm])
         law, schedule = (flat.get(f"mix.{key}", flat.get(key)) for key in ("law", "schedule"))
-        return law == "erm" and schedule is None and flat.get("objective", "plain") == "plain"
+        is_plain = flat.get("objective", "plain") == "plain" and not flat.get("loss.smoothing")
+        return law == "erm" and schedule is None and is_plain
 
     def _trained(self, arm: str) -> Mapping[str, Any]:
         """Return the settings of an arm except for how it mixes."""
