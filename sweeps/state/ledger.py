@@ -219,7 +219,9 @@ def spell_differences(
         for arm, (old, new) in list(pairs.items())[: 1 if is_common else None]:
             place = f"base.{path}" if is_common else f"arms.{arm}.{path}"
             if path.endswith(".digest"):
-                old, new = f"other files ({str(old)[:8]})", f"{str(new)[:8]}"
+                at = f"{path.removesuffix('digest')}folder"
+                folder = asked[arm].get(at) or stored[arm].get(at)
+                old, new = f"other files in {folder} ({str(old)[:8]})", str(new)[:8]
             told.append((f"{place}={_plain(old)}", _plain(new)))
     told += [(f"no arm {arm}", f"arm {arm}") for arm in asked if arm not in stored]
     told += [(f"arm {arm}", f"no arm {arm}") for arm in stored if arm not in asked]

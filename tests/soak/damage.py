@@ -38,7 +38,9 @@ def judge(
         return f"exit {code}: {said[-300:]}"
     if "Traceback" in said:
         return f"traceback: {said.strip().splitlines()[-1]}"
-    if code == 2 and file.stem.split("-")[0] not in said:
+    # Photos count as one file: their study knows no more than the digest of all.
+    name = "photos" if file.suffix == ".png" and "photos" in file.parts else file.stem.split("-")[0]
+    if code == 2 and name not in said:
         return f"the file is not named: {said[-300:]}"
     if code == 2 and len([line for line in said.splitlines() if line]) > MOST_LINES:
         return f"more than {MOST_LINES} lines: {said[-300:]}"
