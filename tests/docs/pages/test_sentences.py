@@ -37,7 +37,7 @@ METHODS = {
 
 QUALIFIED = {
     "small": r"[Ss]mall", "strong": r"hundred times", "stopped": r"[Ss]top|goes on",
-    "wide": r"[Ww]ider", "apart": r"[Ww]ithout label noise", "cosine": r"cosine|^(?!.*constant rate)",
+    "wide": r"[Ww]ider", "apart": r"[Ww]ithout label", "cosine": r"cosine|^(?!.*constant rate)",
     "sum": r"\bsum\b", "early": r"epochs of (?:ERM|mixup)", "noise": r"nois|wrong",
     "all": r"[Aa]ll|[Bb]eside|teacher", "smoothed": r"smoothing",
     "furthest": r"further|furthest|separab", "near": r"further|near|separab",
