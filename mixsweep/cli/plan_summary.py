@@ -232,11 +232,11 @@ def _disk(summary: dict[str, Any], most: str) -> Iterator[str]:
 
 def _memory_needs(summary: dict[str, Any]) -> Iterator[str]:
     if most := summary["run_bytes"]:
-        yield f"at most {most / 1e9:.1f} GB per run, a bound by its images and batch size"
+        yield f"at most {most / 1e9:.1f} GB per run, computed from its images and batch size"
         free = summary.get("free_bytes")
         if free is not None and free < most * summary["slots"]:
             surely = f", surely enough for {free // most} at a time" if free >= most else ""
-            yield f"{free / 1e9:.1f} GB are free{surely}; most runs need far less than the bound"
+            yield f"{free / 1e9:.1f} GB are free{surely}; most runs need far less"
     for name, size in summary["memory_bytes"].items():
         yield f"{size / 1e6:.1f} MB of {name} once per machine"
 

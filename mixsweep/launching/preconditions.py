@@ -3,10 +3,7 @@
 import importlib
 import shutil
 
-from mixsweep.launching.costs import (
-    bytes_of_predictions,
-    bytes_to_keep,
-)
+from mixsweep.launching.costs import bytes_of_predictions, bytes_to_keep
 from mixsweep.launching.stock import state_bytes, take_stock
 from mixsweep.request import RefusedError, Request
 from mixup_core.store.errors import StoreFullError

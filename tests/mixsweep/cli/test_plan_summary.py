@@ -56,7 +56,7 @@ def test_a_plan_shows_no_size_of_0_mb(tmp_path: Path) -> None:
     [
         (7, "0.1 MB of digits once"),
         (4, "4.0 GB are free, surely enough for 2 at a time; most runs need far less"),
-        (1, "1.0 GB are free; most runs need far less than the bound; 0.1 MB"),
+        (1, "1.0 GB are free; most runs need far less; 0.1 MB"),
     ],
 )
 def test_a_plan_prints_how_many_runs_have_enough_free_memory(
@@ -64,7 +64,9 @@ def test_a_plan_prints_how_many_runs_have_enough_free_memory(
 ) -> None:
     summary = plan_summary(load_study("digits"), SearchHistory(), Store(str(tmp_path)), slots=4)
     text = spell_plan(summary | {"free_bytes": gigabytes * 10**9})
-    assert f"memory    at most 1.5 GB per run, a bound by its images and batch size; {told}" in text
+    assert (
+        f"memory    at most 1.5 GB per run, computed from its images and batch size; {told}" in text
+    )
 
 
 BASE = TrainConfig(epochs=10, batch_size=8)
