@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
@@ -271,7 +272,7 @@ def on_study(
                     for each in ((study,) if isinstance(study, str) else study or ())
                 ]  # fmt: skip
             except StudyError as error:
-                raise StudyError(error.whole if show_all else error.faults) from None
+                raise StudyError(_with_settings(error, overrides, show_all=show_all)) from None
             if takes == "any":
                 return command(requests, place, **options)
             if takes == "one or none":
@@ -286,6 +287,17 @@ def on_study(
         return wrapped
 
     return decorate
+
+
+def _with_settings(
+    error: StudyError, overrides: Sequence[str], *, show_all: bool
+) -> tuple[str, ...]:
+    """Return the faults of a study; settings that may cause those of a file's lines come first."""
+    faults = error.whole if show_all else error.faults
+    if not overrides or not all(re.search(r":\d+: ", fault) for fault in faults):
+        return faults
+    given = " ".join(f"--set {shlex.quote(override)}" for override in overrides)
+    return (f"with {without_secrets(given)}:", *faults)
 
 
 _RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}

@@ -268,6 +268,8 @@ def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
         text = f"{what}; expected a study file{told}"
     else:
         hint = did_you_mean(path.stem, [*(launch.study for launch in launched), *bundled])
+        if "=" in reference:
+            hint = f" (a setting needs its own --set: --set {reference})"
         text = f"no such file or bundled study{hint}; `mixsweep studies` lists these{told}"
     raise StudyError((str(Mistake(place=Place(source=reference), path="", text=text)),))
 

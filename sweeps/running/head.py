@@ -57,6 +57,8 @@ _TUNE = {
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     # Tune's snapshots of all trials are never read, and grow with every run.
     "TUNE_GLOBAL_CHECKPOINT_S": "inf",
+    # On a busy machine Tune would warn of every slow step; a user can do nothing about it.
+    "TUNE_WARN_THRESHOLD_S": "60",
 }
 """Environment variables of Ray Tune that every launch sets."""
 _OF_TUNE = ("TUNE_", "RAY_TUNE_", "RAY_AIR_", "RAY_TRAIN_")

@@ -58,6 +58,12 @@ def test_a_study_that_cannot_be_read_is_refused_before_the_command_starts(
         typed("digit")
     with pytest.raises(StudyError, match=r"^--set seeds=0: seeds: `seeds >= 1` must hold"):
         typed("digits", "--set", "seeds=0")
+    with pytest.raises(
+        StudyError, match=r"^with --set base.epochs=10:\nquickstart.yaml:\d+: readout"
+    ):
+        typed("quickstart", "--set", "base.epochs=10")
+    with pytest.raises(StudyError, match=r"a setting needs its own --set: --set base.epochs=9"):
+        typed("base.epochs=9")
 
 
 @pytest.mark.parametrize(
