@@ -20,6 +20,7 @@ from mixsweep.launching.preconditions import (
     look_at_data,
     require_address_space,
     require_data,
+    require_gpu_here,
     require_inline,
     require_room,
 )
@@ -37,7 +38,7 @@ from sweeps.leasing.lease import Lease
 from sweeps.machine.scratch import clear_scratch
 from sweeps.machine.terminal_text import still
 from sweeps.machine.watchdog import cleaned_by_force
-from sweeps.running.head import HeadLostError, choose_cluster, is_elsewhere
+from sweeps.running.head import HeadLostError, choose_cluster
 from sweeps.running.placement import Placement
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, ended_on_budget, read_results
@@ -139,8 +140,7 @@ def launch(
         raise RefusedError("--until needs --engine inline")
     else:
         choose_cluster(options.address)
-        if options.gpus_per_run and options.placement.device is None and not is_elsewhere():
-            has_usable_gpu(options.gpus_per_run)  # starting Ray would take much longer
+        require_gpu_here(options.placement)
     require_data(request)
     tracks = not options.is_inline or is_installed("mlflow")
     if tracks:

@@ -12,7 +12,7 @@ from sweeps.machine.command_line import program
 from sweeps.machine.resources import sign_of_gpus, too_small_for_ray
 from sweeps.machine.terminal_text import still
 from sweeps.running.head import is_elsewhere
-from sweeps.running.placement import PlacementError
+from sweeps.running.placement import Placement, PlacementError
 from sweeps.state.stages import Plan, plan_study
 from sweeps.study.study import Study
 
@@ -60,6 +60,12 @@ def has_usable_gpu(gpus_per_run: float | None) -> bool:
             "driver or torch, or add --gpus-per-run 0 to train on the CPU"
         )
     return False
+
+
+def require_gpu_here(placement: Placement) -> None:
+    """Check that this machine has the GPU that runs will need, before Ray is started on it."""
+    if placement.gpus_per_run and placement.device is None and not is_elsewhere():
+        has_usable_gpu(placement.gpus_per_run)
 
 
 def is_installed(module: str) -> bool:

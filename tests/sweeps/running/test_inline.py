@@ -204,15 +204,19 @@ def test_a_machine_without_ray_mlflow_and_optuna_trains_reports_and_resumes(
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--gpus-per-run", "0.5", "--address", "h:1"], "remove --gpus-per-run, --address"),
+        (
+            ["--engine", "inline", "--gpus-per-run", "0.5", "--address", "h:1"],
+            "remove --gpus-per-run, --address",
+        ),
+        (["--engine", "inline", "--gpus-per-run", "1"], "needs a GPU, and torch"),
         (["--gpus-per-run", "1"], "needs a GPU, and torch"),
     ],
 )
-def test_options_that_need_several_processes_are_refused(
+def test_options_that_this_machine_cannot_give_are_refused(
     command_line: Callable[..., CommandLine], options: Sequence[str], named: str
 ) -> None:
     mixsweep = command_line(CUDA_VISIBLE_DEVICES="")
-    said = mixsweep("run", "digits", "--engine", "inline", *options, code=2)
+    said = mixsweep("run", "digits", *options, code=2)
     assert named in said.stderr
 
 
