@@ -18,12 +18,16 @@ from types import MappingProxyType
 from typing import IO, Any, NoReturn
 
 from mixsweep.launching.launch import LaunchOptions, OnEpoch, launch
-from mixsweep.request import BAD_INPUT, DONE, SOME_FAILED, RefusedError, Request
+from mixsweep.request import BAD_INPUT, DONE, RefusedError, Request
 from mixup_core.plugins.loading import use
 from sweeps.machine.home import Home
+from sweeps.machine.watchdog import LOST
+from sweeps.running.head import HeadLostError
 
 _TO_END = 30.0
 """Seconds that an interrupted launch has to store its epochs and end; longer than it needs."""
+_TO_FORWARD = 5.0
+"""Longest wait for the last message of a launch that has ended."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +57,9 @@ def launch_apart(order: Order, on_epoch: OnEpoch | None = None) -> None:
         start_new_session=True,  # Ctrl-C in a terminal reaches this process alone, which sends it
     )  # fmt: skip
     os.close(writer)
-    threading.Thread(target=_forward, args=[process.stderr], daemon=True).start()
+    last = [""]
+    forwarding = threading.Thread(target=_forward, args=[process.stderr, last], daemon=True)
+    forwarding.start()
     try:
         with os.fdopen(reader, "rb") as answer:
             _send(process, order)
@@ -70,8 +76,10 @@ def launch_apart(order: Order, on_epoch: OnEpoch | None = None) -> None:
         raise error
     if code in {-signal.SIGINT, 130}:
         raise KeyboardInterrupt
-    if code not in {DONE, SOME_FAILED}:
-        raise RefusedError(f"the process of the launch ended with code {code}")
+    if code != DONE:
+        forwarding.join(_TO_FORWARD)
+        ended = f"the process of the launch ended with code {code}: {last[0]}"
+        raise HeadLostError(last[0]) if code == LOST else RefusedError(ended)
 
 
 def _answered(answer: IO[bytes], on_epoch: OnEpoch | None) -> Exception | None:
@@ -126,11 +134,13 @@ def _send(process: "subprocess.Popen[bytes]", order: Order) -> None:
             process.stdin.flush()
 
 
-def _forward(lines: IO[bytes]) -> None:
+def _forward(lines: IO[bytes], last: list[str]) -> None:
+    """Write the lines of the new process to `sys.stderr`; keep the last one in `last`."""
     with lines:
         for line in lines:
-            sys.stderr.write(line.decode(errors="replace"))
+            sys.stderr.write(text := line.decode(errors="replace"))
             sys.stderr.flush()
+            last[0] = text.strip()
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

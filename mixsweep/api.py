@@ -266,6 +266,7 @@ def run(  # noqa: PLR0913  the options of a launch
         ValueError: If there is no such engine.
         RefusedError: If the study cannot be launched on this machine.
         StudyBusyError: If another process trains the study.
+        HeadLostError: If Ray did not start, or its cluster died; call again to continue.
         KeyboardInterrupt: If interrupted, also by `mixsweep stop --now`.
 
     Example:

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 import mixsweep
+from mixsweep.apart import Order, launch_apart
+from mixsweep.launching.launch import LaunchOptions
 from mixsweep.request import RefusedError
+from sweeps.machine.home import Home
+from sweeps.running.head import HeadLostError
 
 STUDY = {
     "study": "apart",
@@ -119,6 +123,22 @@ def test_a_function_of_the_caller_gets_each_epoch_once_and_can_end_the_launch(
     assert told[3:] == [("erm", 5, 1)]
     results = mixsweep.run(three, "seeds=[5, 6]", home=tmp_path)
     assert list(results.runs["outcome"]) == ["complete"] * 2
+
+
+@pytest.mark.slow
+def test_a_launch_whose_process_the_watchdog_has_ended_raises_its_last_message(
+    tmp_path: Path,
+) -> None:
+    plugin = tmp_path / "ending.py"
+    plugin.write_text(
+        "import sweeps.machine.watchdog as watchdog\n"
+        "watchdog.end_by_force('Ray did not start', watchdog.LOST)\n"
+    )
+    options = LaunchOptions(engine="ray")
+    home = Home(folder=tmp_path / "runs")
+    order = Order(study=STUDY, overrides=(), plugins=(str(plugin),), home=home, options=options)
+    with pytest.raises(HeadLostError, match=r"^Ray did not start$"):
+        launch_apart(order)
 
 
 @pytest.mark.slow
