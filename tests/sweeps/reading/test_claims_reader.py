@@ -67,28 +67,20 @@ def test_claims_are_read_as_relations_of_arms_and_numbers(tmp_path: Path) -> Non
          "erm lr=0.2"),
         ("baseline: emr\n",
          "7: baseline: names no arm of the study, got 'emr' (did you mean erm?)"),
-        ("readout: {mean_of_last: 1}\n",
-         "7: readout: `evaluations >= 2` must hold, got (evaluations=1)."),
         ("references: {emr: {test/error: 1}}\n",
          "7: references.emr: names no arm of the study, got 'emr' (did you mean erm?)"),
         ("references: {erm: {test/eror: 1}}\n",
          "7: references.erm.test/eror: names no metric of the problem, got 'test/eror' (did you "
-         "mean *"),
+         "mean "),
         (f"claims:\n{CLAIM}".replace("uniform, erm", "uniform, emr"),
          "8: claims[0]: names no arm of the study, got 'emr' (did you mean erm?)"),
-        (f"claims:\n{CLAIM}".replace("uniform, erm", "uniform, true"),
-         "10: claims[0].that.less[1]: expected text, a number or a list of texts, got the boolean "
-         "true; quote it"),
-        ("claims: [{says: a, that: {less: [erm, 1], metric: test/error}}]\n",
-         "7: claims[0]: missing key 'source'"),
     ],
 )  # fmt: skip
-def test_invalid_keys_and_names_about_arms_are_refused(
+def test_unknown_names_of_arms_and_metrics_are_refused(
     tmp_path: Path, text: str, problem: str
 ) -> None:
-    (line, *_) = sorted(refusals(tmp_path, ARMS + text), key=lambda line: "unknown key" not in line)
-    assert line.startswith(problem.removesuffix("*"))
-    assert problem.endswith("*") or line == problem
+    (line,) = refusals(tmp_path, ARMS + text)
+    assert line.startswith(problem)
 
 
 def test_a_claim_about_arms_on_different_data_is_refused(tmp_path: Path) -> None:
@@ -133,12 +125,8 @@ SCORES = ARMS.replace("base: {", "base: {probes: [scores], ", 1)
 
 def test_a_study_can_set_its_headline_metric(tmp_path: Path) -> None:
     assert read(tmp_path, ARMS).headline == "test/error"
-    assert read(tmp_path, f"{ARMS}headline: test/nll\n").headline == "test/nll"
     assert read(tmp_path, ARMS, "headline=train/loss").headline == "train/loss"
-    for metric in ("test/accuracy", "test/balanced_accuracy", "test/auroc"):
-        study = read(tmp_path, f"{SCORES}headline: {metric}\n")
-        assert study.headline == metric
-        assert not study.problem.metric(metric).is_lower_better
+    assert read(tmp_path, f"{SCORES}headline: test/auroc\n").headline == "test/auroc"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-import dataclasses
-import io
 import json
 import subprocess
 import sys
@@ -15,13 +13,11 @@ from PIL import Image
 
 from mixup_core.config.building import with_values
 from mixup_core.images.choices.models import Mlp
-from mixup_core.images.choices.optimizers import MAX_RATE, Adam, Sgd
+from mixup_core.images.choices.optimizers import Sgd
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.laws.beta import MAX_ALPHA, MIN_ALPHA
-from mixup_core.mixing.partners import FromBatch, FromDataset
-from mixup_core.problem import MAX_SEED, PROBLEMS, problem_named
+from mixup_core.laws import Beta
+from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.machine.terminal_text import wrapped
 from sweeps.reading.strict_yaml import Document, Place, read_yaml
 from sweeps.reading.study_file import StudyError, load_study, override, study_of
@@ -51,8 +47,6 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "no base": ("study: x\nseeds: 1\n", "1: missing key 'base'"),
     "name is a number": (SMALL.replace("study: x", "study: 12"),
                          "1: study: expected text, got 12; quote it"),
-    "name with capitals": (SMALL.replace("study: x", "study: Table1"),
-                           "1: study: study must match *Table1*"),
     "name is a path": (SMALL.replace("study: x", "study: ../x"), "1: study: study must match *"),
     "description turns the text": (SMALL + 'description: "\\u202e"\n',
                                    "4: description: description must not contain control or "
@@ -61,33 +55,10 @@ BAD: dict[str, tuple[str | bytes, str]] = {
                                "4: description: description must be in Unicode normal form C, *"),
     "seeds 0": (SMALL.replace("seeds: 2", "seeds: 0"),
                 "3: seeds: `seeds >= 1` must hold, got (seeds=0)."),
-    "equivalence 0": (SMALL + "equivalence: 0\n",
-                      "4: equivalence: `0 < equivalence < inf` must hold, got (equivalence=0.0)."),
-    "unknown key": (base("\n  evaluate_every: 1"),
-                    "3: base.evaluate_every: unknown key 'evaluate_every' (did you mean "
-                    "eval_every?)"),
-    "twice in base": (base("mix: {law: erm}, mix.law: midpoint"),
-                      "2: base.mix.law: mix.law is given twice"),
     "seed in base": (base("seed: 1"),
                      "2: base.seed: 'seed' cannot be set in a study file; give `seeds`"),
-    "unknown choice": (base("data: {views: concta}"),
-                       "2: base.data.views: expected one of single, concat, *got text 'concta' "
-                       "(did you mean concat?)"),
     "unknown data set": (base("data: {name: mnits}"),
                          "2: base.data.name: got text 'mnits' (did you mean mnist?); expected *"),
-    "unknown law": (base("mix: {law: cutmix}"),
-                    "2: base.mix.law: got text 'cutmix'; expected erm, midpoint, beta, *"),
-    "alpha 0": (base("mix: {law: {beta: 0}}"),
-                "2: base.mix.law: `1e-6 <= alpha <= 1e6` must hold, got (alpha=0.0); "
-                "for lam = 1/2 write midpoint, for lam = 1 write erm."),
-    "epochs 0": (SMALL.replace("epochs: 4", "epochs: 0"),
-                 "2: base.epochs: `epochs >= 1` must hold, got (epochs=0)."),
-    "seeds empty": (SMALL.replace("seeds: 2", "seeds: []"),
-                    "3: seeds: items of seeds must be distinct, and there must be at least one, "
-                    "*got (seeds=[])."),
-    "seed twice": (SMALL.replace("seeds: 2", "seeds: [1, 1]"),
-                   "3: seeds: items of seeds must be distinct, and there must be at least one, got "
-                   "(seeds=[1])."),
     "range in a list": (SMALL.replace("seeds: 2", "seeds: [1, 3..5]"),
                         "3: seeds[1]: expected an integer, got text '3..5'; "
                         "write a range without brackets, seeds: 3..5"),
@@ -97,8 +68,6 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "arm name with a slash": (SMALL + "arms: {../a: {}}\n", "4: arms.../a: must have only *"),
     "arm with a group": (SMALL + "arms: {a: {mix: 3}}\n",
                          "4: arms.a.mix: mix is a group of values; write one of mix.law, *"),
-    "arm with a wrong type": (SMALL + "arms:\n  a: {}\n  b:\n    epochs: 2.5\n",
-                              "7: arms.b.epochs: expected an integer, got 2.5"),
     "alpha of no Beta": (SMALL + "arms: {a: {mix.law.alpha: 2}}\n",
                          "4: arms.a.mix.law.alpha: alpha needs mix.law to be beta or truncated"
                          ", got (mix.law='erm', mix.law.alpha=2.0); write mix.law: "
@@ -159,28 +128,18 @@ def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(tmp_path: P
 
 
 def test_an_image_folder_is_found_next_to_the_study_file_and_hashed(tmp_path: Path) -> None:
-    image_folder(tmp_path / "images", ("a", "b"))
     data = "data: {name: image-folder, folder: images, image_size: 8, test: false}"
-    text = base(data).replace("batch_size: 8", "batch_size: 1")
-    first = read(tmp_path, text).arms["base"].data
-    assert first.folder == str(tmp_path / "images")
-    (tmp_path / "images" / "train" / "a" / "0.png").write_bytes(tiny_png(9))
-    second = read(tmp_path, text).arms["base"].data
-    assert first.digest is not None
-    assert second.digest is not None
-    assert first.digest != second.digest
-
-
-def image_folder(folder: Path, classes: tuple[str, ...]) -> None:
-    for name in classes:
-        (folder / "train" / name).mkdir(parents=True)
-        (folder / "train" / name / "0.png").write_bytes(tiny_png(0))
-
-
-def tiny_png(red: int) -> bytes:
-    content = io.BytesIO()
-    Image.new("RGB", (2, 2), (red, 0, 0)).save(content, "PNG")
-    return content.getvalue()
+    text, digests = base(data).replace("batch_size: 8", "batch_size: 1"), set()
+    for red in (0, 9):
+        for name in ("a", "b"):
+            file = tmp_path / "images" / "train" / name / "0.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (2, 2), (red, 0, 0)).save(file)
+        found = read(tmp_path, text).arms["base"].data
+        assert found.folder == str(tmp_path / "images")
+        assert found.digest is not None
+        digests.add(found.digest)
+    assert len(digests) == 2
 
 
 def test_the_format_is_read_as_documented(tmp_path: Path) -> None:
@@ -216,21 +175,6 @@ def test_the_format_is_read_as_documented(tmp_path: Path) -> None:
     assert study.arms["plain"] == with_values(config, {"mix.law": "erm", "mix.switch_epoch": None})
     assert study.arms["half"] == with_values(config, {"mix.law": "midpoint", "optimizer.lr": 0.01})
     assert study.arms["wide"] == with_values(config, {"mix.law": {"beta": 0.5}})
-
-
-def test_a_grid_is_crossed_with_every_arm_and_named_by_its_last_parts(tmp_path: Path) -> None:
-    grid = "grid: {mix.switch_epoch: [1, null], optimizer.lr: [1e-3, 0.01]}\n"
-    assert list(read(tmp_path, SMALL + grid).arms) == [
-        "switch_epoch=1 lr=0.001",
-        "switch_epoch=1 lr=0.01",
-        "switch_epoch=null lr=0.001",
-        "switch_epoch=null lr=0.01",
-    ]
-    arms = read(tmp_path, SMALL + "arms: {mixup: {}, half: {mix.law: midpoint}}\n" + grid).arms
-    assert list(arms)[:2] == ["mixup switch_epoch=1 lr=0.001", "mixup switch_epoch=1 lr=0.01"]
-    assert len(arms) == 8
-    assert arms["half switch_epoch=1 lr=0.01"].mix == MixConfig(law=Midpoint(), switch_epoch=1)
-    assert arms["half switch_epoch=1 lr=0.01"].optimizer.lr == 0.01
 
 
 def test_the_source_reads_back_as_the_same_study(tmp_path: Path) -> None:
@@ -271,81 +215,6 @@ def test_reading_a_study_imports_no_heavy_package() -> None:
     assert loaded(reading).isdisjoint(heavy)
     schema = "from sweeps.reading.schema import study_schema; study_schema()"
     assert loaded(schema).isdisjoint({"torch", "ray", "mlflow", "optuna", "pandas", "PIL"})
-
-
-alphas = st.floats(min_value=MIN_ALPHA, max_value=MAX_ALPHA)
-laws: st.SearchStrategy[Law] = st.one_of(
-    st.just(Erm()), st.just(Midpoint()), st.builds(lambda alpha: Beta(alpha=alpha), alphas)
-)
-
-
-rates = st.floats(0, MAX_RATE, exclude_min=True)
-decays = st.floats(0, 1e9)
-optimizers = st.builds(Adam, lr=rates, weight_decay=decays) | st.builds(
-    Sgd, lr=rates, weight_decay=decays, momentum=st.floats(0, 1, exclude_max=True)
-)
-
-
-@st.composite
-def configs(draw: st.DrawFn) -> TrainConfig:
-    epochs, switch = draw(st.integers(1, 100)), draw(st.none() | st.integers(0, 100))
-    switch = None if switch is None else min(switch, epochs)
-    sizes = st.lists(st.integers(1, 500), max_size=3).map(tuple)
-    return TrainConfig(
-        data=DataConfig(
-            name=draw(st.sampled_from(["fashion-mnist", "cifar10", "cifar100"])),
-            views=draw(st.sampled_from(["single", "concat"])),
-            num_train=draw(st.none() | st.integers(600, 4000)),
-            val_size=draw(st.integers(0, 4000)),
-            test=draw(st.booleans()),
-            pool=draw(st.sampled_from([1, 2, 4])),
-        ),
-        model=Mlp(hidden=draw(st.none() | sizes)),
-        optimizer=draw(optimizers),
-        mix=MixConfig(
-            law=draw(laws),
-            switch_epoch=switch,
-            law_after=Erm() if switch is None else draw(laws),
-            lam_scope=draw(st.sampled_from(["batch", "sample"])),
-            partner=draw(st.sampled_from([FromDataset(), FromBatch()])),
-        ),
-        epochs=epochs,
-        batch_size=draw(st.integers(1, 600)),
-        precision=draw(st.sampled_from(["float32", "bfloat16"])),
-    )
-
-
-RESERVED = {"seed", "digest", "fold"}
-
-
-def written(value: Any) -> Any:
-    """Return a configuration as a study file would write it, independent of the reader."""
-    if hasattr(value, "tag") and not dataclasses.fields(value):
-        return value.tag
-    if isinstance(value, Beta):
-        return {"beta": value.alpha}
-    if isinstance(value, tuple):
-        return list(value)
-    if not hasattr(value, "__dataclass_fields__"):
-        return value
-    names = [field.name for field in dataclasses.fields(value)]
-    nested = {name: written(getattr(value, name)) for name in names if name not in RESERVED}
-    if hasattr(value, "tag"):
-        return {value.tag: nested}
-    return {"name": value.name, **nested} if isinstance(value, Mlp | Adam | Sgd) else nested
-
-
-@ONE_FILE
-@given(config=configs(), seeds=st.sets(st.integers(0, MAX_SEED), min_size=1, max_size=5))
-def test_any_valid_configuration_survives_a_round_trip_through_yaml(
-    tmp_path: Path, config: TrainConfig, seeds: set[int]
-) -> None:
-    document = {"study": "x", "base": written(config), "seeds": list(seeds)}
-    for flow in (False, True):
-        study = read(tmp_path, yaml.safe_dump(document, default_flow_style=flow))
-        assert study.arms == {"base": config}
-        assert study.seeds == tuple(seeds)
-        assert read(tmp_path, study.source) == study
 
 
 WORDS = """study base arms grid seeds search mix mix.law mix.law.alpha beta erm midpoint data name x
@@ -392,21 +261,15 @@ def overridden(text: str, *overrides: str) -> Any:
 
 BAD_OVERRIDES = {
     "seeds": "seeds: --set needs PATH=VALUE, for example seeds=6",
-    "=6": "=6: --set needs PATH=VALUE, for example seeds=6",
     "seeds=": "seeds=: seeds: expected an integer, a list of integers, *, got null",
     "epochs=6": "epochs=6: epochs: unknown key 'epochs' (did you mean base.epochs?)",
     "base.epoch=6": "base.epoch=6: base.epoch: unknown key 'epoch' (did you mean epochs?)",
     "base.epochs=six": "base.epochs=six: base.epochs: expected an integer, got text 'six'",
-    "base.epochs=no": "base.epochs=no: base.epochs: YAML reads no as the boolean false; quote a "
-    "name as 'no', or write a boolean as false",
-    "base.mix.lav=erm": "base.mix.lav=erm: base.mix.lav: unknown key 'lav' (did you mean law?)",
     "base.epochs=\udcff": "base.epochs=\\udcff: base.epochs: not UTF-8 text",
     "study.x=1": "study.x=1: study.x: unknown key 'study.x' (did you mean study?)",
     "arms.b.epochs=1": "arms.b.epochs=1: arms.b.epochs: names no arm of the study file; its arms "
     "are: a, a.b",
     "arms.a.epoch=1": "arms.a.epoch=1: arms.a.epoch: unknown path (did you mean epochs?)",
-    "arms.a.epochs=0": "arms.a.epochs=0: arms.a.epochs: `epochs >= 1` must hold, got (epochs=0).",
-    "grid.lr=[1]": "grid.lr=[1]: grid.lr: unknown path (did you mean optimizer.lr?)",
     "seeds=[1": "seeds=[1: seeds: not valid YAML: while parsing a flow sequence, "
     "did not find expected ',' or ']' (column 1)",
     "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: seeds: expected one document, got a second",
