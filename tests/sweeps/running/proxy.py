@@ -1,4 +1,4 @@
-"""A real reverse proxy, nginx, before a Ray cluster: with TLS of an own authority, and logins."""
+"""A real reverse proxy, nginx, before a Ray cluster: with TLS of an own authority, and a login."""
 
 import shutil
 import socket
@@ -18,7 +18,6 @@ needs_nginx = pytest.mark.skipif(
 )
 LOGIN = "Basic bWU6c3dvcmRmaXNo"
 """me:swordfish"""
-COOKIE = "session=swordfish"
 
 _CONFIG = """
 daemon off; master_process off; error_log {folder}/error.log; pid {folder}/pid;
@@ -36,22 +35,6 @@ http {{
       proxy_set_header Authorization ""; proxy_set_header Upgrade $http_upgrade;
       proxy_set_header Connection upgrade; proxy_pass {cluster}/;
     }}
-    location /plain/ {{
-      auth_basic "Ray of the lab"; auth_basic_user_file {folder}/users;
-      proxy_set_header Authorization ""; proxy_pass {cluster}/;
-    }}
-    location /passing/ {{
-      auth_basic "Ray of the lab"; auth_basic_user_file {folder}/users; proxy_pass {cluster}/;
-    }}
-    location /session/ {{
-      if ($http_cookie != "{cookie}") {{
-        return 302 https://login.example.org/start?next=hidden;
-      }}
-      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;
-      proxy_pass {cluster}/;
-    }}
-    location /closed/ {{ return 403; }}
-    location /page/ {{ default_type text/html; return 200 "<html>Log in</html>"; }}
   }}
 }}
 """
@@ -59,7 +42,7 @@ http {{
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proxy:
-    """A running proxy; its paths ask for different logins."""
+    """A running proxy, which asks for a login."""
 
     address: str
     authority: Path
@@ -74,7 +57,7 @@ def proxy(cluster: str, folder: Path) -> Iterator[Proxy]:
     _certify(folder)
     (folder / "users").write_text("me:{PLAIN}swordfish\n")
     config = folder / "nginx.conf"
-    config.write_text(_CONFIG.format(folder=folder, port=port, cluster=cluster, cookie=COOKIE))
+    config.write_text(_CONFIG.format(folder=folder, port=port, cluster=cluster))
     assert NGINX is not None
     process = subprocess.Popen([NGINX, "-p", str(folder), "-e", str(folder / "e"), "-c", config])
     try:

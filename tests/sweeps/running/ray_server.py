@@ -23,18 +23,13 @@ class RayServer:
 
     token: str = "5a"
     """Token that is required; empty if none is."""
-    status: int = 200
-    """HTTP status of every answer if it is not 200."""
-    said: str = ""
-    """Body of an answer whose status is not 200."""
-    version: str = "2.60.0"
     jobs: Sequence[dict[str, Any]] = ()
     """All jobs."""
     states: list[dict[str, Any] | int] = field(default_factory=list)
     """Successive states of the followed job, or HTTP statuses in their place; the last one stays.
     """
-    logs: list[Sequence[str] | int] = field(default_factory=list)
-    """Log of the job for each listener, in parts, or an HTTP status instead; the last one stays."""
+    logs: list[Sequence[str]] = field(default_factory=list)
+    """Log of the job for each listener, in parts; the last one stays."""
     address: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers of the last request."""
@@ -49,7 +44,7 @@ class RayServer:
         if (refusal := self._refusal()) is not None:
             return refusal
         if path == "/api/version":
-            return web.json_response({"ray_version": self.version})
+            return web.json_response({"ray_version": "2.60.0"})
         if path.startswith("/api/packages/"):
             if request.method == "GET":
                 return web.Response(status=404)
@@ -62,15 +57,11 @@ class RayServer:
             return web.json_response({"job_id": "a", "submission_id": "a"})
         if path.endswith("/logs/tail"):
             return await self._log(request)
-        if path.endswith("/logs"):
-            return web.json_response({"logs": "".join(self.logs[-1])})
         self.num_asked += 1
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         return web.Response(status=state) if isinstance(state, int) else web.json_response(state)
 
     def _refusal(self) -> web.Response | None:
-        if self.status != 200:
-            return web.Response(status=self.status, text=self.said)
         given = self.headers.get("Authorization") or self.headers.get("X-Ray-Authorization")
         if self.token and not given:
             return web.Response(status=401, text="Unauthorized: Missing authentication token")
@@ -80,8 +71,6 @@ class RayServer:
 
     async def _log(self, request: web.Request) -> web.StreamResponse:
         log = self.logs.pop(0) if len(self.logs) > 1 else self.logs[0] if self.logs else ()
-        if isinstance(log, int):
-            return web.Response(status=log)
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         for part in log:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from mixup_core.config.building import with_values
-from mixup_core.images.choices.models import Mlp
 from sweeps.reading.study_file import load_study
 from sweeps.running import trained_on
 
@@ -31,9 +30,3 @@ def test_a_record_has_the_versions_of_the_packages_that_the_run_uses(
     optional = {"scipy", "torchvision", "pillow", "timm"}
     recorded = {name: value for name, value in found.items() if name in optional}
     assert recorded == {package: version(package) for package in packages}
-
-
-def test_the_packages_that_a_model_names_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Mlp, "packages", ("click",), raising=False)
-    config = with_values(load_study("digits").runs()[0].config, {"model": {"name": "mlp"}})
-    assert trained_on.environment_of("cpu", config)["click"] == version("click")

@@ -9,11 +9,8 @@ from unittest.mock import Mock
 import pytest
 import ray
 
-from mixup_core.keys import stage_key
-from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots
@@ -24,6 +21,7 @@ from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult
 from sweeps.state.stages import plan_study
 from sweeps.study.study import Run
+from tests.filled import put_epochs
 
 STUDY = load_study("digits")
 RUN = STUDY.runs()[0]
@@ -75,16 +73,6 @@ def report(kind: str, message: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def store_epochs(store: Store, run: Run, epochs: int) -> None:
-    store.write(
-        stage_key(run.config, epochs),
-        records=[EpochRecord(epoch=e, metrics={"train/loss": 1.0}) for e in range(epochs)],
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=e) for e in range(epochs)],
-        environment={},
-        state=None,
-    )
-
-
 def test_a_failure_is_stored_without_the_secrets_in_its_message_and_traceback(
     monitor: Monitor,
 ) -> None:
@@ -99,7 +87,7 @@ def test_a_reported_failure_is_kept_and_tracked_with_the_last_stored_epoch(
     watch: Watch, monitor: Monitor, tracked: Tracked
 ) -> None:
     for epochs in (1, 2):
-        store_epochs(monitor.store, RUN, epochs)
+        put_epochs(monitor.store, RUN, epochs)
     watch.on_trial_start(1, [], trial())
     watch.on_trial_result(1, [], trial(), report("failed", "RuntimeError: no"))
     watch.on_trial_complete(1, [], trial())
