@@ -32,7 +32,7 @@ class Head:
 
 
 @contextmanager
-def started_head(*, asks_for_token: bool = True, num_cpus: int = 2) -> Iterator[Head]:
+def started_head() -> Iterator[Head]:
     """Start a head node; at the end of the `with`, all its processes and files are removed."""
     with tempfile.TemporaryDirectory(prefix="h-", ignore_cleanup_errors=True) as folder:
         token = Path(folder) / "token"
@@ -44,7 +44,7 @@ def started_head(*, asks_for_token: bool = True, num_cpus: int = 2) -> Iterator[
         environment |= {
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
             "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_AUTH_MODE": "token" if asks_for_token else "disabled",
+            "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(token),
             "OMP_NUM_THREADS": "1",
         }
@@ -55,7 +55,7 @@ def started_head(*, asks_for_token: bool = True, num_cpus: int = 2) -> Iterator[
         given = [f"{name}={port}" for name, port in zip(names, ports, strict=True)]
         command = [
             sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block",
-            f"--temp-dir={folder}", f"--num-cpus={num_cpus}", "--node-ip-address=127.0.0.1",
+            f"--temp-dir={folder}", "--num-cpus=2", "--node-ip-address=127.0.0.1",
             f"--object-store-memory={MEMORY}", "--disable-usage-stats", *given,
         ]  # fmt: skip
         log = Path(folder) / "start.log"

@@ -29,7 +29,6 @@ arms:
   wild: {mix.law: erm, optimizer.name: sgd, optimizer.weight_decay: 1.0e+30}
 seeds: 1
 """
-CREDENTIALS = (".pgpass", ".ssh/id_rsa", ".aws/credentials", "server.pem", ".env.local")
 Line = Callable[..., CommandLine]
 LONGER = Task("digits", ("base.epochs=400", "seeds=1"))
 
@@ -56,25 +55,6 @@ def _jobs(head: Head, monkeypatch: pytest.MonkeyPatch) -> Any:
     return JobSubmissionClient(head.address, headers={"Authorization": f"Bearer {token}"})
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("token", "said"),
-    [
-        ({}, "requires a token"),
-        ({"RAY_AUTH_TOKEN_PATH": "/not/there"}, "requires a token"),
-        ({"RAY_AUTH_TOKEN": "not-this-one"}, "refuses this token"),
-    ],
-    ids=["missing", "a file that is not there", "wrong"],
-)
-def test_a_wrong_or_missing_token_is_refused_in_one_message(
-    command_line: Line, head: Head, tmp_path: Path, token: dict[str, str], said: str
-) -> None:
-    output = _submit(command_line(HOME=str(tmp_path), **token), head, "digits", code=2)
-    assert said in output
-    assert "RAY_AUTH_TOKEN_PATH" in output
-    assert len(output.strip().splitlines()) == 1
-
-
 @pytest.mark.parametrize(
     ("place", "absolute"),
     [
@@ -90,16 +70,12 @@ def test_paths_of_a_job_are_made_absolute(place: str, absolute: str) -> None:
 
 
 def test_invalid_jobs_are_refused_before_any_cluster_is_contacted(
-    command_line: Line, tmp_path: Path
+    command_line: Line,
 ) -> None:
     mixsweep = command_line()
     nobody = ("--address", "http://127.0.0.1:1")
-    photos = tmp_path / "photos.yaml"
-    cats = "name: image-folder, folder: cats, image_size: 8"
-    photos.write_text(MINE.replace("name: digits", cats))
     secret = "http://me:swordfish@tracking:5000"
     refused = {
-        "cats": ("submit", str(photos), *nobody),
         "base.epochs": ("submit", "digits", "--set", "base.epochs=no", *nobody),
         "MLFLOW_TRACKING_URI instead": ("submit", "digits", "--tracking-uri", secret, *nobody),
         "no Ray cluster answers": ("submit", "digits", *nobody),
@@ -189,64 +165,6 @@ def test_a_job_through_a_login_is_followed_and_its_results_are_fetched(
     other = command_line(tmp_path / "other")
     other("add", str(tmp_path / "exports" / "digits.mixsweep.zip"))
     other("report", "digits", *small[1:])
-
-
-@pytest.mark.long
-def test_a_job_needs_only_a_study_file_in_its_folder(
-    command_line: Line, head: Head, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """mixsweep is installed on the cluster; exit code 1 and the commit are passed on."""
-    beside = ("results/store/blob", "images/train", ".venv/python", ".git/HEAD")
-    for name in ("mine.yaml", *beside, *CREDENTIALS):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(MINE)
-    monkeypatch.chdir(tmp_path)
-    home = tmp_path / "results"
-    mixsweep = command_line(home, **head.environment())
-    said = _submit(mixsweep, head, "mine.yaml", "--home", "results", code=1)
-    assert "diverged" in said
-    assert (home / "reports" / "mine" / "runs.csv").exists()
-    uploads = head.token.parent.glob("session_2*/runtime_resources/working_dir_files/*/mine.yaml")
-    names = {file.name for upload in uploads for file in upload.parent.iterdir()}
-    assert names - {"mixsweep", "mixup_core", "sweeps", "reports", "cluster"} == {"mine.yaml"}
-
-
-def test_credentials_beside_a_study_are_not_listed(
-    command_line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in (*CREDENTIALS, "runs[1]/store/x.json", "tracked.sqlite", "mine.yaml"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(MINE)
-    monkeypatch.chdir(tmp_path)
-    mixsweep = command_line(tmp_path / "runs[1]")
-    given = ("--home", "runs[1]", "--optuna", "sqlite:///tracked.sqlite", "--list-files")
-    listed = mixsweep("submit", "mine.yaml", *given).stdout
-    packages = ("mixsweep/", "mixup_core/", "sweeps/", "reports/", "cluster/")
-    names = [line.split()[1] for line in listed.splitlines()]
-    assert [name for name in names if not name.startswith(packages)] == ["mine.yaml"]
-
-
-@pytest.mark.long
-def test_ray_job_submit_gives_the_same_results_as_a_local_run(
-    command_line: Line, head: Head
-) -> None:
-    mixsweep = command_line(**head.environment())
-    ray = [sys.executable, "-m", "ray.scripts.scripts", "job", "submit"]
-    job = [
-        "env", "MIXSWEEP_COMMIT=0123abc", sys.executable, "-m", "mixsweep", "run", "digits",
-        "--home", str(mixsweep.home),
-    ]  # fmt: skip
-    files = ["--working-dir", ".", "--runtime-env", "cluster/runtime-env.yaml"]
-    subprocess.run(
-        [*ray, "--address", head.address, *files, "--", *job],
-        cwd=Path(__file__).parents[2], env=mixsweep.environment(), check=True, capture_output=True,
-    )  # fmt: skip
-    local = command_line()
-    local("run", "digits")
-    assert mixsweep.report("digits", "runs.csv") == local.report("digits", "runs.csv")
-    provenance = json.loads(mixsweep.report("digits", "provenance.json"))
-    assert provenance["code"]["commit"] == "0123abc"
-    assert provenance["submission_id"].startswith("raysubmit_")
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,27 +39,14 @@ with open(sys.argv[1], "w") as file:
 """
 
 
-@pytest.mark.parametrize("stream", [0, 1, 2])
-@pytest.mark.parametrize("state", ["open", ">&-", "> /dev/full", "| true", "ascii"])
-def test_a_program_survives_closed_full_and_non_utf8_streams(
-    tmp_path_factory: pytest.TempPathFactory, stream: int, state: str
-) -> None:
-    seen = tmp_path_factory.mktemp("seen") / "file"
-    encoding = "ascii" if state == "ascii" else "utf-8"
-    shell = f'{sys.executable} -c "$PROGRAM" {seen}'
-    if state == "| true":
-        swap = {0: "", 1: "", 2: "2>&1 >/dev/null"}[stream]
-        shell = f"set -o pipefail; {{ sleep 0.3; {shell}; }} {swap} | true"
-    elif "&-" in state or "/dev" in state:
-        shell = f"{shell} {stream}{state}"
+@pytest.mark.parametrize("state", ["0>&-", "1>&-", "2>&-", "0> /dev/full", "> /dev/full"])
+def test_a_program_survives_closed_and_full_streams(tmp_path: Path, state: str) -> None:
     done = subprocess.run(
-        ["bash", "-c", shell],
-        env={"PROGRAM": PROGRAM, "PYTHONIOENCODING": encoding, "PYTHONPATH": ":".join(sys.path)},
+        ["bash", "-c", f'{sys.executable} -c "$PROGRAM" {tmp_path}/seen {state}'],
+        env={"PROGRAM": PROGRAM, "PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)},
         capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert b"Traceback" not in done.stderr + done.stdout
-    is_full = stream == 1 and state == "> /dev/full"
-    assert seen.read_text() == f"True {28 if is_full else None}\n"
-    if encoding == "ascii":
-        assert done.stdout == b"out \\u2020\n"
+    lost = 28 if state == "> /dev/full" else None
+    assert (tmp_path / "seen").read_text() == f"True {lost}\n"

@@ -8,16 +8,6 @@ from mixsweep.cli.main import commands
 from sweeps.machine.home import Home
 
 
-def test_all_parts_of_a_home_are_in_its_folder_by_default(tmp_path: Path) -> None:
-    home = Home(folder=tmp_path)
-    assert home.store == str(tmp_path / "store")
-    assert home.tracking_uri == f"sqlite:///{tmp_path}/mlflow.db"
-    assert home.optuna_url == f"sqlite:///{tmp_path}/optuna.db"
-    assert home.artifact_location == (tmp_path / "artifacts").as_uri()
-    assert home.report_of("digits") == tmp_path / "reports" / "digits"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_addresses_replace_parts_of_the_home_folder(tmp_path: Path) -> None:
     tracking = "http://me:secret@server:5000"
     home = Home(folder=tmp_path, store_url="s3://b/store", tracking=tracking, optuna="journal.log")

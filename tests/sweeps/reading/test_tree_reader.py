@@ -1,11 +1,12 @@
 from typing import Any
 
+from mixup_core.laws import Beta, Erm
 from sweeps.reading.strict_yaml import REFUSED, Place, read_yaml
 from sweeps.reading.tree_paths import TreePaths
 from sweeps.reading.tree_reader import TreeReader, did_you_mean
-from tests.sweeps.reading.plants import Drip, Flood, Plant, Visit
+from tests.mixup_core.config.journeys import Journey, Leg
 
-PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
+PATHS = TreePaths(Journey, {"cost": "is not set in a study file"})
 
 
 def reader_of(text: str) -> TreeReader:
@@ -30,19 +31,20 @@ def problems_of(text: str, hint: Any = None) -> list[str]:
 
 def test_every_problem_of_a_section_is_reported_at_its_line() -> None:
     assert problems_of(
-        "species: rsoe\ndays: true\nbed:\n  soil: clay\n  witdh: 2\n  width: wide\n"
-        "water: {drip: 0}\nvisits:\n- day: 1.5\n- {}\nlabel: x\nbed.width: 3\n"
+        "days: true\nstay:\n  place: ihn\n  is_payed: true\n  is_paid: 2\nvehicle: bike\n"
+        "detour: {winding: [{law: erm, until: 0}]}\nstops:\n- {law: erm, until: 1.5}\n"
+        "- {until: 3}\ncost: 4\nstay.place: tent\n"
     ) == [
-        "s.yaml:1: species: expected one of rose, fern, got text 'rsoe' (did you mean rose?)",
-        "s.yaml:2: days: expected an integer, got the boolean true",
-        "s.yaml:4: bed.soil: expected a mapping, got text 'clay'",
-        "s.yaml:5: bed.witdh: unknown key 'witdh' (did you mean width?)",
-        "s.yaml:6: bed.width: expected a number, got text 'wide'",
-        "s.yaml:7: water: `rate > 0` must hold, got (rate=0.0).",
-        "s.yaml:9: visits[0].day: expected an integer, got 1.5",
-        "s.yaml:10: visits[1]: missing key 'day'",
-        "s.yaml:11: label: 'label' is not set in a study file",
-        "s.yaml:12: bed.width: bed.width is given twice",
+        "s.yaml:1: days: expected an integer, got the boolean true",
+        "s.yaml:3: stay.place: expected one of inn, tent, got text 'ihn' (did you mean inn?)",
+        "s.yaml:4: stay.is_payed: unknown key 'is_payed' (did you mean is_paid?)",
+        "s.yaml:5: stay.is_paid: expected true or false, got 2",
+        "s.yaml:6: vehicle: expected a mapping, got text 'bike'",
+        "s.yaml:7: detour: `until >= 1` must hold, got (until=0).",
+        "s.yaml:9: stops[0].until: expected an integer or null, got 1.5",
+        "s.yaml:10: stops[1]: missing key 'law'",
+        "s.yaml:11: cost: 'cost' is not set in a study file",
+        "s.yaml:12: stay.place: stay.place is given twice",
     ]
 
 
@@ -55,15 +57,15 @@ def test_the_nearest_name_is_suggested_for_a_full_path_or_its_last_part() -> Non
 
 def test_an_item_that_has_a_tag_may_stand_beside_items_without_one() -> None:
     """Regression test: such an item of a list was read as one without a tag, and refused."""
-    hint = tuple[Visit | Drip | Flood, ...]
-    read = reader_of("- {drip: 3}\n- drip: {rate: 3}\n- {day: 2}\n")
+    hint = tuple[Leg | Erm | Beta, ...]
+    read = reader_of("- {beta: 3}\n- beta: {alpha: 3}\n- {law: erm, until: 2}\n")
     assert read.value(hint, read.document.value, ()) == (
-        Drip(rate=3.0),
-        Drip(rate=3.0),
-        Visit(day=2),
+        Beta(alpha=3.0),
+        Beta(alpha=3.0),
+        Leg(law=Erm(), until=2),
     )
-    assert problems_of("- {day: 2, wter: drip}\n", hint) == [
-        "s.yaml:1: [0].wter: unknown key 'wter' (did you mean water?)"
+    assert problems_of("- {law: erm, untill: erm}\n", hint) == [
+        "s.yaml:1: [0].untill: unknown key 'untill' (did you mean until?)"
     ]
-    (fault,) = problems_of("- {dripp: 2}\n", hint)
-    assert "expected {day: DAY" in fault
+    (fault,) = problems_of("- {betta: 2}\n", hint)
+    assert "expected {law: LAW" in fault
