@@ -164,12 +164,6 @@ def test_a_database_with_triggers_or_views_or_of_another_program_is_refused(
         require(home)
 
 
-def test_a_database_of_mlflow_is_accepted(tmp_path: Path) -> None:
-    home = Home(folder=tmp_path)
-    Experiment.open(home.tracking_uri, "table1", artifact_location=None)
-    require_tracking(home.tracking_uri, SYNC)
-
-
 def test_the_journal_of_a_killed_writer_is_rolled_back(home: Home) -> None:
     """The journal undoes uncommitted changes; without it the database would be damaged."""
     file, journal = home.folder / "mlflow.db", home.folder / "mlflow.db-journal"

@@ -1,6 +1,5 @@
 """Plugins that a study file names: loaded from its folder, and only if the file itself is read."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 import yaml
 
 from mixup_core.plugins import loading
-from mixup_core.plugins.source import PluginError
 from mixup_core.problem import KnownData
 from sweeps.reading.study_file import (
     StudyError,
@@ -98,10 +96,3 @@ def test_plugin_options_are_read_from_the_recorded_command_line(study: Path) -> 
 def test_a_launch_whose_source_is_no_study_names_no_plugin(study: Path, source: str) -> None:
     launch = replace(_launch(study), source=source, command="mixsweep run")
     assert plugin_options(launch) == ()
-
-
-def test_a_pipe_as_plugin_is_refused(study: Path) -> None:
-    (study.parent / "parts" / "tiny.py").unlink()
-    os.mkfifo(study.parent / "parts" / "tiny.py")
-    with pytest.raises(PluginError, match="cannot read the file: is no file"):
-        load_study(str(study))

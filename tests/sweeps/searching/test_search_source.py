@@ -108,17 +108,6 @@ def test_raising_the_number_of_points_extends_the_same_search(tmp_path: Path) ->
     assert len(more.trained) == 3 * 3
 
 
-def test_neither_arms_nor_earlier_points_are_proposed(tmp_path: Path) -> None:
-    text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", "{beta: {categorical: [1.0, 4.0]}}")
-    text = text.replace("[0, 20], step: 2", "[0, 20], step: 10").replace("points: 6", "points: 50")
-    driver = Driver(read(tmp_path, text), tmp_path).run()
-    found = [(p.values["mix.law.alpha"], p.values["mix.switch_epoch"]) for p in points_of(driver)]
-    # Switch 0 is ERM and (1.0, 20) is the arm `uniform`.
-    assert sorted(found) == [(1.0, 10), (4.0, 10), (4.0, 20)]
-    ended = read_history(driver.source.study, driver.url).ended
-    assert ended == "ended after 3 points, because its space has no other points"
-
-
 def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
     tmp_path: Path,
 ) -> None:

@@ -7,12 +7,12 @@ from sweeps.study.budget import GPUS_PER_RUN, Budget, Spending
 HOUR = 3_600_000
 
 
-def stage(*ends: float, seconds: float = 3600.0, gpus: str = "") -> Stage:
+def stage(*ends: float, gpus: str = "") -> Stage:
     """Return a stage whose epochs ended at given hours."""
     return Stage(
         key="k",
         records=tuple(EpochRecord(epoch=epoch, metrics={}) for epoch in range(len(ends))),
-        facts=tuple(EpochFacts(seconds=seconds, stored_at_ms=int(HOUR * end)) for end in ends),
+        facts=tuple(EpochFacts(seconds=3600.0, stored_at_ms=int(HOUR * end)) for end in ends),
         environment={GPUS_PER_RUN: gpus} if gpus else {},
         state=None,
     )
