@@ -13,6 +13,8 @@ SWITCH = "mix.switch_epoch: {int: [0, 20], step: 2}"
 BAD = {
     "test objective": ("val/error", "test/error",
         "16: search.objective: a search must use validation metrics *, got 'test/error'"),
+    "objective twice": ("val/error", "[val/error, val/error]",
+        "16: *items of objective must be distinct*"),
     "points of nothing": ("points: 6", "points: null", "11: search: missing key 'points'"),
     "pruning after all seeds": ("points: 6", "points: 6\n  prune: {after: 3}",
         "16: search.prune: `after < number of seeds` must hold, got (after=3, seeds=3)."),

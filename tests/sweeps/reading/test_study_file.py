@@ -261,6 +261,7 @@ def overridden(text: str, *overrides: str) -> Any:
 
 BAD_OVERRIDES = {
     "seeds": "seeds: --set needs PATH=VALUE, for example seeds=6",
+    "=6": "=6: --set needs PATH=VALUE, for example seeds=6",
     "seeds=": "seeds=: seeds: expected an integer, a list of integers, *, got null",
     "epochs=6": "epochs=6: epochs: unknown key 'epochs' (did you mean base.epochs?)",
     "base.epoch=6": "base.epoch=6: base.epoch: unknown key 'epoch' (did you mean epochs?)",
