@@ -10,6 +10,7 @@ from mlflow import MlflowClient
 from mixup_core.config.building import with_values
 from mixup_core.laws import Midpoint
 from mixup_core.problem import PROBLEMS
+from mixup_core.store.checkpoints import Store
 from sweeps.machine.home import Home
 from sweeps.reading.schema import study_schema
 from sweeps.study.study import Study
@@ -39,6 +40,11 @@ def study(request: pytest.FixtureRequest) -> Study:
 @pytest.fixture
 def client(home: Path) -> MlflowClient:
     return MlflowClient(Home(folder=home).tracking_uri)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "store"))
 
 
 @pytest.fixture

@@ -29,10 +29,9 @@ def train(study: Study, store: Store, home: Path) -> Any:
 
 
 def test_no_cluster_is_started_if_all_runs_are_stored(
-    study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, home: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(launch, "cluster")
-    store = Store(str(tmp_path / "store"))
     for run in study.runs():
         put_epochs(store, run, run.config.epochs)
     assert [result.outcome for result in train(study, store, home)] == ["complete"] * 4
@@ -85,8 +84,10 @@ NODE = "node_f172147d0046fc73064927e78b3a981b6355467827af77f6eb32b8f4"
     ("active", "idle", "growth"),
     [
         (f" 1 {NODE}", "", "by hand"),
+        (f" 1 {NODE}\n 1 {NODE}", f" 1 {NODE}", "by hand"),
         (" (no active nodes)", " 1 head", "autoscaler"),
         (" 2 gpu", f" 1 {NODE}", "autoscaler"),
+        (" 1 node_gpu", "", "autoscaler"),
         ("", "", "autoscaler"),
     ],
 )

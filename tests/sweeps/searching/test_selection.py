@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure
+from mixup_core.store.manifests import Failure
 from sweeps.searching.selection import (
     PooledSpread,
     confirmation_is_due,
@@ -23,6 +22,7 @@ from sweeps.searching.selection import (
 )
 from sweeps.study.search import Point, Search, SearchHistory
 from sweeps.study.study import Run
+from tests.filled import put
 from tests.sweeps.small_searches import STUDY, read
 
 CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
@@ -147,11 +147,6 @@ def test_a_search_has_settled_if_its_last_points_improve_less_than_the_noise(
     assert not has_settled([*_told(0.3, 0.2, 0.1), waiting], variances, 1)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
-
-
 def _fail(store: Store, run: Run) -> None:
     store.failures.write(
         Failure(run_key=run.key, kind="failed", message="as told", epoch=0, attempts=1)
@@ -222,17 +217,8 @@ def test_only_a_grid_search_is_planned_to_its_last_point(tmp_path: Path) -> None
 
 
 def _store(store: Store, run: Run, error: float) -> None:
-    epochs = run.config.epochs
-    store.write(
-        stage_keys(run.config)[-1],
-        records=[
-            EpochRecord(epoch=e, metrics={"val/error": error, "val/nll": 1.0})
-            for e in range(epochs)
-        ],
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=e) for e in range(epochs)],
-        environment={},
-        state=None,
-    )
+    metrics = {"val/error": error, "val/nll": 1.0}
+    put(store, run, [EpochRecord(epoch=e, metrics=metrics) for e in range(run.config.epochs)])
 
 
 @pytest.mark.parametrize("objective", ["val/error", "[val/error, val/nll]"])
@@ -258,12 +244,10 @@ def test_the_winner_is_chosen_by_the_spread_of_stored_results(
     assert winner_of(study, points[3:], store) is None
 
 
-def race_of(
-    rng: np.random.Generator, spread: float, sds: Sequence[float] = (1.0,) * 20
-) -> tuple[bool, float]:
+def race_of(rng: np.random.Generator, spread: float) -> tuple[bool, float]:
     """Race 20 points at up to 5 seeds; return whether the best was dropped, and the seeds used."""
     points, seeds, looks = 20, 5, (2, 3, 4)
-    values = rng.normal(0, 1, (points, seeds)) * np.array(sds)[:, None]
+    values = rng.normal(0, 1, (points, seeds))
     values[1:] += spread * rng.random((points - 1, 1))
     complete: list[int] = []
     used, is_lost = 0, False

@@ -20,20 +20,18 @@ from sweeps.state.results import read_results
 from sweeps.state.stages import plan_study
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Run, Study
+from tests.filled import put
 from tests.sweeps.small_searches import GRID, noisy, read
 
 
-def drained(
-    source: BudgetedSource, store: Store, *, until: int = 1_000, is_whole: bool = False
-) -> list[tuple[str, int]]:
+def drained(source: BudgetedSource, store: Store, *, until: int = 1_000) -> list[tuple[str, int]]:
     """Train the runs of a source one after another, to the end or to the middle of one run."""
     trained: list[tuple[str, int]] = []
     clock = 3_600_000 * len(store.keys())
     while group := source.more(()):
         for planned in group:
             run = planned.run
-            is_cut = len(trained) + 1 == until and not is_whole
-            epochs = 10 if is_cut else run.config.epochs
+            epochs = 10 if len(trained) + 1 == until else run.config.epochs
             clock += 360_000  # six minutes each, beside nothing else
             store.write(
                 stage_keys(run.config)[epochs - 1],
@@ -115,18 +113,6 @@ def source_of(study: Study, store: Store) -> LooksSource:
     return LooksSource(study, store, partial(reached_study, study, store))
 
 
-def write(store: Store, run: Run) -> None:
-    store.write(
-        stage_keys(run.config)[-1],
-        records=[
-            EpochRecord(epoch=epoch, metrics={"test/error": error_of(run)}) for epoch in range(2)
-        ],
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=1)] * 2,
-        environment={},
-        state=None,
-    )
-
-
 def drain(
     source: LooksSource,
     store: Store,
@@ -144,7 +130,8 @@ def drain(
             most -= 1
             failed = fails is not None and fails(planned.run)
             if not failed:
-                write(store, planned.run)
+                metrics = {"test/error": error_of(planned.run)}
+                put(store, planned.run, [EpochRecord(epoch=e, metrics=metrics) for e in range(2)])
             batches[-1].append((planned.run.arm, planned.run.seed))
             source.end(planned.run, failed=failed)
     return batches
@@ -153,11 +140,6 @@ def drain(
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
     return read(tmp_path, TEXT)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
 
 
 def test_only_arms_of_open_claims_get_the_seeds_of_the_next_look(

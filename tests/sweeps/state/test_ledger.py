@@ -18,11 +18,6 @@ def _study(name: str = "small", seeds: tuple[int, ...] = (0, 1), **values: objec
     return Study(name=name, description="", arms=arms, seeds=seeds, baseline="erm", source="")
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
-
-
 def test_a_store_lists_every_launched_study_and_its_settings(store: Store) -> None:
     short, long, other = _study(), _study(epochs=5), _study("other")
     for study in (short, long, other, long):

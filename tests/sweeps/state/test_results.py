@@ -30,17 +30,6 @@ def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path))
 
 
-def test_a_stage_with_a_damaged_manifest_is_replaced_by_the_previous_stage(
-    store: Store, tmp_path: Path
-) -> None:
-    put_epochs(store, RUN, 1)
-    put_epochs(store, RUN, 3)
-    (damaged,) = tmp_path.glob(f"stages/*/{stage_keys(RUN.config)[-1]}*.json")
-    damaged.write_bytes(damaged.read_bytes()[:-9])
-    (result,) = read_results([RUN], store)
-    assert (result.outcome, len(result.records)) == ("partial", 1)
-
-
 @pytest.mark.parametrize("kind", ["diverged", "failed"])
 def test_a_failure_is_the_outcome_unless_every_epoch_is_stored(store: Store, kind: str) -> None:
     put_epochs(store, RUN, 1)

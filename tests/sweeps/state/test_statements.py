@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,11 +21,6 @@ MEAN = MeanOfLast(evaluations=2)
 def claim(arm: str, says: str = "a", **more: object) -> Claim:
     that = StatedComparison(metric="test/error", **{"less": (arm, "erm"), **more})  # type: ignore[arg-type]
     return Claim(says=says, source="b", that=that)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
 
 
 def begun(store: Store, *claims: Claim) -> Study:
@@ -84,7 +78,7 @@ def test_seeds_added_after_a_look_are_reported_and_widen_the_interval(store: Sto
 
 
 @pytest.mark.parametrize("seeds", [(5, 6, 7, 8, 9), (0, 1, 2, 4), (0, 1, 2, 4, 5)])
-def test_seeds_replaced_or_removed_after_a_look_are_reported_and_widen_the_interval(
+def test_seeds_replaced_or_removed_after_a_look_are_reported(
     store: Store, seeds: tuple[int, ...]
 ) -> None:
     study = replace(make_study(seeds=(0, 1, 2, 3, 4)), claims=(claim("uniform"),))
@@ -97,9 +91,6 @@ def test_seeds_replaced_or_removed_after_a_look_are_reported_and_widen_the_inter
     state(other, store)
     (said,) = told(other, store)
     assert said == "before the runs; seeds changed once after a look, at 10 finished runs"
-    results = arrange(other, ended(other, {}))
-    (verdict,) = verdicts_of(other, results, statements=statements_of(other, store))
-    assert verdict.confidence == pytest.approx(0.975)
 
 
 def test_each_set_of_seeds_that_reports_show_counts_once(store: Store) -> None:
