@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from fsspec.utils import infer_storage_options
-
 HIDDEN = "***"
 """Text shown in place of a hidden part of an address."""
 
@@ -97,24 +95,11 @@ class Address:
 
 def web_address(url: str) -> Address:
     """Return the URL of a server, or a text `HOST:PORT`, as an address that hides secrets."""
-    scheme, mark, _ = url.partition("://")
-    try:
-        parts = urlsplit(url if mark else f"//{url}")
-        port = parts.port
-    except ValueError:
-        return Address(scheme=scheme if mark and _SCHEME.fullmatch(scheme) else "", is_hidden=True)
-    shown = Address.of_parts(
-        scheme=parts.scheme or "http",
-        host=parts.hostname or "",
-        port=port,
-        path=parts.path,
-        has_login="@" in parts.netloc,
-        query=parts.query + parts.fragment,
-    )
-    if mark:
-        return shown
-    is_plain = shown.is_whole and not parts.path
-    return Address(host=shown.host, port=port) if is_plain else Address(is_hidden=True)
+    if "://" in url:
+        return _url_address(url)
+    shown = _url_address(f"http://{url}")
+    is_plain = shown.is_whole and not shown.path
+    return Address(host=shown.host, port=shown.port) if is_plain else Address(is_hidden=True)
 
 
 def store_address(url: str) -> Address:
@@ -127,35 +112,32 @@ def store_address(url: str) -> Address:
     if url.startswith("file:///"):
         return Address.of_path(url.removeprefix("file://"), "file")
     link = url.rpartition("::")[2]
-    scheme = link.partition("://")[0]
-    if scheme in {"http", "https"}:
-        shown = web_address(link)
-    else:
-        try:
-            parts = infer_storage_options(link)
-        except ValueError:
-            parts = None
-        if parts is None or "://" not in link:
-            shown = Address(scheme=scheme if _SCHEME.fullmatch(scheme) else "", is_hidden=True)
-        else:
-            host, path = str(parts.get("host", "")), str(parts["path"])
-            login = str(parts.get("username", "")), "password" in parts
-            has_container = scheme in _CONTAINERS and _CONTAINER.fullmatch(login[0]) is not None
-            shown = Address.of_parts(
-                scheme=scheme,
-                host=host,
-                port=parts.get("port"),
-                path=path.removeprefix(host) if scheme in _BUCKETS else path,
-                has_login="@" in urlsplit(link).netloc and not (has_container and not login[1]),
-                query=str(parts.get("url_query", "")) + str(parts.get("url_fragment", "")),
-            )
-            if has_container and shown.is_whole:
-                shown = replace(shown, host=f"{login[0]}@{host}")
+    shown = _url_address(link)
     return shown if link == url else Address(scheme=shown.scheme, is_hidden=True)
 
 
-_BUCKETS = {"s3", "s3a", "gcs", "gs"}
-"""Protocols for which fsspec returns the bucket as the first part of the path."""
+def _url_address(url: str) -> Address:
+    scheme, mark, _ = url.partition("://")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        mark = ""
+    if not mark:
+        return Address(scheme=scheme if _SCHEME.fullmatch(scheme) else "", is_hidden=True)
+    login = parts.netloc.rpartition("@")[0]
+    is_container = scheme in _CONTAINERS and _CONTAINER.fullmatch(login) is not None
+    shown = Address.of_parts(
+        scheme=parts.scheme or scheme,
+        host=parts.hostname or "",
+        port=port,
+        path=parts.path,
+        has_login="@" in parts.netloc and not is_container,
+        query=parts.query + parts.fragment,
+    )
+    return replace(shown, host=f"{login}@{shown.host}") if is_container else shown
+
+
 _CONTAINERS = {"abfs", "abfss"}
 """Azure protocols. Their URLs have the container before the `@`, where others have the login."""
 _CONTAINER = re.compile(r"[a-z0-9-]{3,63}")

@@ -65,14 +65,14 @@ def test_arrays_round_trip_through_an_archive() -> None:
     ("make", "reason"),
     [
         (partial(deflated, "a.npy"), "got 100,000,"),
-        (overstated, "^a.npy: .* bytes are too few for the shape"),
-        (partial(overstated, "|V0", (10**12, 10)), "^a.npy: .* bytes are too few for the shape"),
+        (overstated, "not a readable archive of arrays"),
+        (partial(overstated, "<f4", (10**15,)), "not a readable archive of arrays"),
         (partial(overstated, "<f4", (0, 10**20)), "not a readable archive of arrays"),
         (partial(overstated, "<f4", (True, True)), "not a readable archive of arrays"),
         (bytes, "not a readable zip archive"),
         (lambda: b"PK\x03\x04" + bytes(100), "not a readable zip archive"),
     ],
-    ids=["deflated", "overstated", "no bytes", "wide", "truths", "empty", "cut"],
+    ids=["deflated", "overstated", "beyond memory", "wide", "truths", "empty", "cut"],
 )
 def test_an_archive_that_declares_too_many_numbers_is_refused_without_allocating_them(
     make: Callable[[], bytes], reason: str
