@@ -42,6 +42,8 @@ from mixup_core.store.state_store import StateStore
 _TRIES = 10
 """Number of attempts to store a stage if other processes keep damaging or removing its file."""
 
+_REPLACED = "an archive had brought other records than those trained here; these replace them"
+_KEPT = "trained again with different records; the stored records are kept"
 _FOLDERS = (
     "stages", "states", "failures", "predictions", "studies", "data", "leases", "stops", "uses",
     "claims",
@@ -148,22 +150,20 @@ class Store:
                     f"{name}: written {lost} times, but each time another process removed or "
                     "damaged the file; stop that process"
                 )
-        if ADDED in stored.environment and ADDED not in stage.environment:
-            if stored.records != stage.records:
-                _logger.warning(
-                    "stage %s: an archive had brought other records than those trained here; these "
-                    "replace them", key,
-                )  # fmt: skip
+        gives_way = ADDED in stored.environment and ADDED not in stage.environment
+        if stored.records != stage.records:
+            _logger.warning("stage %s: %s", key, _REPLACED if gives_way else _KEPT)
+        if gives_way:
             self.predictions.remove([key])
             self.states.write(stage, blob)
             self._sealed.write(name, manifest)
             self.states.write_if_removed(stage, blob)
             return stage
-        if stored.records != stage.records:
-            _logger.warning(
-                "stage %s: trained again with different records; the stored records are kept", key
-            )
-        elif blob is not None and self.states.read(stored) is None:
+        if (
+            stored.records == stage.records
+            and blob is not None
+            and self.states.read(stored) is None
+        ):
             self.states.write(stage, blob)
             gained = dataclasses.replace(stored, state=stage.state)
             self._replace(gained)

@@ -15,12 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from mixup_core.addresses import Address, reason, store_address
 from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
-from mixup_core.store.local_files import (
-    is_locked,
-    make_folder,
-    read_regular,
-    write_durably,
-)
+from mixup_core.store.local_files import is_locked, make_folder, read_regular, write_durably
 
 
 class Folder:
@@ -84,19 +79,10 @@ class Folder:
         return self._write(name, data, overwrite=False)
 
     def move(self, name: str, new_name: str) -> None:
-        """Rename a file or folder. If it is a link, rename the link itself.
-
-        A file replaces a file that has the new name already. If a folder has the new name, or a
-        folder is to be renamed and the new name is in use, the new name gets a number: `x.json.1`.
-        """
-        source, target = self.root / name, self.root / new_name
+        """Rename a file, folder or link (not its target); replace a file of the new name."""
+        target = self.root / new_name
         make_folder(target.parent, self._top)
-        is_folder = source.is_dir() and not source.is_symlink()
-        number = 0
-        while target.is_dir() or (is_folder and os.path.lexists(target)):
-            number += 1
-            target = self.root / f"{new_name}.{number}"
-        source.replace(target)
+        (self.root / name).replace(target)
 
     def remove(self, name: str) -> None:
         """Remove a file if it exists; raise IsADirectoryError if a folder has this name."""

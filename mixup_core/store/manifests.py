@@ -3,14 +3,13 @@
 import dataclasses
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mixup_core.records import EpochRecord, Packed, Records, packed
-from mixup_core.store.errors import StoreError, UnreadableError
+from mixup_core.store.errors import StoreError
 from mixup_core.store.json_records import Key, Line, Lines, Natural, RecordError, Sha256, Time
 
 ADDED = "added"
@@ -121,7 +120,7 @@ class FormatError(StoreError):
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    """Check that each epoch has one record and one `EpochFacts`, with finite numbers."""
+    """Check that each epoch has one record and one `EpochFacts`."""
     epochs = [record.epoch for record in records]
     if not epochs or epochs != list(range(len(epochs))):
         raise RecordError(f"there must be one record per epoch, epoch 0 first, got ({epochs=}).")
@@ -130,12 +129,6 @@ def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) ->
             "each record needs the time of its epoch (`EpochFacts`), "
             f"got (records={len(records)}, facts={len(facts)})."
         )
-    for record, fact in zip(records, facts, strict=True):
-        for name, value in {**record.metrics, "seconds": fact.seconds}.items():
-            if not math.isfinite(value):
-                raise RecordError(
-                    f"{name} must be finite, got (value={value}, epoch={record.epoch})."
-                )
 
 
 def state_header(key: str) -> bytes:
@@ -182,7 +175,7 @@ def _is_sealed(sealed: bytes) -> bool:
     return sealed.startswith(_prefix(b"{" + sealed[len(_prefix(b"")) :]))
 
 
-def is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
+def is_manifest(sealed: bytes, key: str) -> bool:
     """Return True if bytes are a stage's undamaged manifest (JSON file); they are not parsed.
 
     Their sha256 must be right, and the fields `format` and `key` must be side by side, as this
@@ -190,7 +183,7 @@ def is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
     undamaged manifest, too.
     """
     fields = b'"format":%d,"key":"%s",' % (FORMAT, key.encode())
-    return isinstance(sealed, bytes) and fields in sealed and _is_sealed(sealed)
+    return fields in sealed and _is_sealed(sealed)
 
 
 def _prefix(text: bytes) -> bytes:
@@ -203,15 +196,8 @@ MANIFEST_NAME = re.compile(rf"stages/{_SHARDED}\.json")
 STATE_NAME = re.compile(rf"states/{_SHARDED}-[0-9a-f]{{64}}\.bin")
 PREDICTION_NAME = re.compile(rf"predictions/{_SHARDED}\.bin")
 FAILURE_NAME = re.compile(r"failures/(?P<key>[0-9a-f]{4,64})\.json")
-_NOTE_NAME = re.compile(
-    rf"studies/{STUDY_NAME}/([0-9a-f]+|statements)\.json"
-    r"|data/[0-9a-f]+\.json"
-    rf"|(leases|stops|uses)/{STUDY_NAME}(\.progress)?\.json"
-    rf"|claims/[0-9a-f]{{4,64}}\.{STUDY_NAME}\.[0-9]+"
-)
-_NAMES = (MANIFEST_NAME, STATE_NAME, PREDICTION_NAME, FAILURE_NAME, _NOTE_NAME)
-_TEMPORARY = re.compile(r"\.[a-z0-9_]{8}\.tmp$")
-"""End of a file's name while it is written."""
+_TEMPORARY = re.compile(r"[a-z]+/[a-z0-9/.-]+\.(json|bin|[0-9]+)\.[a-z0-9_]{8}\.tmp")
+"""Matches the name of a file of the store while it is written: its own name and a random end."""
 
 
 def checked(key: str) -> str:
@@ -233,8 +219,7 @@ def key_in(name: str) -> str:
 
 def is_temporary(name: str) -> bool:
     """Return True if a name is that of a file of the store, not another's, while it is written."""
-    complete = _TEMPORARY.sub("", name)
-    return complete != name and any(pattern.fullmatch(complete) for pattern in _NAMES)
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def state_name(key: str, sha256: str) -> str:

@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from mixup_core.records import EpochRecord
-from mixup_core.store.errors import UnreadableError
 from mixup_core.store.files import Files
+from mixup_core.store.json_records import RecordError
 from mixup_core.store.manifests import PREDICTION_NAME, prediction_name
 from mixup_core.store.sealed_files import SealedFiles
 
@@ -46,18 +46,15 @@ class PredictionStore:
     def _present(self, keys: Iterable[str]) -> Iterator[tuple[str, tuple[bytes, bytes] | None]]:
         """Yield (key, (digest of its record, content)) of each file; (key, None) if damaged."""
         names = {prediction_name(key): key for key in keys}
-        for name, data in self._files.read_present(names):
-            if isinstance(data, UnreadableError):
-                self._sealed.quarantine(name, str(data))
-                yield names[name], None
-                continue
+
+        def parse(name: str, data: bytes) -> tuple[bytes, bytes]:
             header, _, content = data.partition(b"\n")
             start = _start(names[name], content)
-            if header.startswith(start):
-                yield names[name], (header.removeprefix(start), content)
-            else:
-                self._sealed.quarantine(name, "does not match its own sha256")
-                yield names[name], None
+            if not header.startswith(start):
+                raise RecordError("does not match its own sha256")
+            return header.removeprefix(start), content
+
+        return self._sealed.parsed(names, parse)
 
     def keys(self) -> frozenset[str]:
         """Return the stage keys under which predictions are stored; no file is validated."""

@@ -14,7 +14,6 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +35,6 @@ from mixup_core.store.manifests import (
 )
 
 _Kind = TypeVar("_Kind", Stage, Failure)
-_Found = TypeVar("_Found")
 _Any = TypeVar("_Any")
 _logger = logging.getLogger(__name__)
 
@@ -68,37 +66,39 @@ class SealedFiles:
 
     def content(self, name: str) -> dict[str, Any] | None:
         """Return the parsed content of a sealed file; None if it is missing or damaged."""
-        sealed = self.read(name)
-        return None if sealed is None else self._sound(name, sealed, lambda: unsealed(name, sealed))
+        return dict(self.parsed({name: name}, unsealed)).get(name)
 
     def records(self, kind: type[_Kind], names: Mapping[str, str]) -> dict[str, _Kind]:
         """Return the undamaged records of a kind by key; `names` maps names of files to keys."""
-        found = {}
-        for name, sealed in self._files.read_present(names):
-            record = self._sound(name, sealed, partial(record_in, kind, name, sealed, names[name]))
-            if record is not None:
-                found[names[name]] = record
-        return found
+        found = self.parsed(names, lambda name, data: record_in(kind, name, data, names[name]))
+        return {key: record for key, record in found if record is not None}
 
     def are_sound(self, names: Mapping[str, str]) -> set[str]:
         """Return the keys of undamaged manifests, most of which this does not parse."""
-        return {
-            names[name]
-            for name, sealed in self._files.read_present(names)
-            if is_manifest(sealed, names[name])
-            or self._sound(name, sealed, partial(record_in, Stage, name, sealed, names[name]))
-            is not None
-        }
 
-    def _sound(
-        self, name: str, sealed: bytes | UnreadableError, read: Callable[[], _Found]
-    ) -> _Found | None:
-        """Return what is read of a file; move the file to quarantine if it is damaged."""
-        try:
-            return read()
-        except RecordError as error:
-            self.quarantine(name, str(error), sealed if isinstance(sealed, bytes) else None)
-            return None
+        def is_sound(name: str, data: bytes) -> bool:
+            key = names[name]
+            return is_manifest(data, key) or record_in(Stage, name, data, key) is not None
+
+        return {key for key, sound in self.parsed(names, is_sound) if sound}
+
+    def parsed(
+        self, names: Mapping[str, str], parse: Callable[[str, bytes], _Any]
+    ) -> Iterator[tuple[str, _Any | None]]:
+        """Yield (key, parsed content) of each file; move a damaged one away and yield (key, None).
+
+        `names` maps names of files to keys; `parse` takes the name and the bytes of a file.
+        """
+        for name, data in self._files.read_present(names):
+            found = None
+            if isinstance(data, UnreadableError):
+                self.quarantine(name, str(data))
+            else:
+                try:
+                    found = parse(name, data)
+                except RecordError as error:
+                    self.quarantine(name, str(error), data)
+            yield names[name], found
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file, replacing a file; move a folder of this name to quarantine."""
@@ -159,10 +159,8 @@ def known(keys: Iterable[str], read: Callable[[str], _Any]) -> Iterator[tuple[st
         _logger.warning("skipped: %s%s", newer[0], more)
 
 
-def unsealed(name: str, sealed: bytes | UnreadableError) -> dict[str, Any]:
+def unsealed(name: str, sealed: bytes) -> dict[str, Any]:
     """Return the parsed content of a manifest or failure file."""
-    if isinstance(sealed, UnreadableError):
-        raise RecordError(str(sealed))
     content = unseal(sealed)
     if content is None:
         raise RecordError("does not match its own sha256")
@@ -174,7 +172,7 @@ def unsealed(name: str, sealed: bytes | UnreadableError) -> dict[str, Any]:
     return content
 
 
-def record_in(kind: type[_Kind], name: str, sealed: bytes | UnreadableError, key: str) -> _Kind:
+def record_in(kind: type[_Kind], name: str, sealed: bytes, key: str) -> _Kind:
     """Return the record (`Stage`, `Failure`) of a key in a manifest or failure file."""
     found = record_of(kind, unsealed(name, sealed))
     if isinstance(found, Stage):

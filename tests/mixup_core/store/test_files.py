@@ -117,17 +117,6 @@ def test_moving_a_link_does_not_move_its_target(folder: Folder) -> None:
     assert (folder.root / "a/folder").is_dir()
 
 
-def test_a_file_moved_onto_a_folder_gets_the_next_free_number(folder: Folder) -> None:
-    (folder.root / "b/name").mkdir(parents=True)
-    (folder.root / "b/name.1").mkdir()
-    folder.write("a/file", b"1")
-    folder.move("a/file", "b/name")
-    assert folder.read("b/name.2") == b"1"
-    folder.write("a/file", b"2")
-    folder.move("a/file", "b/name")
-    assert folder.read("b/name.2") == b"2", "a file takes the place of one"
-
-
 @pytest.mark.parametrize("obstacle", NO_FILES)
 def test_a_name_is_taken_by_anything_and_not_only_by_a_file(folder: Folder, obstacle: str) -> None:
     folder.write("b/name", b"1")
@@ -135,20 +124,6 @@ def test_a_name_is_taken_by_anything_and_not_only_by_a_file(folder: Folder, obst
     NO_FILES[obstacle](folder.root / "b/name")
     assert folder.is_taken("b/name")
     assert not folder.is_taken("b/other")
-
-
-@pytest.mark.parametrize("obstacle", ["a file", "a dangling link", "a folder"])
-def test_a_moved_folder_never_replaces_an_existing_entry(folder: Folder, obstacle: str) -> None:
-    folder.write("b/name", b"1")
-    if obstacle != "a file":
-        NO_FILES[obstacle](folder.root / "b/name")
-    folder.write("a/folder.json/notes.txt", b"of a colleague")
-    folder.move("a/folder.json", "b/name")
-    assert folder.read("b/name.1/notes.txt") == b"of a colleague"
-    assert not (folder.root / "a/folder.json").exists()
-    assert os.path.lexists(folder.root / "b/name")
-    if obstacle == "a file":
-        assert folder.read("b/name") == b"1"
 
 
 def test_the_age_of_a_link_is_not_the_age_of_its_target(folder: Folder) -> None:
