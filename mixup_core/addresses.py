@@ -1,7 +1,7 @@
 """Addresses: URLs and paths without passwords and other secrets, to be shown and recorded."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,38 +21,22 @@ _TRAILING = ".,;:!?'\"`)]}>"
 """Punctuation marks that can follow a URL in a sentence and are not part of the URL."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Address:
-    """A URL or path that is safe to show: login, query and parts that may be secret are hidden.
+    """A URL or path, written so that login, query and parts that may be secret are hidden."""
 
-    `str` returns the text to show. If a part is hidden, that text cannot be opened as a URL (see
-    `is_whole`).
-    """
-
-    scheme: str = ""
-    """Scheme of the URL, for example `s3`; empty for a path."""
-    host: str = ""
-    port: int | None = None
-    path: str = ""
-    """Path, with its leading slash if it has one."""
-    has_login: bool = False
-    has_query: bool = False
-    is_hidden: bool = False
-    """True if only the scheme is shown, because the URL is chained or its parts are ambiguous."""
-
-    @property
-    def is_whole(self) -> bool:
-        """True if no part of this address is hidden."""
-        return not (self.is_hidden or self.has_login or self.has_query) and HIDDEN not in str(self)
+    text: str
+    is_whole: bool
+    """False if a part is hidden; the text cannot be opened as a URL then."""
 
     def __str__(self) -> str:
-        head = f"{self.scheme}://" if self.scheme else ""
-        if self.is_hidden:
-            return f"{head}{HIDDEN}"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port is None else f":{self.port}"
-        login, query = (f"{HIDDEN}@" if self.has_login else ""), f"?{HIDDEN}"
-        return f"{head}{login}{host}{port}{self.path}{query if self.has_query else ''}"
+        return self.text
+
+    @classmethod
+    def hidden(cls, scheme: str = "") -> "Address":
+        """Return an address of which at most the scheme is shown."""
+        is_known = _SCHEME.fullmatch(scheme) is not None
+        return cls(f"{scheme}://{HIDDEN}" if is_known else HIDDEN, is_whole=False)
 
     @classmethod
     def of_parts(  # noqa: PLR0913  an address has as many
@@ -62,7 +46,7 @@ class Address:
         host: str = "",
         port: int | None = None,
         path: str = "",
-        has_login: bool = False,
+        login: str = "",
         query: str = "",
     ) -> "Address":
         """Build an address from the components of a URL, hiding those that may be secret.
@@ -71,26 +55,28 @@ class Address:
         unquoted reserved character, such as `/`, a part of the password and the `@` after it can be
         in the host, path or query. So if one of these contains `@`, only the scheme is shown.
         """
-        scheme = scheme if _SCHEME.fullmatch(scheme) else HIDDEN
         if any("@" in part for part in (host, path, query)):
-            return cls(scheme=scheme, is_hidden=True)
-        if path and not _PATH.fullmatch(path):
-            path = f"/{HIDDEN}"
-        return cls(
-            scheme=scheme,
-            host=host if not host or _HOST.fullmatch(host) else HIDDEN,
-            port=port,
-            path=path,
-            has_login=has_login,
-            has_query=bool(query),
-        )
+            return cls.hidden(scheme)
+        host = host if not host or _HOST.fullmatch(host) else HIDDEN
+        is_container = scheme in _CONTAINERS and _CONTAINER.fullmatch(login)
+        shown = [
+            scheme if _SCHEME.fullmatch(scheme) else HIDDEN,
+            "://",
+            f"{login if is_container else HIDDEN}@" if login else "",
+            f"[{host}]" if ":" in host else host,
+            "" if port is None else f":{port}",
+            path if not path or _PATH.fullmatch(path) else f"/{HIDDEN}",
+            f"?{HIDDEN}" if query else "",
+        ]
+        return cls("".join(shown), is_whole=HIDDEN not in "".join(shown))
 
     @classmethod
     def of_path(cls, path: str, scheme: str = "") -> "Address":
         """Return the address of a local path; hidden if the path may be or contain a URL."""
         is_url = _NO_PATH.match(path) is not None or "://" in path
-        is_url = is_url or without_secrets(path) != path
-        return cls(scheme=scheme, is_hidden=True) if is_url else cls(scheme=scheme, path=path)
+        if is_url or without_secrets(path) != path:
+            return cls.hidden(scheme)
+        return cls(f"{scheme}://{path}" if scheme else path, is_whole=HIDDEN not in path)
 
 
 def web_address(url: str) -> Address:
@@ -98,8 +84,9 @@ def web_address(url: str) -> Address:
     if "://" in url:
         return _url_address(url)
     shown = _url_address(f"http://{url}")
-    is_plain = shown.is_whole and not shown.path
-    return Address(host=shown.host, port=shown.port) if is_plain else Address(is_hidden=True)
+    place = shown.text.removeprefix("http://")
+    is_plain = shown.is_whole and "/" not in place
+    return Address(place, is_whole=True) if is_plain else Address.hidden()
 
 
 def store_address(url: str) -> Address:
@@ -112,30 +99,24 @@ def store_address(url: str) -> Address:
     if url.startswith("file:///"):
         return Address.of_path(url.removeprefix("file://"), "file")
     link = url.rpartition("::")[2]
-    shown = _url_address(link)
-    return shown if link == url else Address(scheme=shown.scheme, is_hidden=True)
+    return _url_address(link) if link == url else Address.hidden(link.partition("://")[0])
 
 
 def _url_address(url: str) -> Address:
-    scheme, mark, _ = url.partition("://")
+    scheme = url.partition("://")[0]
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        mark = ""
-    if not mark:
-        return Address(scheme=scheme if _SCHEME.fullmatch(scheme) else "", is_hidden=True)
-    login = parts.netloc.rpartition("@")[0]
-    is_container = scheme in _CONTAINERS and _CONTAINER.fullmatch(login) is not None
-    shown = Address.of_parts(
+        return Address.hidden(scheme)
+    return Address.of_parts(
         scheme=parts.scheme or scheme,
         host=parts.hostname or "",
         port=port,
         path=parts.path,
-        has_login="@" in parts.netloc and not is_container,
+        login=parts.netloc.rpartition("@")[0] or HIDDEN * ("@" in parts.netloc),
         query=parts.query + parts.fragment,
     )
-    return replace(shown, host=f"{login}@{shown.host}") if is_container else shown
 
 
 _CONTAINERS = {"abfs", "abfss"}

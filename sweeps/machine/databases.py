@@ -6,13 +6,12 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import url2pathname
 
-from mixup_core.addresses import Address, web_address
+from mixup_core.addresses import HIDDEN, Address, web_address
 from mixup_core.rules import printable
 from mixup_core.store.errors import UnreadableError, naming
 from mixup_core.store.local_files import open_lock, read_regular, share
@@ -69,24 +68,26 @@ def database_address(url: str) -> Address:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError
     except ImportError:
-        return Address.of_parts(scheme=scheme, path="@")
+        return Address.hidden(scheme)
     try:
         parts = make_url(url)
     except (ArgumentError, ValueError):
-        return Address.of_parts(scheme=scheme, path="@")
+        return Address.hidden(scheme)
     if "?" in url.partition("@")[0] and "@" in url:  # in a password, or before a query
-        return Address.of_parts(scheme=scheme, path="@")
+        return Address.hidden(scheme)
     path = "" if parts.database is None else f"/{parts.database}"
     has_login = parts.username is not None or parts.password is not None
     if scheme.partition("+")[0] == "sqlite" and not has_login and not parts.host:
-        address = Address.of_path(parts.database or "", scheme)
-        return address if address.is_hidden else replace(address, path=path, has_query="?" in url)
+        if not (address := Address.of_path(parts.database or "", scheme)).is_whole:
+            return address
+        query = f"?{HIDDEN}" if "?" in url else ""
+        return Address(f"{scheme}://{path}{query}", is_whole=not query)
     return Address.of_parts(
         scheme=scheme,
         host=parts.host or "",
         port=parts.port,
         path=path,
-        has_login=has_login,
+        login=HIDDEN if has_login else "",
         query="?" if "?" in url else "",
     )
 
