@@ -83,7 +83,7 @@ def _content(kind: Any, fields: tuple[str, ...], values: tuple[Any, ...]) -> _Co
             stages[path] = value
         elif rest := _beyond(config, path, keying):
             stages[path] = rest
-    usual = REQUIRED if "seed" in keying.first else defaults(config, brief=True)["seed"]
+    usual = REQUIRED if "seed" in keying.first else defaults(config)["seed"]
     enters = "seed" not in keying.never and "seed" not in keying.stands_for
     return _Content(
         of_run=_with_one_spelling({p: v for p, v in whole.items() if p != "seed"}),
@@ -147,7 +147,7 @@ def _fields_beyond(item: Any, path: str, keying: Keying) -> Iterator[tuple[str, 
 def _keyed(config: Config) -> dict[str, Any]:
     """Return the values in a run key, by path: required ones, and those not at a default."""
     keying = problem_of(config).keying
-    flat, usual = flatten(config, brief=True), defaults(config, brief=True)
+    flat, usual = flatten(config, brief=True), defaults(config)
     for path, stand_in in keying.stands_for.items():
         if flat.get(path) is not None and flat.get(stand_in) is None:
             rule = f"{path} needs {stand_in}, which replaces {path} in keys"

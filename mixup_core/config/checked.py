@@ -1,8 +1,9 @@
 """Checked: base class of dataclasses that check their values when they are created."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, get_args, get_origin
 
 from mixup_core.config.catalogue import cached_until_growth
@@ -26,8 +27,8 @@ class Checked:
     def __post_init__(self) -> None:
         """Check the limits of every field, then the rules that involve several fields."""
         kind: Any = type(self)
-        for field in _limited(kind):
-            field.check(getattr(self, field.name))
+        for limited in _limited(kind):
+            limited.check(getattr(self, limited.name))
         self.check()
 
     def check(self) -> None:
@@ -45,64 +46,55 @@ class Checked:
         """
 
 
-@cached_until_growth
-def _limited(kind: Any) -> "tuple[_Limited, ...]":
-    """Return the fields of a dataclass that have limits; cached."""
-    fields = map(_field, parts(kind))
-    return tuple(field for field in fields if field.of_value or field.of_list or field.of_items)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Limited:
-    """A field of a dataclass with the limits of its type."""
+    """One of the types of a field, with its limits."""
 
     name: str
+    """Name of the field."""
     may_be_none: bool
-    lists: tuple[type, ...]
-    """Types of the values that are checked as lists."""
-    of_value: tuple[tuple[tuple[type, ...], Limit], ...]
-    """Limits of values that are not lists, each with the types it applies to."""
-    of_list: tuple[Limit, ...]
+    types: tuple[type, ...]
+    """Python types of the values to which the limits apply."""
+    of_value: tuple[Limit, ...]
     of_items: tuple[Limit, ...]
+    """Limits of each item of a list."""
 
     def check(self, value: Any) -> None:
-        if (value is None and self.may_be_none) or isinstance(value, Checked):
+        applies = isinstance(value, self.types)
+        if not applies or (value is None and self.may_be_none):
             return
-        is_list = isinstance(value, self.lists)
-        for limit in self.of_items if is_list else ():
+        for limit in self.of_items:
             if wrong := [item for item in value if not limit.holds(item)]:
                 raise self._error(limit, f"each of {self.name}", wrong[:_MAX_SHOWN])
-        of_value = (limit for types, limit in self.of_value if isinstance(value, types))
-        for limit in self.of_list if is_list else of_value:
+        for limit in self.of_value:
             if not limit.holds(value):
+                is_list = isinstance(value, list | tuple)
                 raise self._error(limit, self.name, _repeated(value) if is_list else value)
 
     def _error(self, limit: Limit, subject: str, got: Any) -> RuleError:
         return RuleError(limit.rule(subject), {self.name: got}, hint=limit.hint)
 
 
-def _field(part: Part) -> _Limited:
-    kinds = [member for member in members(part.hint) if member is not type(None)]
-    lists = [member for member in kinds if get_origin(unmarked(member)) is tuple]
-    items = [get_args(unmarked(member))[0] for member in lists]
-    values = [(member, _types(member, kinds)) for member in kinds if member not in lists]
-    listed = (list, tuple) if values else (object,)
-    return _Limited(
-        name=part.name,
-        may_be_none=type(None) in members(part.hint),
-        lists=listed if lists else (),
-        of_value=tuple((types, limit) for member, types in values for limit in limits(member)),
-        of_list=tuple(limit for hint in lists for limit in limits(hint)),
-        of_items=tuple(limit for hint in items for limit in limits(hint)),
-    )
+@cached_until_growth
+def _limited(kind: Any) -> tuple[_Limited, ...]:
+    """Return the types with limits of all fields of a dataclass; cached."""
+    found = [limited for part in parts(kind) for limited in _types_of(part)]
+    return tuple(limited for limited in found if limited.of_value or limited.of_items)
 
 
-def _types(member: Any, kinds: list[Any]) -> tuple[type, ...]:
-    """Return the Python types to whose values the limits of one member of a union apply."""
-    if len(kinds) == 1:
-        return (object,)
-    plain = unmarked(member)
-    return (int, float) if plain is float else (plain,)
+def _types_of(part: Part) -> Iterator[_Limited]:
+    kinds = [member for member in members(part.hint) if member is not NoneType]
+    for member in kinds:
+        plain = unmarked(member)
+        is_list = get_origin(plain) is tuple
+        types = (list, tuple) if is_list else (int, float) if plain is float else (plain,)
+        yield _Limited(
+            name=part.name,
+            may_be_none=NoneType in members(part.hint),
+            types=types if kinds[1:] else (object,),
+            of_value=limits(member),
+            of_items=limits(get_args(plain)[0]) if is_list else (),
+        )
 
 
 def _repeated(items: Iterable[Any]) -> list[Any]:

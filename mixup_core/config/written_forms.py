@@ -6,7 +6,6 @@ values by dotted path use the tag.
 """
 
 import dataclasses
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,13 +21,13 @@ def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
     return {path: value for path, value, _ in _walked(node, "", brief)}
 
 
-def defaults(node: Any, *, brief: bool = False) -> dict[str, Any]:
+def defaults(node: Any) -> dict[str, Any]:
     """Return the default of each field of a configuration by dotted path; `REQUIRED` if none.
 
-    The paths are those that `flatten` returns. The defaults below a choice are those of the chosen
-    dataclass.
+    The paths and notations are those of `flatten(brief=True)`. The defaults below a choice are
+    those of the chosen dataclass.
     """
-    return {path: default for path, _, default in _walked(node, "", brief)}
+    return {path: default for path, _, default in _walked(node, "", brief=True)}
 
 
 def _walked(node: Any, prefix: str, brief: bool) -> Iterator[tuple[str, Any, Any]]:
@@ -107,67 +106,56 @@ def plugins_of(node: Any) -> dict[str, str]:
     return {origin.plugin: origin.keyed("").removeprefix("@") for origin in origins_in(node)}
 
 
-def _origins(value: Any) -> Iterator[Origin]:
+def _origins(config: Any) -> Iterator[Origin]:
+    for node in nodes(config):
+        if (origin := origin_of(type(node))) is not None:
+            yield origin
+        for part in parts(type(node)):
+            value = getattr(node, part.name)
+            if isinstance(value, str) and (named := part.origins.get(value)) is not None:
+                yield named
+
+
+def nodes(value: Any) -> Iterator[Any]:
+    """Yield all dataclasses in a configuration: itself, those of its fields and of list items."""
     if isinstance(value, tuple):
         for item in value:
-            yield from _origins(item)
+            yield from nodes(item)
     elif dataclasses.is_dataclass(value):
+        yield value
         kind: Any = type(value)
-        if (origin := origin_of(kind)) is not None:
-            yield origin
         for part in parts(kind):
-            below = getattr(value, part.name)
-            if isinstance(below, str) and (named := part.origins.get(below)) is not None:
-                yield named
-            yield from _origins(below)
-
-
-class ShortForm(ABC):
-    """Base class of notations that stand for a dataclass without using its own tag."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return a dataclass's values, by field, from this short form; None for other notations."""
-
-    @abstractmethod
-    def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a dataclass, given as values by field, in this short form for a study file."""
-
-    @abstractmethod
-    def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of this short form for messages, such as `{beta: {a: A, b: B}}`."""
-
-    @abstractmethod
-    def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of values in this short form."""
+            yield from nodes(getattr(value, part.name))
 
 
 @dataclass(frozen=True, slots=True)
-class Under(ShortForm):
+class Under:
     """Short form that uses another dataclass's tag: `{beta: {a: 2, b: 5}}` is the law `beta-ab`."""
 
     tag: str
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
+        """Return a dataclass's values, by field, from this short form; None for other notations."""
         content = value.get(self.tag) if isinstance(value, Mapping) and len(value) == 1 else None
         is_ours = isinstance(content, Mapping) and content and set(content) <= set(names)
         return content if is_ours else None
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a dataclass, given as values by field, in this short form for a study file."""
         return {self.tag: dict(fields)}
 
     def shape(self, names: Sequence[str]) -> str:
+        """Return the pattern of this short form for messages, such as `{beta: {a: A, b: B}}`."""
         return f"{{{self.tag}: {{{', '.join(f'{name}: {name.upper()}' for name in names)}}}}}"
 
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
+        """Return the JSON Schema of values in this short form."""
         return {"type": "object", "additionalProperties": False, "properties": {self.tag: whole},
                 "required": [self.tag]}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs(ShortForm):
+class Pairs:
     """Short form of two lists of numbers: `{0.5: 0.7, 1.0: 0.3}` for [0.5, 1.0] and [0.7, 0.3]."""
 
     keys: str
@@ -199,10 +187,10 @@ class Pairs(ShortForm):
                 "additionalProperties": item}  # fmt: skip
 
 
-def short_form(kind: Any) -> ShortForm | None:
+def short_form(kind: Any) -> Under | Pairs | None:
     """Return a dataclass's short form; None if it has none."""
     found = getattr(kind, "short", None)
-    return found if isinstance(found, ShortForm) else None
+    return found if isinstance(found, Under | Pairs) else None
 
 
 def tag_meant(kinds: Mapping[str, Any], entry: Mapping[str, Any], names: Mapping[str, Any]) -> str:

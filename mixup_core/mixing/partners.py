@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -30,23 +29,8 @@ class EpochOrder:
         return torch.split(self.indices, list(self.batch_sizes))
 
 
-class PartnerRule(ABC):
-    """Base class of the rules by which the partner of each image is drawn."""
-
-    __slots__ = ()
-
-    tag: ClassVar[str]
-    """Name of the rule in study files."""
-    pairing: ClassVar[Literal["dataset", "permutation"] | None] = None
-    """Value of `partner` for `loss_floor`; None: no formula is known."""
-
-    @abstractmethod
-    def draw(self, order: EpochOrder, rng: np.random.Generator) -> Tensor:
-        """Draw the partner of each image of an epoch; training calls this once per epoch."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FromDataset(PartnerRule):
+class FromDataset:
     """Draws partners uniformly from the training set, with replacement.
 
     An image can be its own partner.
@@ -63,15 +47,17 @@ class FromDataset(PartnerRule):
     """
 
     tag: ClassVar = "dataset"
-    pairing: ClassVar = "dataset"
+    pairing: ClassVar[Literal["dataset"]] = "dataset"
+    """Value of `partner` for `loss_floor`; None: no formula is known."""
 
     def draw(self, order: EpochOrder, rng: np.random.Generator) -> Tensor:
+        """Draw the partner of each image of an epoch; training calls this once per epoch."""
         count = len(order.indices)
         return torch.from_numpy(rng.integers(count, size=count))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FromBatch(PartnerRule):
+class FromBatch:
     """Draws the partners of a batch's images as a random permutation of these images.
 
     On average, one image of each batch is paired with itself.
@@ -89,7 +75,7 @@ class FromBatch(PartnerRule):
     """
 
     tag: ClassVar = "permutation"
-    pairing: ClassVar = "permutation"
+    pairing: ClassVar[Literal["permutation"]] = "permutation"
 
     def draw(self, order: EpochOrder, rng: np.random.Generator) -> Tensor:
         return torch.cat(
@@ -98,7 +84,7 @@ class FromBatch(PartnerRule):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Similar(PartnerRule, Checked):
+class Similar(Checked):
     """Draws another image of the batch as partner, more likely if its pixels are similar.
 
         P(j | i) ~ exp(-|x_i - x_j|^2 / (2 bandwidth^2 m))
@@ -121,6 +107,7 @@ class Similar(PartnerRule, Checked):
     """
 
     tag: ClassVar = "similar"
+    pairing: ClassVar[None] = None
 
     bandwidth: Positive = 0.5
     """Width of the kernel, in units of the root mean squared distance of the batch."""

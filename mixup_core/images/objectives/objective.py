@@ -63,9 +63,7 @@ class Objective(Checked, ABC):
 
     __slots__ = ()
 
-    catalogue: ClassVar[Catalogue["Objective"]] = Catalogue(
-        "objective", meant={"erm": "plain", "mixup": "plain"}
-    )
+    catalogue: ClassVar[Catalogue["Objective"]] = Catalogue("objective")
 
     tag: ClassVar[str]
     """Name of the objective in study files."""
