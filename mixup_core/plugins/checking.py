@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
-from functools import cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
@@ -30,19 +30,20 @@ from mixup_core.images.batches import Mixer
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import Splits, load
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Images
+from mixup_core.images.data.datasets import load
+from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import data_root, is_present
 from mixup_core.images.epoch import Planned
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
-from mixup_core.images.training import Training, TrainingState, fit
+from mixup_core.images.training import fit
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.fields import extremes
 from mixup_core.plugins.loading import Plugin, loaded_again
+from mixup_core.plugins.made_up import BASE, INFO, made_up_teacher, start
 from mixup_core.plugins.suite import (
     FIRST_CHECKS,
     LATER_CHECKS,
@@ -54,7 +55,7 @@ from mixup_core.plugins.suite import (
     checks_of_problem,
     findings,
 )
-from mixup_core.problem import DivergedError, Problem, Teacher
+from mixup_core.problem import DivergedError, Problem
 from mixup_core.rules import RuleError
 from mixup_core.seeding import seeded_globally
 
@@ -394,49 +395,3 @@ def _harmless(trial: Trial) -> None:
                 "`measure` must not modify the network, the images or the logits, nor return "
                 "metrics of training; work on copies"
             )
-
-
-BASE: Mapping[str, Any] = {
-    "data.name": "digits", "model": {"name": "mlp", "hidden": [8, 8]}, "mix.law": {"beta": 1.0},
-    "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": 3, "batch_size": 16,
-}  # fmt: skip
-"""Configuration of a trial run without a plugin: values, as in study files, by dotted path."""
-INFO = DatasetInfo(
-    title="made up", num_train=64, num_test=32, num_classes=4, channels=1, image_size=16,
-    mean=(0.25,), std=(0.2,), smallest_class=16,
-)  # fmt: skip
-"""Sizes, number of classes and pixel statistics of the made-up images."""
-
-
-def start(config: TrainConfig) -> Training:
-    """Start a run on made-up images; on a made-up teacher if the objective needs one."""
-    device, splits = torch.device("cpu"), _made_up()
-    return Training(
-        config=config,
-        data=splits if config.data.test else replace(splits, test=None),
-        device=device,
-        state=TrainingState.initial(config, INFO, device),
-        teacher=made_up_teacher() if isinstance(config.objective, Guided) else None,
-    )
-
-
-@cache
-def made_up_teacher() -> Teacher:
-    """Return a finished run on made-up images, as the teacher of runs whose objective needs one."""
-    run = start(built(TrainConfig, BASE))
-    for _ in run:
-        pass
-    return Teacher(config=run.config, state=run.to_bytes())
-
-
-def _made_up() -> Splits:
-    """Return made-up images in which the position of a bright pixel is the class."""
-
-    def split(count: int, seed: int) -> Images:
-        rng, labels = np.random.default_rng(seed), np.arange(count) % INFO.num_classes
-        pixels = rng.integers(0, 128, (count, 1, 16, 16), dtype=np.uint8)
-        pixels[np.arange(count), 0, labels, labels] = 255
-        return Images.of_arrays(pixels, labels)
-
-    train, test = split(INFO.num_train, 0), split(INFO.num_test, 1)
-    return Splits(info=INFO, train=train, val=None, test=test)

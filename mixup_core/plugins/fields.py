@@ -109,7 +109,7 @@ def unlimited(kind: Any) -> list[str]:
 def _ambiguous(hint: Any) -> str:
     """Return the reason why different values of a type could have equal keys; empty without one."""
     if get_origin(hint) is tuple and (len(get_args(hint)) != 2 or get_args(hint)[1] is not ...):
-        return f"is a tuple of fixed length; write `tuple[{_name(get_args(hint)[:1])}, ...]`"
+        return "is a tuple of fixed length; write a list, such as `tuple[int, ...]`"
     if get_origin(hint) is Literal:
         kinds, untagged = {type(value) for value in get_args(hint)}, 0
     else:
@@ -122,10 +122,6 @@ def _ambiguous(hint: Any) -> str:
             "would have the same key: keep one type (a whole number may be given for a float)"
         )
     return "accepts two dataclasses without a `tag`; give each a `tag`" if untagged > 1 else ""
-
-
-def _name(hints: tuple[Any, ...]) -> str:
-    return getattr(hints[0], "__name__", str(hints[0])) if hints else "int"
 
 
 def _dataclasses_in(kind: Any, seen: frozenset[Any] = frozenset()) -> Iterator[Any]:

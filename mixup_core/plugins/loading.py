@@ -15,6 +15,7 @@ import ast
 import importlib
 import platform
 import sys
+import traceback
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
@@ -41,10 +42,10 @@ from mixup_core.plugins.meaning import Meaning
 from mixup_core.plugins.source import (
     PluginError,
     Source,
-    failure_of_plugin,
     package_digest,
     package_source,
     read_source,
+    text_of,
     what_happened,
 )
 from mixup_core.plugins.stand_ins import REGISTERS, take_out
@@ -100,7 +101,7 @@ def load(source: Source) -> Plugin:
         source = replace(
             source, entries=tuple(dict.fromkeys((*before.source.entries, *source.entries)))
         )
-    if before is not None and source.content is None and before.source.digest != source.digest:
+    elif before is not None and source.content is None:
         raise PluginError(
             f"plugin {source.name}: the package {source.place} was edited after this process had "
             "imported it; start a new process"
@@ -114,7 +115,7 @@ def load(source: Source) -> Plugin:
         if before is not None:
             add_all(before.entries, before.origins)
         is_explained = isinstance(error, UnreadableFieldError | CatalogueError)
-        what = f" {error}" if is_explained else f" fails{what_happened(error, source.place)}"
+        what = f" {error}" if is_explained else f" fails{what_happened(error, source)}"
         raise PluginError(f"plugin {source.name}:{what}") from error
     _loaded[source.place] = plugin
     return plugin
@@ -138,8 +139,26 @@ def loaded_paths() -> tuple[str, ...]:
 
 
 def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
-    """Return a message about an error that a loaded plugin caused; None if none did."""
-    return failure_of_plugin(error, (plugin.source for plugin in _loaded.values()), used)
+    """Return a message about an error that a loaded plugin caused; None if none did.
+
+    The message names the plugin whose code is in the innermost frame, even if that plugin called
+    back into this package. If no frame belongs to a plugin (a layer of a plugin's network
+    fails inside torch, for example), it names the plugins that the run uses.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    for frame in reversed(frames):
+        for source in (plugin.source for plugin in _loaded.values()):
+            if source.holds(frame.filename):
+                return _to_correct(source.name, f"fails{what_happened(error, source)}")
+    if not used:
+        return None
+    where = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
+    what = f"a run that uses it fails in {where} ({type(error).__name__}: {text_of(error)})"
+    return _to_correct(" and ".join(sorted(used)), what)
+
+
+def _to_correct(plugin: str, what: str) -> str:
+    return f"plugin {plugin}: {what}; correct it and try it with: mixsweep check {plugin}"
 
 
 def _register(plugin: Plugin) -> None:
@@ -187,7 +206,7 @@ def _run_file(source: Source) -> Plugin:
         del sys.modules[name]
         hint = _import_hint(error, Path(source.place).parent)
         raise PluginError(
-            f"plugin {source.name}: fails{what_happened(error, source.place)}{hint}"
+            f"plugin {source.name}: fails{what_happened(error, source)}{hint}"
         ) from error
     if (other := _imported_from_beside(source)) is not None:
         del sys.modules[name]
@@ -224,7 +243,7 @@ def _imported_from_beside(source: Source) -> str | None:
         and spec.origin is not None
         and folder in Path(spec.origin).parents
     }
-    return next(iter(sorted(beside - packages_distributions().keys())), None) if beside else None
+    return min(beside - packages_distributions().keys(), default=None) if beside else None
 
 
 def _import_hint(error: BaseException, folder: Path) -> str:
@@ -268,7 +287,7 @@ def _imported(source: Source) -> Plugin:
         try:
             value = getattr(importlib.import_module(module), attribute)
         except _ENDINGS as error:
-            what = what_happened(error, source.place)
+            what = what_happened(error, source)
             raise PluginError(f"plugin {source.name}: the entry {place} fails{what}") from error
         found = list(_entries([value], getattr(value, "__module__", "")))
         if not found:
@@ -287,12 +306,7 @@ GROUP = "mixsweep"
 
 def load_installed(names: Collection[str]) -> None:
     """Load those plugin entries (models, laws, ...) of installed packages that have given names."""
-    found: dict[str, Source] = {}
-    for entry in _asked(names):
-        source = package_source(entry)
-        before = found.get(source.place, replace(source, entries=()))
-        found[source.place] = replace(before, entries=(*before.entries, entry.value))
-    for source in found.values():
+    for source in _sources(_asked(names)):
         load(source)
 
 
@@ -304,13 +318,21 @@ def load_distribution(name: str) -> Plugin:
             f"plugin {name}: no installed distribution of this name has entry points in the group "
             f"{GROUP}; to use a plugin file, give its path, which ends in .py"
         )
-    sources = [package_source(entry) for entry in entries]
-    if len({source.place for source in sources}) > 1:
-        places = ", ".join(sorted({source.place for source in sources}))
+    sources = _sources(entries)
+    if len(sources) > 1:
+        places = ", ".join(sorted(source.place for source in sources))
         raise PluginError(
             f"plugin {name}: all its entry points must be in one top-level package, got {places}"
         )
-    return load(replace(sources[0], entries=tuple(entry.value for entry in entries)))
+    return load(sources[0])
+
+
+def _sources(entries: Iterable[EntryPoint]) -> list[Source]:
+    """Return the source of each package that some entry points name."""
+    packages: dict[str, list[EntryPoint]] = {}
+    for entry in entries:
+        packages.setdefault(entry.module.partition(".")[0], []).append(entry)
+    return [package_source(package, of) for package, of in packages.items()]
 
 
 def _asked(names: Collection[str]) -> list[EntryPoint]:

@@ -131,7 +131,7 @@ class Meaning:
                     if isinstance(statement, ast.ImportFrom)
                     else ast.Import([alias])
                 )
-                package = _package(statement, alias)
+                package = _home(statement, alias).partition(".")[0]
                 yield _Unit(
                     code=_dump(one),
                     binds=frozenset({_bound_by(alias)}),
@@ -178,8 +178,8 @@ class Meaning:
         home = self._homes.get(first.id, "builtins" if hasattr(builtins, first.id) else "")
         return home.partition(".")[0] in {*_HARMLESS_MODULES, "builtins", "class"}
 
-    def _is_value(self, node: ast.expr | None) -> bool:
-        """Return True if evaluating an expression changes nothing."""
+    def _is_value(self, node: ast.AST | None) -> bool:
+        """Return True if evaluating an expression, or a part of one, changes nothing."""
         match node:
             case None | ast.Constant() | ast.Name():
                 return True
@@ -191,8 +191,7 @@ class Meaning:
             case ast.NamedExpr() | ast.Await() | ast.Yield() | ast.YieldFrom():
                 return False
             case _:
-                below = ast.iter_child_nodes(node)
-                return all(self._is_value(each) for each in _expressions(below))
+                return all(map(self._is_value, ast.iter_child_nodes(node)))
 
     def _is_harmless_call(self, called: ast.expr) -> bool:
         match called:
@@ -213,10 +212,7 @@ def _homes(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
     for statement in body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             for alias in statement.names:
-                module = getattr(statement, "module", None)
-                whole = alias.name if module is None else f"{module}.{alias.name}"
-                home = whole if alias.asname or module else whole.partition(".")[0]
-                found.setdefault(_bound_by(alias), set()).add(home)
+                found.setdefault(_bound_by(alias), set()).add(_home(statement, alias))
         elif isinstance(statement, ast.ClassDef):
             found.setdefault(statement.name, set()).add("class")
         else:
@@ -231,9 +227,11 @@ def _homes(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
         yield name, homes.pop() if len(homes) == 1 else ""
 
 
-def _package(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
-    module = statement.module if isinstance(statement, ast.ImportFrom) else alias.name
-    return (module or "").partition(".")[0]
+def _home(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+    """Return the dotted name of what an import binds, such as `torch.nn`."""
+    if module := getattr(statement, "module", None):
+        return f"{module}.{alias.name}"
+    return alias.name if alias.asname else alias.name.partition(".")[0]
 
 
 def _bound_by(alias: ast.alias) -> str:
@@ -286,14 +284,6 @@ def _is_plain(target: ast.expr) -> bool:
     if isinstance(target, ast.Tuple | ast.List):
         return all(map(_is_plain, target.elts))
     return isinstance(target, ast.Name)
-
-
-def _expressions(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
-    for node in nodes:
-        if isinstance(node, ast.expr):
-            yield node
-        else:
-            yield from _expressions(ast.iter_child_nodes(node))
 
 
 def _is_text(statement: ast.stmt) -> bool:

@@ -5,7 +5,7 @@ import importlib.util
 import platform
 import sys
 import traceback
-from collections.abc import Collection, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -55,21 +55,16 @@ class Source:
     def origin(self, digest: str = "") -> Origin:
         """Return the origin of an entry."""
         return Origin(
-            plugin=self.name,
-            digest=digest or self.digest,
-            source=self.digest,
-            version=self.version,
+            plugin=self.name, digest=digest or self.digest, source=self.digest, version=self.version
         )
 
-    def holds(self, file: str) -> Path | None:
-        """Return this plugin's file or package folder if it is or contains `file`; else None."""
+    def holds(self, file: str) -> bool:
+        """Return whether a file is this plugin's, or is in the imported package of this plugin."""
         if self.content is not None:
-            return Path(file) if file == self.place else None
-        top = getattr(sys.modules.get(self.place), "__file__", None)
-        if top is None:
-            return None
-        folder = Path(top).parent if Path(top).name == "__init__.py" else Path(top)
-        return folder if Path(file) == folder or folder in Path(file).parents else None
+            return file == self.place
+        top = getattr(sys.modules.get(self.place), "__file__", None) or ""
+        is_folder = Path(top).name == "__init__.py"
+        return file == top or (is_folder and Path(top).parent in Path(file).parents)
 
 
 def read_source(path: str | Path) -> Source:
@@ -92,17 +87,16 @@ def read_source(path: str | Path) -> Source:
     )
 
 
-def package_source(entry: EntryPoint) -> Source:
-    """Return the source of the package that an entry point names, without running its code."""
-    package = entry.module.partition(".")[0]
-    distribution = entry.dist
+def package_source(package: str, entries: Sequence[EntryPoint]) -> Source:
+    """Return the source of a package that some entry points name, without running its code."""
+    distribution = entries[0].dist
     name = package if distribution is None else distribution.name
     return Source(
         name=name,
         place=package,
         digest=package_digest(package, name),
         version="" if distribution is None else distribution.version,
-        entries=(entry.value,),
+        entries=tuple(entry.value for entry in entries),
     )
 
 
@@ -147,50 +141,21 @@ def package_digest(package: str, name: str) -> str:
 _MODULE = "<module>"
 
 
-def what_happened(error: BaseException, place: str | Path) -> str:
+def what_happened(error: BaseException, source: Source) -> str:
     """Return line and text of an error: ` in line 60 (read): RuntimeError: no images`."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_below(f.filename, place)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if source.holds(f.filename)]
     line, function = (frames[-1].lineno, frames[-1].name) if frames else (None, _MODULE)
     if isinstance(error, SyntaxError):
         line, function = error.lineno, _MODULE
-    file = f" of {Path(frames[-1].filename).name}" if frames and Path(place).is_dir() else ""
+    is_package = source.content is None
+    file = f" of {Path(frames[-1].filename).name}" if frames and is_package else ""
     where = "" if line is None else f" in line {line}{file}"
     where += "" if function == _MODULE else f" ({function})"
-    return f"{where}: {type(error).__name__}: {_text(error)}"
+    return f"{where}: {type(error).__name__}: {text_of(error)}"
 
 
-def failure_of_plugin(
-    error: BaseException, loaded: Iterable[Source], used: Collection[str] = ()
-) -> str | None:
-    """Return the message of an error that a plugin caused; None if no plugin is involved.
-
-    The message names the plugin whose code is in the innermost frame, even if that plugin called
-    back into this package. If no frame belongs to a plugin (a layer of a plugin's network
-    fails inside torch, for example), it names the plugins that the run uses.
-    """
-    sources, frames = tuple(loaded), traceback.extract_tb(error.__traceback__)
-    for frame in reversed(frames):
-        for source in sources:
-            if place := source.holds(frame.filename):
-                return _message(source.name, f"fails{what_happened(error, place)}")
-    if not used:
-        return None
-    where = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
-    return _message(
-        " and ".join(sorted(used)),
-        f"a run that uses it fails in {where} ({type(error).__name__}: {_text(error)})",
-    )
-
-
-def _message(plugin: str, what: str) -> str:
-    return f"plugin {plugin}: {what}; correct it and try it with: mixsweep check {plugin}"
-
-
-def _is_below(file: str, place: str | Path) -> bool:
-    return file == str(place) or Path(place) in Path(file).parents
-
-
-def _text(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """Return the message of an error on one line, even if the error cannot produce it."""
     try:
         return printable(str(error.msg if isinstance(error, SyntaxError) else error))
     except Exception:

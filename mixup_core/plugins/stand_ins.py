@@ -8,7 +8,7 @@ cannot train: its methods raise `PluginError`.
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -21,7 +21,7 @@ from mixup_core.config.building import parsed
 from mixup_core.config.catalogue import Origin, Register, add_all
 from mixup_core.config.checked import Checked
 from mixup_core.config.parts import REQUIRED, Part, members, parts, unmarked, words
-from mixup_core.config.written_forms import flatten, spelled
+from mixup_core.config.written_forms import flatten, nodes, spelled
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
@@ -35,13 +35,7 @@ from mixup_core.plugins.source import PluginError
 from mixup_core.problem import PROBLEMS, Metric, Problem
 from mixup_core.store.json_records import Sha256, filled, record_of
 
-_NAMES: Mapping[Any, str] = {
-    bool: "bool",
-    int: "int",
-    float: "float",
-    str: "text",
-    NoneType: "null",
-}
+_NAMES: dict[Any, str] = {bool: "bool", int: "int", float: "float", str: "text", NoneType: "null"}
 _LEVELS = 201
 """Number of quantiles of a law that are stored; those between them are interpolated."""
 
@@ -106,15 +100,15 @@ def entry_facts(source: str, configs: Iterable[Any]) -> list[dict[str, Any]]:
     Entries that plain data cannot describe, such as a problem with functions, are left out.
     """
     of_plugins = configs if REGISTERS["law"].origins else ()  # a study may have 10,000 arms
-    laws = [law for config in of_plugins for law in _laws_in(config)]
+    laws = [node for config in of_plugins for node in nodes(config) if isinstance(node, Law)]
     found = []
     for noun, register in REGISTERS.items():
         for name, origin in register.origins.items():
             if not _is_named(name, source):
                 continue
             known = _present.get((noun, name))
-            facts: Any = known[0] if known else _facts(noun, name, register[name], origin, laws)
             with suppress(TypeError, ValueError):
+                facts = known[0] if known else _facts(noun, name, register[name], origin, laws)
                 plain = json.loads(json.dumps(dataclasses.asdict(facts), allow_nan=False))
                 found += [plain] if filled(EntryFacts, plain) else []
     return found
@@ -156,37 +150,23 @@ def _is_named(name: str, source: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", source) is not None
 
 
-def _laws_in(node: Any) -> Iterator[Law]:
-    if isinstance(node, tuple):
-        for item in node:
-            yield from _laws_in(item)
-    elif dataclasses.is_dataclass(node):
-        if isinstance(node, Law):
-            yield node
-        for part in parts(type(node)):
-            yield from _laws_in(getattr(node, part.name))
-
-
-def _facts(
-    noun: str, name: str, entry: Any, origin: Origin, laws: Iterable[Law]
-) -> EntryFacts | None:
+def _facts(noun: str, name: str, entry: Any, origin: Origin, laws: Iterable[Law]) -> EntryFacts:
+    """Return the facts about an entry; `TypeError` if plain data cannot describe it."""
     common: dict[str, Any] = {"noun": noun, "name": name, **dataclasses.asdict(origin)}
     if isinstance(entry, Dataset):
         files = {str(split): of for split, of in entry.files.items()}
         return EntryFacts(**common, info=entry.info, files=files)
     kind = entry.config if isinstance(entry, Problem) else entry
-    base = _base(noun, kind)
-    fields = [_field_facts(part) for part in parts(kind) if part not in _parts(base)]
-    if None in fields:
-        return None
-    common |= {"kind": kind.__name__, "fields": tuple(fields)}
+    base: Any = Guided if issubclass(kind, Guided) else BASES.get(noun)
+    inherited = parts(base) if dataclasses.is_dataclass(base) else ()
+    fields = tuple(_field_facts(part) for part in parts(kind) if part not in inherited)
+    common |= {"kind": kind.__name__, "fields": fields}
     if isinstance(entry, Problem):
-        facets = _facets(entry)
-        if facets is None or entry.data is not None or entry.teaching is not None:
-            return None
+        if entry.data is not None or entry.teaching is not None:
+            raise TypeError("functions find its data or its teacher")
         return EntryFacts(
             **common, metrics=entry.metrics, title=entry.title, headline=entry.headline,
-            facets=facets,
+            facets=_facets(entry),
         )  # fmt: skip
     own = {law: None for law in laws if type(law) is kind}
     return EntryFacts(
@@ -209,22 +189,13 @@ def _facts(
     )
 
 
-def _base(noun: str, kind: type) -> Any:
-    """Return the class of which the stand-in of a class is a subclass; None for a problem."""
-    return Guided if issubclass(kind, Guided) else BASES.get(noun)
-
-
-def _parts(base: Any) -> tuple[Part, ...]:
-    return parts(base) if dataclasses.is_dataclass(base) else ()
-
-
 def _constants(base: Any) -> list[str]:
     hints = get_type_hints(base)
     named = [name for name, hint in hints.items() if ClassVar in (hint, get_origin(hint))]
     return [name for name in named if name not in {"catalogue", "tag", "name", "metrics"}]
 
 
-def _field_facts(part: Part) -> FieldFacts | None:
+def _field_facts(part: Part) -> FieldFacts:
     kinds, is_list = set[Any](), False
     for member in members(part.hint):
         inner = unmarked(member)
@@ -233,7 +204,7 @@ def _field_facts(part: Part) -> FieldFacts | None:
         kinds |= {type(word) for word in words(member)} or {inner}
     names = {_NAMES.get(kind) for kind in kinds}
     if None in names or (is_list and len(names - {"null"}) > 1):
-        return None
+        raise TypeError(f"{part.name} has values that are no plain data")
     is_required = part.default is REQUIRED
     return FieldFacts(
         name=part.name,
@@ -244,8 +215,8 @@ def _field_facts(part: Part) -> FieldFacts | None:
     )
 
 
-def _facets(problem: Problem) -> dict[str, dict[str, Any]] | None:
-    """Return the settings of a problem that differ from the defaults; None if one is no data."""
+def _facets(problem: Problem) -> dict[str, dict[str, Any]]:
+    """Return the settings of a problem that differ from the defaults, by field and name."""
     found: dict[str, dict[str, Any]] = {}
     for field in dataclasses.fields(Problem):
         facet: Any = getattr(problem, field.name)
@@ -255,11 +226,7 @@ def _facets(problem: Problem) -> dict[str, dict[str, Any]] | None:
         for setting in dataclasses.fields(facet):
             value = getattr(facet, setting.name)
             if value != getattr(usual, setting.name):
-                try:
-                    plain = json.loads(json.dumps(value, default=dataclasses.asdict))
-                except TypeError:  # such as a function
-                    return None
-                found.setdefault(field.name, {})[setting.name] = plain
+                found.setdefault(field.name, {})[setting.name] = value
     return found
 
 

@@ -80,7 +80,7 @@ def test_two_packages_with_one_name_are_refused(install: Install) -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("1 / 0", "fails: ZeroDivisionError: division by zero$"),
+        ("1 / 0", "fails in line 1 of code.py: ZeroDivisionError: division by zero$"),
         (HEAD, "fails: AttributeError: .*Tiny"),
         (HEAD + "class Tiny: pass", "must extend a class of mixsweep.plugins"),
     ],

@@ -63,13 +63,6 @@ folder = Path(__file__).parent
 (folder / "constants.py").write_text("X = 1")
 sys.path.insert(0, str(folder))
 """
-OPERATION = """
-@value
-class Own(Operation):
-    tag = "{}"
-    def mix(self, own, beside, lam, drawn):
-        return own, lam
-"""
 TWO_UNTAGGED = """
 @value
 class First:
@@ -153,7 +146,6 @@ def test_loading_an_edited_plugin_replaces_its_earlier_entries(plugin: Write) ->
         (UNTOLD, r"fails in line 21: Untold: \(the text of this error cannot be produced"),
         ("x = 1", "defines no entry; define a public class that extends a class of"),
         (TINY.replace('"tiny"', '"mlp"'), "the model mlp exists already and cannot be replaced"),
-        (OPERATION.format("mixup"), "mixup could be mistaken for the built-in operation linear"),
         (DOTS.replace('"dots"', '"mnist"', 1), "the dataset mnist exists already"),
         (TINY.replace("width: Count = 8", "width = 8"), "width of Tiny .the model tiny. has no"),
         (NESTED, "of_what of Inner .the model tiny. has no type"),
