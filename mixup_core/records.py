@@ -10,6 +10,7 @@ from operator import eq
 from typing import Any, TypeVar, overload
 
 _Value = TypeVar("_Value")
+_Number = TypeVar("_Number", int, float)
 
 
 class Packed(Sequence[_Value]):
@@ -43,18 +44,12 @@ class Packed(Sequence[_Value]):
         return repr(tuple(self))
 
 
-@overload
-def packed(numbers: Sequence[int]) -> Sequence[int]: ...
-@overload
-def packed(numbers: Sequence[float]) -> Sequence[float]: ...
-def packed(numbers: Sequence[float]) -> Sequence[float]:
+def packed(numbers: Sequence[_Number]) -> Sequence[_Number]:
     """Return an equal sequence; numbers of one 8-byte type take 8 bytes each."""
     kinds = set(map(type, numbers))
-    if kinds == {float}:
-        return array("d", numbers)
-    if kinds == {int} and all(-(2**63) <= number < 2**63 for number in numbers):
-        return array("q", map(int, numbers))
-    return tuple(numbers)
+    is_short = kinds == {int} and all(-(2**63) <= number < 2**63 for number in numbers)
+    code = "d" if kinds == {float} else "q" if is_short else None
+    return tuple(numbers) if code is None else array(code, numbers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

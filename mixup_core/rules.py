@@ -24,12 +24,7 @@ class RuleError(ValueError):
     """Fields in `values` that can be the cause of the error, the most likely first."""
 
     def __init__(
-        self,
-        rule: str,
-        values: Mapping[str, Any],
-        *,
-        fields: tuple[str, ...] = (),
-        hint: str = "",
+        self, rule: str, values: Mapping[str, Any], *, fields: tuple[str, ...] = (), hint: str = ""
     ) -> None:
         """Create an error."""
         self.rule, self.values, self.hint = rule, dict(values), hint

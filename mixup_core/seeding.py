@@ -4,7 +4,6 @@ A purpose is the name of a kind of draw, such as `batch order` or `initial weigh
 depend on the global generators of this process, which `watched` watches.
 """
 
-import ctypes
 import hashlib
 import random
 from collections.abc import Iterator
@@ -125,9 +124,7 @@ def seeded_globally(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def watched(
-    device: str = "cpu", *, may_use_python: bool = False, is_quick: bool = False
-) -> Iterator[list[str]]:
+def watched(device: str = "cpu", *, may_use_python: bool = False) -> Iterator[list[str]]:
     """Context manager: find out which global random generators the code in its block uses.
 
     It yields an empty list. At exit, the names of the modules whose generator was used are appended
@@ -136,30 +133,19 @@ def watched(
     Args:
         device: `cpu`, or `cuda` for PyTorch's generator of a GPU, too.
         may_use_python: If True, use of `random` is no fault.
-        is_quick: If True, one normal number that NumPy has computed earlier may be used.
     """
     drawn: list[str] = []
-    before = _positions(device, may_use_python, is_quick)
+    before = _positions(device, may_use_python)
     yield drawn
-    after = _positions(device, may_use_python, is_quick)
+    after = _positions(device, may_use_python)
     drawn += [name for name in before if before[name] != after[name]]
 
 
-def _positions(device: str, may_use_python: bool, is_quick: bool) -> dict[str, object]:
+def _positions(device: str, may_use_python: bool) -> dict[str, object]:
     of_torch = [torch.default_generator.get_state().numpy().tobytes()]
     if device == "cuda":
         of_torch.append(torch.cuda.get_rng_state().numpy().tobytes())
-    found: dict[str, object] = {NUMPY: _of_numpy(is_quick), TORCH: tuple(of_torch)}
-    return found if may_use_python else {PYTHON: random.getstate(), **found}
-
-
-def _of_numpy(is_quick: bool) -> object:
-    generator = np.random.get_bit_generator()  # type: ignore[attr-defined]  # not in its stubs
-    if is_quick and type(generator) is np.random.MT19937:  # `get_state` takes 50 times as long
-        return ctypes.string_at(generator.ctypes.state_address, _BYTES)
     _, words, *rest = np.random.get_state()
-    return np.asarray(words).tobytes(), *rest
-
-
-_BYTES = 4 * (624 + 1)
-"""Size of the state of NumPy's MT19937: 624 words, and the place in them."""
+    of_numpy = np.asarray(words).tobytes(), *rest
+    found: dict[str, object] = {NUMPY: of_numpy, TORCH: tuple(of_torch)}
+    return found if may_use_python else {PYTHON: random.getstate(), **found}

@@ -133,12 +133,6 @@ def _is_of(lock: int, folder: Path) -> bool:
         return False
 
 
-_KINDS = {
-    stat.S_IFDIR: "folder", stat.S_IFLNK: "link", stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket",
-    stat.S_IFCHR: "device", stat.S_IFBLK: "device",
-}  # fmt: skip
-
-
 class OutputError(Exception):
     """Error: a file to write would replace a file that is not ours. The message names it."""
 
@@ -150,18 +144,13 @@ def require_free(path: Path) -> bool:
     except FileNotFoundError:
         return False
     if not stat.S_ISREG(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "special file")
-        raise OutputError(f"{path}: is a {kind} and is not replaced; name a regular file")
+        raise OutputError(f"{path}: is no regular file and is not replaced; give another name")
     return True
 
 
 @contextmanager
 def output_file(
-    path: Path,
-    kind: str,
-    is_own: Callable[[Path], bool],
-    *,
-    makes_folder: bool = False,
+    path: Path, kind: str, is_own: Callable[[Path], bool], *, makes_folder: bool = False
 ) -> Iterator[Path]:
     """Yield a path to write a file to; it is synced and then moved to its place.
 
@@ -186,14 +175,11 @@ def output_file(
 def require_places(folder: Path, names: Iterable[str], *, is_own: bool) -> None:
     """Require that files can be written to a folder without replacing what is not ours."""
     for name in names:
-        path = folder / name
-        for parent in path.parents:
-            if parent == folder.parent:
-                break
-            if os.path.lexists(parent) and (parent.is_symlink() or not parent.is_dir()):
-                if parent == folder and parent.is_dir():
-                    continue  # a link to a folder that the user has named
+        for parent in (folder / above for above in Path(name).parents):
+            is_link = parent.is_symlink() and parent != folder  # which the user has named
+            if is_link or (os.path.lexists(parent) and not parent.is_dir()):
                 raise OutputError(f"{parent}: is not a folder")
+        path = folder / name
         if require_free(path) and not is_own:
             raise OutputError(
                 f"{path}: was not written by this command and is not replaced; name another folder"

@@ -51,11 +51,6 @@ class Keying:
 
     def __post_init__(self) -> None:
         for path, reason in (*self.never.items(), *self.by_epoch.items()):
-            if path.endswith("."):
-                raise ValueError(
-                    f"Keying: the path {path!r} in `never` or `by_epoch` ends in a dot, but must "
-                    "be the exact path of a field. List each field of the group, with a reason."
-                )
             if not reason.strip():
                 raise ValueError(
                     f"Keying: the path {path!r} in `never` or `by_epoch` needs a reason why keys "

@@ -29,7 +29,7 @@ from mixup_core.problem import Axis, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.logistic import corrections_of, minimiser, require_pairs_of_nodes
-from mixup_core.theory.support_vectors import max_margin_direction
+from mixup_core.theory.support_vectors import cosine, max_margin_direction
 from mixup_core.theory.synthetic import Metrics, by_record, metric, synthetic_problem
 
 
@@ -127,12 +127,10 @@ def record(config: SeparabilityConfig, epoch: int) -> Metrics:
     best = config.mean / config.variances
     inputs, labels = draw_points(config, epoch)
     direction, left = trained(config, inputs, labels)
-    product = float(direction @ best)
-    cosine = product / float(np.linalg.norm(direction) * np.linalg.norm(best))
     reached = error(config, direction)
     return {
         "points": float(len(labels)),
-        "direction/angle": math.degrees(math.acos(min(max(cosine, -1.0), 1.0))),
+        "direction/angle": math.degrees(math.acos(max(cosine(direction, best), -1.0))),
         "test/error": reached,
         "test/excess_error": reached - error(config, best),
         "train/error": float((labels * (inputs @ direction) <= 0).mean()),

@@ -80,8 +80,7 @@ class ArrayProcess:
             broken += [name for name, value in self.state.items() if not np.isfinite(value).all()]
             if broken:
                 raise DivergedError(
-                    f"{' and '.join(broken)} must be finite, got ({epoch=}, {metrics=}).",
-                    epoch,
+                    f"{' and '.join(broken)} must be finite, got ({epoch=}, {metrics=}).", epoch
                 )
             record = EpochRecord(epoch=epoch, metrics=metrics)
             self.records.append(record)

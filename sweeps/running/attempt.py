@@ -265,9 +265,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def without_global_draws(
-    plugins: Collection[str], device: str, *, is_quick: bool = False
-) -> Iterator[None]:
+def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None]:
     """Raise an error if code in the block draws from a global random generator.
 
     Python's `random` is checked by `mixsweep check` only: libraries use it in other threads.
@@ -277,7 +275,7 @@ def without_global_draws(
         return
     from mixup_core.seeding import watched
 
-    with watched(device, may_use_python=True, is_quick=is_quick) as drawn:
+    with watched(device, may_use_python=True) as drawn:
         yield
     if drawn:
         names = " and ".join(sorted(plugins))
@@ -294,7 +292,7 @@ def each_without_global_draws(
 ) -> Iterator[T]:
     """Yield the items of a process; check once per epoch, as a check takes longer than a step."""
     while True:
-        with without_global_draws(plugins, device, is_quick=True):
+        with without_global_draws(plugins, device):
             for item in items:
                 if isinstance(item, EpochRecord):
                     break

@@ -69,7 +69,7 @@ def test_dataset_names_are_distinct_and_each_root_contains_a_dataset() -> None:
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ({"law.": "because"}, "ends in a dot"),
+        ({"law.": "because"}, "names law., but RareFeaturesConfig has no such field"),
         ({"law": " "}, "needs a reason"),
         ({"laws": "because"}, "names laws, but RareFeaturesConfig has no such field"),
     ],

@@ -47,11 +47,10 @@ def test_a_seed_can_apply_to_selected_purposes_only() -> None:
         (lambda: torch.nn.Dropout()(torch.ones(3)), "torch"),
     ],
 )
-@pytest.mark.parametrize("is_quick", [False, True])
 def test_a_draw_from_a_global_generator_is_detected_with_its_module(
-    draw: Callable[[], object], module: str, is_quick: bool
+    draw: Callable[[], object], module: str
 ) -> None:
-    with seeded_globally(0), watched(is_quick=is_quick) as found:
+    with seeded_globally(0), watched() as found:
         draw()
     assert found == [module]
 
