@@ -60,6 +60,7 @@ class Predictions:
             arrays = read_arrays(content)
             names = dict.fromkeys(name.partition("/")[0] for name in arrays)
             splits = {name: _split(name, arrays) for name in names}
+            _require_alike(splits)
         except (ValueError, KeyError) as error:
             raise PredictionsError(
                 f"damaged predictions: {len(content)} bytes that cannot be read ({error})."
@@ -100,6 +101,14 @@ def _split(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> Split:
         raise ValueError(f"{name}: logits must be finite")
     digest = _checked(arrays, f"{name}/images", "u", 1).astype(np.uint8)
     return Split(labels=labels, images=digest.tobytes().hex(), logits=logits)
+
+
+def _require_alike(splits: Mapping[str, Split]) -> None:
+    classes = [
+        {name: array.shape[1] for name, array in split.logits.items()} for split in splits.values()
+    ]
+    if any(of_split != classes[0] for of_split in classes):
+        raise ValueError("all splits must have logits of the same weights and number of classes")
 
 
 def _checked(
