@@ -78,21 +78,21 @@ def launch_apart(order: Order, on_epoch: OnEpoch | None = None) -> None:
         raise KeyboardInterrupt
     if code != DONE:
         forwarding.join(_TO_FORWARD)
-        ended = f"the process of the launch ended with code {code}: {last[0]}"
-        raise HeadLostError(last[0]) if code == LOST else RefusedError(ended)
+        message = f"the process of the launch ended with code {code}: {last[0]}"
+        raise HeadLostError(last[0]) if code == LOST else RefusedError(message)
 
 
 def _answered(answer: IO[bytes], on_epoch: OnEpoch | None) -> Exception | None:
     """Pass on the epochs that the new process sends; return the error that ended it, or None."""
     while True:
         try:
-            said = pickle.load(answer)  # noqa: S301  written by `main` below
+            message = pickle.load(answer)  # noqa: S301  written by `main` below
         except EOFError:
             return None
-        if isinstance(said, Exception):
-            return said
+        if isinstance(message, Exception):
+            return message
         if on_epoch is not None:
-            arm, seed, epoch, metrics = said
+            arm, seed, epoch, metrics = message
             on_epoch(arm, seed, epoch, MappingProxyType(metrics))
 
 
@@ -162,7 +162,7 @@ def _end_with_caller() -> None:
 def _pickled(error: Exception) -> bytes:
     """Return an error as bytes; one that cannot be read back is sent as `RefusedError`."""
     try:
-        pickle.loads(said := pickle.dumps(error))  # noqa: S301  our own bytes
+        pickle.loads(content := pickle.dumps(error))  # noqa: S301  our own bytes
     except Exception:
         return pickle.dumps(RefusedError(str(error)))
-    return said
+    return content

@@ -187,8 +187,8 @@ class Results:
 
         from reports.tables.frames import prediction_frames
 
-        found = list(prediction_frames(self.study, self.stored, self._read))
-        return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+        frames = list(prediction_frames(self.study, self.stored, self._read))
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     @cached_property
     def figures(self) -> Mapping[str, "Figure"]:

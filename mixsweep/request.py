@@ -63,13 +63,13 @@ class Request:
     ) -> Self:
         """Read the study of a request; if it only reads results, plugins need not be loaded."""
         if isinstance(study, Mapping):
-            read = study_of(study, overrides)
-            reference = read.name
+            loaded = study_of(study, overrides)
+            reference = loaded.name
         else:
             reference = str(study)
-            read = load_study(reference, overrides, home.store, reads_only=reads_only)
+            loaded = load_study(reference, overrides, home.store, reads_only=reads_only)
         request = cls(
-            reference=reference, overrides=tuple(overrides), plugins=tuple(plugins), study=read,
+            reference=reference, overrides=tuple(overrides), plugins=tuple(plugins), study=loaded,
             home=home,
         )  # fmt: skip
         line = shlex.join(["mixsweep", "run", reference, *request.changes()])
@@ -149,15 +149,15 @@ class Request:
             return
         if any(result.outcome != "missing" for result in self.results()):
             return
-        told = f"{self.home.shown_store}: nothing of the study {self.study.name} is stored there"
+        message = f"{self.home.shown_store}: nothing of the study {self.study.name} is stored there"
         others = []
         for launch in launched:
             different = spell_differences(launch.arms, self.study)
             runs = f"{launch.num_finished(self.store.keys())} finished runs of {launch.command!r}"
             others.append(f"{runs} with {different}" if different else runs)
         if others:
-            told += f" with these settings; the store has {'; '.join(others)}"
-        raise RefusedError(told)
+            message += f" with these settings; the store has {'; '.join(others)}"
+        raise RefusedError(message)
 
     def require_databases(self) -> None:
         """Check that the databases of MLflow and Optuna, and the artifacts, can be written."""
@@ -197,10 +197,10 @@ def stored_elsewhere(
     if not others:
         return []
     stored = set(store.keys()) - {stage_keys(run.config)[-1] for run in grown.runs()}
-    found = []
+    sentences = []
     for launch in others:
         if finished := launch.num_finished(stored):
-            told = spell_differences(launch.arms, study) or "other settings"
+            differences = spell_differences(launch.arms, study) or "other settings"
             runs = "1 finished run" if finished == 1 else f"{finished} finished runs"
-            found.append(f"{runs} stored here with {told}")
-    return found
+            sentences.append(f"{runs} stored here with {differences}")
+    return sentences

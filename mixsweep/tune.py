@@ -57,15 +57,15 @@ def trainable(
         >>> trainable("digits", "uniform", "base.data.val_size=200").__name__
         'digits uniform'
     """
-    read = read_study(study, *overrides)
-    if arm not in read.arms:
+    loaded = read_study(study, *overrides)
+    if arm not in loaded.arms:
         raise ValueError(
-            f"study {read.name} has no arm {arm!r}; its arms are {', '.join(read.arms)}"
+            f"study {loaded.name} has no arm {arm!r}; its arms are {', '.join(loaded.arms)}"
         )
-    if any(run.teacher is not None for run in read.runs_of(arm)):
+    if any(run.teacher is not None for run in loaded.runs_of(arm)):
         raise ValueError(f"arm {arm} learns from a teacher, which only `mixsweep run` trains")
-    held_out = read.problem.searching.held_out
-    base = read.arms[arm]
+    held_out = loaded.problem.searching.held_out
+    base = loaded.arms[arm]
     if not test and held_out is not None:
         base = held_out.hidden(base)
     root = None if data is None else local_path(data)
@@ -73,7 +73,7 @@ def trainable(
     def train(parameters: Mapping[str, Any]) -> None:
         _train(base, parameters, root, with_test=test, every=checkpoint_every)
 
-    train.__name__ = f"{read.name} {arm}"
+    train.__name__ = f"{loaded.name} {arm}"
     return train
 
 
@@ -96,21 +96,21 @@ def _train(
             _load(process, Path(folder))
     reports = 0
     for record in process:
-        found = {
+        metrics = {
             name: value
             for name, value in record.metrics.items()
             if with_test or not name.startswith("test/")
         }
-        if found.keys().isdisjoint(problem.headline):  # this epoch is not evaluated
+        if metrics.keys().isdisjoint(problem.headline):  # this epoch is not evaluated
             continue
         reports += 1
-        found["epoch"] = record.epoch + 1
+        metrics["epoch"] = record.epoch + 1
         if every and reports % every == 0:
             with tempfile.TemporaryDirectory() as folder:
                 _save(process, Path(folder))
-                tune.report(found, checkpoint=tune.Checkpoint.from_directory(folder))
+                tune.report(metrics, checkpoint=tune.Checkpoint.from_directory(folder))
         else:
-            tune.report(found)
+            tune.report(metrics)
 
 
 def _save(process: Process, folder: Path) -> None:
@@ -121,4 +121,4 @@ def _save(process: Process, folder: Path) -> None:
 
 def _load(process: Process, folder: Path) -> None:
     stored = json.loads((folder / _RECORDS).read_text())
-    process.load_bytes((folder / _STATE).read_bytes(), [EpochRecord(**each) for each in stored])
+    process.load_bytes((folder / _STATE).read_bytes(), [EpochRecord(**record) for record in stored])

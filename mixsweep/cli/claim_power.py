@@ -50,22 +50,22 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     size, arranged = family_size(study), arrange(study, results)
     powers = []
     for claim in study.claims:
-        that = claim.that
+        comparison = claim.that
         n = planned_seeds(study, claim)
-        measures = measures_of(study, that.metric, that.readout or study.readout)
-        sizes = [measures[arm].size for arm in that.terms]
-        reached = reachable(that, measures, n)
+        measures = measures_of(study, comparison.metric, comparison.readout or study.readout)
+        sizes = [measures[arm].size for arm in comparison.terms]
+        verdicts = reachable(comparison, measures, n)
         found = never = None
         if n >= 2:
             until = study.until
             found = detectable_difference(n, size) if until is None else found_by_looks(until, size)
-            counted = [count for count in sizes if count is not None]
-            if not that.of and len(that.terms) > 1 and len(counted) == len(sizes):
-                never = t_quantile(n, 1 - (1 - CONFIDENCE) / size) ** 2 / (n * min(counted))
+            counts = [count for count in sizes if count is not None]
+            if not comparison.of and len(comparison.terms) > 1 and len(counts) == len(sizes):
+                never = t_quantile(n, 1 - (1 - CONFIDENCE) / size) ** 2 / (n * min(counts))
         powers.append(
             {"says": claim.says, "n": n, "tests": size, "found_sd": found, "never_below": never}
-            | {"found_ratio": detectable_ratio(n, size) if that.of else None}
-            | {"metric": that.metric, "cannot": sorted({"holds", "fails"} - reached)}
+            | {"found_ratio": detectable_ratio(n, size) if comparison.of else None}
+            | {"metric": comparison.metric, "cannot": sorted({"holds", "fails"} - verdicts)}
             | _from_pilot(study, claim, paired_values(study, claim, arranged), size)
         )
     return powers
@@ -83,10 +83,10 @@ def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]
         return {}
     terms = claim.that.terms
     values = numbers_by(study, {arm: arranged.get(arm, {}) for arm in terms})(claim)
-    shared = set.intersection(*(set(values.get(arm, {})) for arm in terms))
+    shared_seeds = set.intersection(*(set(values.get(arm, {})) for arm in terms))
     return {
         seed: sum(factor * values[arm][seed] for arm, factor in terms.items())
-        for seed in sorted(shared)
+        for seed in sorted(shared_seeds)
     }
 
 
@@ -94,14 +94,14 @@ def _from_pilot(study: Study, claim: Claim, values: dict[int, float], size: int)
     from reports.numbers.power import seeds_to_find, upper_sd
     from reports.numbers.summary import summarise
 
-    that = claim.that
+    comparison = claim.that
     sd = (summarise(list(values.values())).sd or None) if values else None
-    margin = that.margin
-    if margin is None and that.metric == study.headline and not that.of:
+    margin = comparison.margin
+    if margin is None and comparison.metric == study.headline and not comparison.of:
         margin = study.equivalence
     needed = None
     if sd is not None and margin is not None:
-        needed = seeds_to_find(margin / sd, size, is_between=that.relation == "within")
+        needed = seeds_to_find(margin / sd, size, is_between=comparison.relation == "within")
     return {
         "pilot": len(values),
         "sd": sd,
@@ -122,32 +122,32 @@ def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
 
         n, sd = power["n"], power["sd"]
         if power["found_sd"] is None:
-            told = f"n = {n} cannot decide a claim; use at least two seeds, better five"
+            text = f"n = {n} cannot decide a claim; use at least two seeds, better five"
         elif power["found_ratio"] is not None:
-            told = f"n = {n} detects a ratio of variances of {power['found_ratio']:.2g} with a "
-            told += "power of at most 0.8, if the values are normal and independent"
+            text = f"n = {n} detects a ratio of variances of {power['found_ratio']:.2g} with a "
+            text += "power of at most 0.8, if the values are normal and independent"
         else:
             seeds = f"{n} seeds" if study.until is None else f"at most {n} seeds"
-            told = (
+            text = (
                 f"{seeds} find a difference of {power['found_sd']:.2g} sd over seeds 4 times in 5"
             )
             if sd is not None:
-                told += (
+                text += (
                     f", which is {shown(power['found_sd'] * sd)} at the sd of {power['pilot']} "
                     f"stored seeds (upper 95 % limit "
                     f"{shown(power['found_sd'] * power['sd_upper'])})"
                 )
         if power["never_below"] is not None:
-            told += f", and never a difference below {shown(power['never_below'])}"
+            text += f", and never a difference below {shown(power['never_below'])}"
         if n >= 2 and power["cannot"]:
             verbs = " or ".join(_INFINITIVES[name] for name in power["cannot"])
-            told += f"; no results at n = {n} make the claim {verbs}"
+            text += f"; no results at n = {n} make the claim {verbs}"
         if power["margin"] is not None and sd is not None:
             needed = power["needed"]
-            told += f"; a margin of {shown(power['margin'])} needs " + (
+            text += f"; a margin of {shown(power['margin'])} needs " + (
                 "more than 10,000 seeds" if needed is None else f"{needed} seeds"
             )
-        lines.append(f"{power['says']}: {told}")
+        lines.append(f"{power['says']}: {text}")
     return lines
 
 
@@ -183,7 +183,7 @@ def foresee_looks(
 
     def counted(reached: "dict[str, NDArray[np.int64]]") -> dict[str, Any]:
         chances = {run: float((reached[run[0]] > places[run[1]]).mean()) for run in pending}
-        found: dict[str, Any] = {
+        totals: dict[str, Any] = {
             "runs": sum(float(reached[arm].mean()) for arm in bare.arms),
             "to_run": sum(chances.values()),
             "seconds": None,
@@ -191,13 +191,13 @@ def foresee_looks(
         if work is not None:
             busy = sum(map(operator.mul, work, chances.values()))
             hours = busy / SECONDS_PER_HOUR * (gpus or 1.0)
-            found["seconds"] = busy / slots
-            found["gpu_hours"] = hours if gpus else None
-            found["cost"] = None if price is None else hours * price
-        return found
+            totals["seconds"] = busy / slots
+            totals["gpu_hours"] = hours if gpus else None
+            totals["cost"] = None if price is None else hours * price
+        return totals
 
     fixed = {arm: np.array([number]) for arm, number in with_companions(bare, most).items()}
-    found: dict[str, Any] = {
+    foreseen: dict[str, Any] = {
         "at": list(study.until.sizes),
         "open": len(claims),
         "most": counted(fixed),
@@ -205,9 +205,9 @@ def foresee_looks(
     }
     pilot = _pilot(bare, results, claims)
     if not claims or pilot is not None:
-        return found | {"expected": counted(_ends(study, claims, pilot))}
+        return foreseen | {"expected": counted(_ends(study, claims, pilot))}
     by_effect = {f"{effect:g}": counted(_ends(study, claims, effect)) for effect in EFFECTS}
-    return found | {"expected_by_sd": by_effect}
+    return foreseen | {"expected_by_sd": by_effect}
 
 
 def _pilot(
@@ -222,10 +222,10 @@ def _pilot(
     arranged = arrange(bare, results)
     values = [paired_values(bare, claim, arranged) for claim in claims]
     shared: set[int] = set.intersection(*map(set, values)) if values else set()
-    first = [*takewhile(shared.__contains__, bare.seeds)]  # seeds after a gap are simulated
-    if len(first) < 2:
+    seeds = [*takewhile(shared.__contains__, bare.seeds)]  # seeds after a gap are simulated
+    if len(seeds) < 2:
         return None
-    return [{seed: of_claim[seed] for seed in first} for of_claim in values]
+    return [{seed: of_claim[seed] for seed in seeds} for of_claim in values]
 
 
 def _ends(
@@ -262,32 +262,32 @@ def _ends(
         with_companions(study, {arm: int(seeds[place]) for arm, seeds in of_arm.items()})
         for place in range(len(foreseen.seeds))
     ]
-    return {arm: np.array([each[arm] for each in studies]) for arm in study.arms}
+    return {arm: np.array([reached[arm] for reached in studies]) for arm in study.arms}
 
 
 def tell_looks(looks: dict[str, Any], slots: int) -> dict[str, list[str]]:
     """Return the expected cost of further seeds (from `foresee_looks`) as texts by their label."""
     claims = "1 claim" if looks["open"] == 1 else f"{looks['open']} claims"
-    told = {"looks": [f"at {', '.join(map(str, looks['at']))} seeds; {claims} open"]}
+    texts = {"looks": [f"at {', '.join(map(str, looks['at']))} seeds; {claims} open"]}
     if not looks["open"]:
-        return told
+        return texts
     if "expected" in looks:
         expected = _spell(looks["expected"], slots)
-        told["expected"] = [f"{expected}, if new seeds vary like the stored ones"]
+        texts["expected"] = [f"{expected}, if new seeds vary like the stored ones"]
     else:
-        told["expected"] = [
-            f"{_spell(found, slots)}, if each true value is {effect} sd over seeds from the limit "
+        texts["expected"] = [
+            f"{_spell(totals, slots)}, if each true value is {effect} sd over seeds from the limit "
             "of its claim"
-            for effect, found in looks["expected_by_sd"].items()
+            for effect, totals in looks["expected_by_sd"].items()
         ]
-    return told | {"at most": [_spell(looks["most"], slots)]}
+    return texts | {"at most": [_spell(looks["most"], slots)]}
 
 
-def _spell(found: dict[str, Any], slots: int) -> str:
-    text = f"{found['runs']:.0f} runs, {found['to_run']:.0f} to run"
-    if found["seconds"] is None:
+def _spell(totals: dict[str, Any], slots: int) -> str:
+    text = f"{totals['runs']:.0f} runs, {totals['to_run']:.0f} to run"
+    if totals["seconds"] is None:
         return text
-    money = "" if found.get("cost") is None else f", cost {found['cost']:.2f}"
-    hours = found.get("gpu_hours")
+    money = "" if totals.get("cost") is None else f", cost {totals['cost']:.2f}"
+    hours = totals.get("gpu_hours")
     used = "" if hours is None else f", {hours:.2f} GPU-hours"
-    return f"{text}, {spell_duration(found['seconds'])} on {slots} slots{used}{money}"
+    return f"{text}, {spell_duration(totals['seconds'])} on {slots} slots{used}{money}"

@@ -54,18 +54,18 @@ def fetch_data(name: str | None) -> int:
 
     Without NAME, list the datasets and their folders; for a missing one, the command to fetch it.
     """
-    known = {found.name: (needs, found) for needs in all_data_needs().values()
-             for found in needs.sets()}  # fmt: skip
+    datasets = {dataset.name: (needs, dataset) for needs in all_data_needs().values()
+                for dataset in needs.sets()}  # fmt: skip
     if name is None:
-        for title, (_, found) in known.items():
-            click.echo(f"{title:<14} {spell_place(found)}")
+        for title, (_, dataset) in datasets.items():
+            click.echo(f"{title:<14} {spell_place(dataset)}")
         return DONE
-    if name not in known:
+    if name not in datasets:
         raise DataError(
-            f"{name}: not a dataset that can be fetched; these can be: {', '.join(known)}."
+            f"{name}: not a dataset that can be fetched; these can be: {', '.join(datasets)}."
         )
     with still(f"fetching {name}"):
-        source = known[name][0].fetch(name)
+        source = datasets[name][0].fetch(name)
     click.echo(f"{name}: {source}")
     return DONE
 
@@ -96,9 +96,9 @@ def check_data(
     for line in examined.lines(names_all=names_all):
         click.echo(line, err=True)
     if number := examined.number:
-        what = "faults" if number > 1 else "fault"
+        noun = "faults" if number > 1 else "fault"
         hint = "; data.skip of a study file leaves files out" if examined.can_skip else ""
-        click.echo(f"{number:,} {what}{hint}", err=True)
+        click.echo(f"{number:,} {noun}{hint}", err=True)
         return BAD_INPUT
     facts = scan_folder(folder, data_root(), layout)
     _report(facts, examined, layout)
@@ -113,14 +113,14 @@ def check_data(
 def _report(facts: FolderFacts, examined: Examined, layout: Layout) -> None:
     """Print the number of images of each class, and remarks such as equal images."""
     for name in facts.classes:
-        held = f", {len(facts.test.get(name, ()))} test" if facts.test else ""
-        click.echo(f"{printable(name)}: {len(facts.train[name])} training{held} images")
+        test_count = f", {len(facts.test.get(name, ()))} test" if facts.test else ""
+        click.echo(f"{printable(name)}: {len(facts.train[name])} training{test_count} images")
     near = [pair for pair in examined.near if pair[0].partition("/")[2] not in facts.shared]
 
     def alike(pairs: Iterable[tuple[str, str]]) -> list[str]:
         return [f"{one}, like {other}" for one, other in pairs]
 
-    for what, names in (
+    for remark, names in (
         ("images have transparent pixels; set data.background", facts.transparent),
         ("test images are training images too", facts.shared),
         ("test images look like a training image", alike(near)),
@@ -130,7 +130,7 @@ def _report(facts: FolderFacts, examined: Examined, layout: Layout) -> None:
         ("names differ only in capitals or in how an accent is written", _alike(facts)),
     ):  # fmt: skip
         if names:
-            click.echo(f"{len(names)} {what}; the first: {printable(names[0])}")
+            click.echo(f"{len(names)} {remark}; the first: {printable(names[0])}")
     if not facts.test:
         click.echo("no test images; data.test_fraction: 0.2 holds out a fifth of each class")
 

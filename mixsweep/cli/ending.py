@@ -43,7 +43,7 @@ class Ending:
         """
         if self.command is None:
             return code
-        told = {
+        variables = {
             "MIXSWEEP_STUDY": self.study,
             "MIXSWEEP_EXIT_CODE": str(code),
             "MIXSWEEP_REPORT": "" if self.report is None else str(self.report.resolve()),
@@ -51,7 +51,7 @@ class Ending:
         shell = ["/bin/sh", "-c", self.command]
         try:
             hear()  # the interrupt that ended the launch turned off the handler
-            failed = subprocess.Popen(shell, env={**self.environment, **told}, stdout=2).wait()
+            failed = subprocess.Popen(shell, env={**self.environment, **variables}, stdout=2).wait()
             reason = f"exited with {failed}" if failed else ""
         except KeyboardInterrupt:
             hear(leave)

@@ -37,8 +37,8 @@ def write_rows(request: Request, path: Path, *, predictions: bool) -> int:
     frames = prediction_frames(study, results, read) if predictions else iter(epochs)
     runs, rows, columns = _write(frames, path)
     if not rows:
-        what = "prediction" if predictions else "epoch"
-        click.echo(f"{request.study.name}: no {what} is stored yet", err=True)
+        noun = "prediction" if predictions else "epoch"
+        click.echo(f"{request.study.name}: no {noun} is stored yet", err=True)
         request.say_elsewhere()
         return SOME_FAILED
     click.echo(f"{path}: {rows} rows of {runs} runs, {columns} columns")

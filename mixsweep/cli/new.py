@@ -22,10 +22,10 @@ def new(folder: Path) -> int:
 
     No existing file is replaced.
     """
-    there = [name for name in _FILES if os.path.lexists(folder / name)]
-    if there:
+    existing = [name for name in _FILES if os.path.lexists(folder / name)]
+    if existing:
         raise RefusedError(
-            f"{folder / there[0]}: exists already and is not replaced; name another folder"
+            f"{folder / existing[0]}: exists already and is not replaced; name another folder"
         )
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:

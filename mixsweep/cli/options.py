@@ -39,13 +39,13 @@ class StudyCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in two sections, the common ones first."""
-        found: dict[str, list[tuple[str, str]]] = {"Options": [], "Rarely needed": []}
+        sections: dict[str, list[tuple[str, str]]] = {"Options": [], "Rarely needed": []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if isinstance(parameter, click.Option) and record is not None:
                 is_rare = not RARE.isdisjoint(parameter.opts)
-                found["Rarely needed" if is_rare else "Options"].append(record)
-        for heading, records in found.items():
+                sections["Rarely needed" if is_rare else "Options"].append(record)
+        for heading, records in sections.items():
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
@@ -88,10 +88,10 @@ def without_secret(
     """
 
     def callback(
-        context: click.Context, parameter: click.Parameter, given: str | tuple[str, ...] | None
+        context: click.Context, parameter: click.Parameter, value: str | tuple[str, ...] | None
     ) -> str | tuple[str, ...] | None:
         source = context.get_parameter_source(parameter.name or "")
-        for url in (given,) if isinstance(given, str) else given or ():
+        for url in (value,) if isinstance(value, str) else value or ():
             if source is ParameterSource.COMMANDLINE and not shown(url).is_whole:
                 raise click.BadParameter(
                     f"the address {shown(url)} has a login or a query, which other users of this "
@@ -100,7 +100,7 @@ def without_secret(
                     context,
                     parameter,
                 )
-        return given
+        return value
 
     return callback
 
@@ -266,10 +266,10 @@ def on_study(
             try:
                 requests = [
                     Request.read(
-                        each, overrides, home=place, plugins=plugins, command=line,
+                        reference, overrides, home=place, plugins=plugins, command=line,
                         reads_only=reads_only,
                     )
-                    for each in ((study,) if isinstance(study, str) else study or ())
+                    for reference in ((study,) if isinstance(study, str) else study or ())
                 ]  # fmt: skip
             except StudyError as error:
                 raise StudyError(_with_settings(error, overrides, show_all=show_all)) from None
@@ -296,8 +296,8 @@ def _with_settings(
     faults = error.whole if show_all else error.faults
     if not overrides or not all(re.search(r":\d+: ", fault) for fault in faults):
         return faults
-    given = " ".join(f"--set {shlex.quote(override)}" for override in overrides)
-    return (f"with {without_secrets(given)}:", *faults)
+    options = " ".join(f"--set {shlex.quote(override)}" for override in overrides)
+    return (f"with {without_secrets(options)}:", *faults)
 
 
 _RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
@@ -329,8 +329,8 @@ def command_line() -> str:
         elif parameter.is_flag:
             options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
         else:
-            for each in value if parameter.multiple else (value,):
-                parts = each if parameter.nargs != 1 else (each,)
+            for occurrence in value if parameter.multiple else (value,):
+                parts = occurrence if parameter.nargs != 1 else (occurrence,)
                 options += [parameter.opts[0], *(_recorded(parameter, part) for part in parts)]
     return shlex.join(["mixsweep", *names, *arguments, *options])
 

@@ -130,10 +130,10 @@ def findings(home: Home) -> Iterator[str]:
         "" if free > _LOW_DISK_GB else ": low"
     )
     for needs in all_data_needs().values():
-        for found in needs.sets():
-            size = found.num_bytes
-            held = "" if size is None else f"; {size / 1e6:,.1f} MB in memory"
-            yield f"data         {found.name}: {spell_place(found)}{held}"
+        for dataset in needs.sets():
+            size = dataset.num_bytes
+            memory = "" if size is None else f"; {size / 1e6:,.1f} MB in memory"
+            yield f"data         {dataset.name}: {spell_place(dataset)}{memory}"
 
 
 def _gpus() -> str:

@@ -119,39 +119,39 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
     history: SearchHistory,
 ) -> dict[str, Any]:
     """Return the numbers of `plan` for a search that proposes all its points: the highest cost."""
-    asked, asks = len(history.points), history.asks(search)
-    to_ask = search.points - asked if asks and search.strategy.sampler != "grid" else 0
+    num_proposed, asks = len(history.points), history.asks(search)
+    to_ask = search.points - num_proposed if asks and search.strategy.sampler != "grid" else 0
     corners = [search.config_of(values) for values in search.space.corners()]
     longest = max(config.epochs for config in corners)
-    own = [study.arms[arm] for arm in study.fixed]
-    arms = [config.epochs for config in own]
+    fixed = [study.arms[arm] for arm in study.fixed]
+    arm_epochs = [config.epochs for config in fixed]
     is_open = asks or any(point.state == "open" for point in history.points)
     confirms = is_open and study.confirmation() is None
-    confirmed = [*arms, longest] * len(search.strategy.confirm_seeds) if confirms else []
+    confirm_epochs = [*arm_epochs, longest] * len(search.strategy.confirm_seeds) if confirms else []
     runs = to_ask * len(study.seeds)
-    searched = max(bytes_of_predictions([config]) for config in corners)
-    revealed = [confirming(config) for config in (*own, max(corners, key=lambda c: c.epochs))]
-    predicted = runs * searched
+    point_bytes = max(bytes_of_predictions([config]) for config in corners)
+    revealed = [confirming(config) for config in (*fixed, max(corners, key=lambda c: c.epochs))]
+    predicted = runs * point_bytes
     if confirms:
         predicted += len(search.strategy.confirm_seeds) * bytes_of_predictions(revealed)
-    epochs = runs * longest + sum(confirmed)
+    epochs = runs * longest + sum(confirm_epochs)
     states = runs * max(len(search.fork_epochs(values)) for values in search.space.corners())
     seconds = [facts.seconds for result in results for facts in result.facts]
-    more = epochs * median(seconds) / summary["slots"] if seconds else None
+    more_seconds = epochs * median(seconds) / summary["slots"] if seconds else None
     return {
-        "runs": summary["runs"] + runs + len(confirmed),
-        "to_run": summary["to_run"] + runs + len(confirmed),
+        "runs": summary["runs"] + runs + len(confirm_epochs),
+        "to_run": summary["to_run"] + runs + len(confirm_epochs),
         "epochs_naive": summary["epochs_naive"] + epochs,
         "epochs_planned": summary["epochs_planned"] + epochs,
-        "seconds": None if more is None else (summary["seconds"] or 0.0) + more,
+        "seconds": None if more_seconds is None else (summary["seconds"] or 0.0) + more_seconds,
         "kept_bytes": bytes_to_keep(planned, results, states),
         "prediction_bytes": summary["prediction_bytes"] + predicted,
         "search": {
             "adaptive": search.strategy.sampler != "grid",
             "points": len(study.points()) + to_ask,
-            "points_known": asked,
-            "runs_to_ask": runs + (len(study.points()) - asked) * len(study.seeds),
-            "runs_to_confirm": len(confirmed),
+            "points_known": num_proposed,
+            "runs_to_ask": runs + (len(study.points()) - num_proposed) * len(study.seeds),
+            "runs_to_confirm": len(confirm_epochs),
             "budget": search.budget.limits,
             "space": [
                 {"path": p.path, **_spell_distribution(p.distribution)}
@@ -187,7 +187,7 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
         arm: f"{row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
         for arm, row in summary["arms"].items()
     }
-    told = {
+    sections = {
         "added": [summary["added"]],
         **({} if search is None else _tell_search(search)),
         "budget": [_spell_budget(summary.get("budget"))],
@@ -210,7 +210,7 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
         + f"{summary['to_run']} to run",
         *arm_table("runs  stored  to run", rows, size,
                    [arm for arm, row in summary["arms"].items() if row["to_run"]]),
-        *(f"{label:<10}{text}" for label, texts in told.items() for text in texts if text),
+        *(f"{label:<10}{text}" for label, texts in sections.items() for text in texts if text),
     ])  # fmt: skip
 
 

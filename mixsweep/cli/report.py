@@ -116,27 +116,27 @@ def report(  # noqa: PLR0913  its options
         for reference in dict.fromkeys(studies)
         for home in places
     ]
-    given = {"--epochs": bool(epochs), "--predictions": bool(predictions), "--cite": cite}
+    outputs = {"--epochs": bool(epochs), "--predictions": bool(predictions), "--cite": cite}
     if not requests:
         several = {"several --home": len(homes) > 1, "--store": bool(stores), "--json": as_json}
         chosen = {"--arms": bool(arms), "--metric": bool(metric), "--set": bool(overrides)}
-        _require_alone("a site of all reports", several | chosen | given)
+        _require_alone("a site of all reports", several | chosen | outputs)
         return _write_site(places[0].folder, out)
     if arms is not None:
-        _require_alone("--arms", {"several --home": len(places) > 1, "--out": bool(out)} | given)
+        _require_alone("--arms", {"several --home": len(places) > 1, "--out": bool(out)} | outputs)
         return head_to_head(requests, arms, metric, as_json=as_json)
     if metric is not None:
         raise RefusedError("--metric needs --arms")
     if len(requests) > 1:
-        _require_alone("a comparison", given)
+        _require_alone("a comparison", outputs)
         return side_by_side(requests, out, as_json=as_json)
     (request,) = requests
     if as_json:
         raise RefusedError("--json needs a comparison: --arms, another STUDY or another --home")
     if out is not None:
-        _require_alone("--out", given)
+        _require_alone("--out", outputs)
     if cite:
-        _require_alone("--cite", given | {"--cite": False})
+        _require_alone("--cite", outputs | {"--cite": False})
         tell_sources(request.grown)
         return DONE
     if epochs is not None or predictions is not None:
@@ -172,10 +172,10 @@ def _write_site(home: Path, out: Path | None) -> int:
     return DONE
 
 
-def _require_alone(what: str, given: dict[str, bool]) -> None:
+def _require_alone(subject: str, options: dict[str, bool]) -> None:
     """Check that options which do not go with another were not given."""
-    if others := [name for name, is_given in given.items() if is_given]:
-        raise RefusedError(f"{what} cannot be used with {', '.join(others)}; remove one of them")
+    if others := [name for name, is_given in options.items() if is_given]:
+        raise RefusedError(f"{subject} cannot be used with {', '.join(others)}; remove one of them")
 
 
 def places_of(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
@@ -208,15 +208,15 @@ def head_to_head(
     ]
     metric = metric or sides[0].study.headline
     try:
-        found = tables.head_to_head(sides[0], sides[1], metric)
+        comparison = tables.head_to_head(sides[0], sides[1], metric)
     except ValueError as error:
         for request in requests:
             request.say_elsewhere()
         raise RefusedError(str(error)) from error
     if as_json:
-        click.echo(json.dumps(found.record(), indent=2))
+        click.echo(json.dumps(comparison.record(), indent=2))
         return DONE
-    for listing in found.listings():
+    for listing in comparison.listings():
         click.echo(listing.markdown())
     return DONE
 
@@ -248,8 +248,8 @@ def side_by_side(requests: Sequence[Request], out: Path | None, *, as_json: bool
         replace_files(out, joined.files(), is_own=holds_joined(out))
         click.echo(f"tables    {out / 'joined.md'}", err=True)
     if as_json:
-        told = {listing.name: list(listing.records) for listing in joined.listings()}
-        click.echo(json.dumps({"columns": list(joined.heads), **told}, indent=2))
+        records = {listing.name: list(listing.records) for listing in joined.listings()}
+        click.echo(json.dumps({"columns": list(joined.heads), **records}, indent=2))
     else:
         click.echo(joined.markdown())
     missing = 0
@@ -257,27 +257,27 @@ def side_by_side(requests: Sequence[Request], out: Path | None, *, as_json: bool
         lacking = [result for result in column.results if result.outcome != "complete"]
         missing += len(lacking)
         if lacking:
-            of = len(column.results)
-            click.echo(f"{head}: {of - len(lacking)}/{of} runs are finished", err=True)
+            num_runs = len(column.results)
+            click.echo(f"{head}: {num_runs - len(lacking)}/{num_runs} runs are finished", err=True)
             request.say_elsewhere()
     return SOME_FAILED if missing else DONE
 
 
 def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
     """Find the study that has an arm; return the study and the name of the arm."""
-    found = [
+    matches = [
         (request, arm)
         for request in requests
         for arm in request.grown.arms
         if name in {arm, f"{request.study.name}/{arm}"}
     ]
-    if not found:
+    if not matches:
         arms = "; ".join(f"{r.study.name} has {named(name, r.grown.arms)}" for r in requests)
         raise RefusedError(f"--arms: no arm is named {name!r}; {arms}")
-    if len(found) > 1:
-        spelled = " or ".join(f"{request.study.name}/{arm}" for request, arm in found)
+    if len(matches) > 1:
+        spelled = " or ".join(f"{request.study.name}/{arm}" for request, arm in matches)
         raise RefusedError(f"--arms {name!r}: several studies have this arm; write {spelled}")
-    return found[0]
+    return matches[0]
 
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
@@ -295,29 +295,29 @@ def tell_sources(study: Study) -> None:
     A paper whose BibTeX entry is not bundled is printed as its arXiv number.
     """
     text = files("sweeps.studies").joinpath("sources.bib").read_text(encoding="utf-8")
-    known = {
+    entries = {
         eprint[1]: entry.removesuffix("}")
         for entry in re.findall(r"^@.*?^\}", text, re.MULTILINE | re.DOTALL)
         if (eprint := re.search(r"eprint = \{(.*?)\}", entry))
     }
     click.echo(_OWN_ENTRY.format(installed_version("mixsweep") or "unknown"))
     for number in works_of(study):
-        head = known.get(number, f"@misc{{arxiv-{number},\n  eprint = {{{number}}},\n")
+        head = entries.get(number, f"@misc{{arxiv-{number},\n  eprint = {{{number}}},\n")
         click.echo(f"\n{head}  archiveprefix = {{arXiv}},\n"
                    f"  url = {{https://arxiv.org/abs/{number}}},\n}}")  # fmt: skip
 
 
 def works_of(study: Study) -> list[str]:
     """Return the arXiv numbers in a study file, then those of the classes and data of its arms."""
-    found = _ARXIV.findall(study.source)
+    numbers = _ARXIV.findall(study.source)
     for config in study.arms.values():
         for part in dataclasses_in(config):
             kind = type(part)
             texts = (kind.__doc__, getattr(sys.modules.get(kind.__module__), "__doc__", None))
-            found += [number for text in texts for number in _ARXIV.findall(text or "")]
+            numbers += [number for text in texts for number in _ARXIV.findall(text or "")]
         if (data := study.problem.comparing.dataset(config)) in _OF_DATA:
-            found.append(_OF_DATA[data])
-    return list(dict.fromkeys(found))
+            numbers.append(_OF_DATA[data])
+    return list(dict.fromkeys(numbers))
 
 
 def dataclasses_in(value: Any) -> Iterator[Any]:

@@ -69,8 +69,8 @@ from sweeps.reading.study_file import load_study
 @on_study("many", databases=True)
 def run(request: Request, **options: Any) -> int:
     """Train the missing runs of studies, one study after another, and write their reports."""
-    if other := spell_other_sender():
-        click.echo(other, err=True)
+    if warning := spell_other_sender():
+        click.echo(warning, err=True)
     ending = click.get_current_context().ensure_object(Ending)
     ending.study = request.study.name
     ending.leaves_files = True
@@ -117,8 +117,8 @@ def stop(study: str, home: Path, store_url: str | None, now: bool) -> int:
     ask_to_stop(store, name, holder, "now" if now else "finish")
     progress = read_progress(store, name)
     running = 0 if progress is None else len(progress.running)
-    what = f"stops and interrupts {running} runs" if now else f"stops after {running} running runs"
+    text = f"stops and interrupts {running} runs" if now else f"stops after {running} running runs"
     click.echo(
-        f"{name}: {holder} {what}; next  {program()} status {study} {place.options}", err=True
+        f"{name}: {holder} {text}; next  {program()} status {study} {place.options}", err=True
     )
     return DONE

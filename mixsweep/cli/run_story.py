@@ -27,7 +27,7 @@ from sweeps.study.study import spell_seeds
 def tell_runs(request: Request, arm: str, seed: int | None) -> None:
     """Print where the results of an arm's runs come from, or why they were not trained."""
     study, results = request.grown, request.results()
-    found = _chosen_results(request, results, arm, seed)
+    chosen = _chosen_results(request, results, arm, seed)
     plan = plan_study(study, request.store)
     planned = {pending.run.key: pending for pending in plan.pending}
     trainers, others = _launched_runs(request)
@@ -37,7 +37,7 @@ def tell_runs(request: Request, arm: str, seed: int | None) -> None:
     cut = Lease.cut_off(request.store, study.name)
     at_end = set() if cut is None else {(run.arm, run.seed) for run in cut.running}
     metrics = "train/loss", *study.problem.headline
-    for result in found:
+    for result in chosen:
         is_left_out = ended is not None and result.run.seed not in begun
         is_cut = (result.run.arm, result.run.seed) in at_end
         for line in (
@@ -51,7 +51,7 @@ def tell_runs(request: Request, arm: str, seed: int | None) -> None:
             click.echo(fitted_text(line))
     if seed is None and (reason := _pruned(request, arm)):
         click.echo(fitted_text(reason))
-    if any(result.outcome == "missing" for result in found):
+    if any(result.outcome == "missing" for result in chosen):
         request.say_elsewhere()
 
 
@@ -63,13 +63,13 @@ def _chosen_results(
     if arm not in study.arms:
         arms = named(arm, study.arms)
         raise RefusedError(f"study {study.name} has no arm {arm!r}; its arms are {arms}")
-    found = [r for r in results if r.run.arm == arm and seed in {None, r.run.seed}]
-    if not found:
+    chosen = [r for r in results if r.run.arm == arm and seed in {None, r.run.seed}]
+    if not chosen:
         seeds = spell_seeds(study.seeds_of(arm))
         reason = _pruned(request, arm) if seed in study.seeds else ""
         more = f"; {reason}" if reason else ""
         raise RefusedError(f"study {study.name} has no seed {seed}; it has {seeds}{more}")
-    return found
+    return chosen
 
 
 def _pruned(request: Request, arm: str) -> str:
@@ -77,9 +77,9 @@ def _pruned(request: Request, arm: str) -> str:
     study = request.grown
     if arm not in {point.arm for point in request.history.points if point.state == "pruned"}:
         return ""
-    own = len(study.seeds_of(arm))
+    count = len(study.seeds_of(arm))
     return (
-        f"{arm}: pruned by the search after {own} of {len(study.seeds)} seeds, because it was "
+        f"{arm}: pruned by the search after {count} of {len(study.seeds)} seeds, because it was "
         "clearly worse than the best point"
     )
 
@@ -94,9 +94,9 @@ def _launched_runs(request: Request) -> tuple[Mapping[str, str], Mapping[str, st
             trainers[key] = f"{launch.study}: {arm} seed {seed}"
             if launch.study != study.name:
                 others.setdefault(key, {})[trainers[key]] = None
-    own = {run.key: f"{study.name}: {run.arm} seed {run.seed}" for run in study.runs()}
-    also = {key: f", which is also {' and '.join(names)}," for key, names in others.items()}
-    return trainers | own, also
+    own_names = {run.key: f"{study.name}: {run.arm} seed {run.seed}" for run in study.runs()}
+    other_names = {key: f", which is also {' and '.join(names)}," for key, names in others.items()}
+    return trainers | own_names, other_names
 
 
 def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator[str]:
@@ -135,19 +135,19 @@ def _stages(
     keys = (key for key in stage_keys(result.run.config) if key in stored)
     stages = filter(None, map(store.read, keys))
     first = 1
-    for (by, addition), same in groupby(stages, lambda s: (trained_by(s)[0], Addition.of(s))):
-        *_, stage = same
-        known = trainers.get(by, f"run {by}" if by else "an unknown run")
-        who = f"this run{others}" if by == result.run.key else known
+    for (trainer, addition), group in groupby(stages, lambda s: (trained_by(s)[0], Addition.of(s))):
+        *_, stage = group
+        trainer_name = trainers.get(trainer, f"run {trainer}" if trainer else "an unknown run")
+        who = f"this run{others}" if trainer == result.run.key else trainer_name
         host = stage.environment.get("host", "")
-        says = "" if addition is None else "the archive says: "
-        told = f"{says}trained by {who}{f' on {host}' if host else ''}"
+        preface = "" if addition is None else "the archive says: "
+        text = f"{preface}trained by {who}{f' on {host}' if host else ''}"
         stored_at = spell_time(stage.facts[-1].stored_at_ms)
         epochs = _spell_epochs(first, stage.epochs)
-        yield f"  {epochs:<9} stage {stage.key}, {told}, stored {stored_at}"
+        yield f"  {epochs:<9} stage {stage.key}, {text}, stored {stored_at}"
         if addition is not None:
-            which = f"from an archive (sha256 {addition.archive[:12]})"
-            yield f"  added     {which}, {spell_time(addition.at_ms)}, by {addition.by}"
+            origin = f"from an archive (sha256 {addition.archive[:12]})"
+            yield f"  added     {origin}, {spell_time(addition.at_ms)}, by {addition.by}"
         first = stage.epochs + 1
 
 
@@ -167,16 +167,16 @@ def _next(
         yield f"  again     {again}, because the store has no state after epoch {stored}"
     for need in planned.needs:
         shared = f"trains the same {_spell_epochs(1, need.epoch)}"
-        what = "the teacher of this run" if need.use == "teacher" else shared
-        yield f"  waits for {trainers.get(need.run, need.run)}: {what}"
+        reason = "the teacher of this run" if need.use == "teacher" else shared
+        yield f"  waits for {trainers.get(need.run, need.run)}: {reason}"
 
 
 def _epochs(result: RunResult, metrics: Sequence[str]) -> Iterator[str]:
     for record, facts in zip(result.records, result.facts, strict=True):
-        at = spell_time(facts.stored_at_ms, "%Y-%m-%d %H:%M:%S UTC")
-        found = [f"{m} {record.metrics[m]:.4f}" for m in metrics if m in record.metrics]
-        head = f"  {at}  epoch {record.epoch + 1:<4} {facts.seconds:7.1f} s"
-        yield "  ".join((head, *found))
+        stored_at = spell_time(facts.stored_at_ms, "%Y-%m-%d %H:%M:%S UTC")
+        values = [f"{m} {record.metrics[m]:.4f}" for m in metrics if m in record.metrics]
+        head = f"  {stored_at}  epoch {record.epoch + 1:<4} {facts.seconds:7.1f} s"
+        yield "  ".join((head, *values))
 
 
 def _trace(result: RunResult) -> Iterator[str]:

@@ -57,9 +57,9 @@ def share(request: Request, out: Path | None) -> int:
             "contain; share the results folder instead, or a study whose arms are the points found"
         )
     request.require_stored()
-    noted = [each for each in launches(request.store, study.name)
-             if each.settings == study.settings and each.source]  # fmt: skip
-    launch = noted[-1] if noted else Launch.of(request.grown, command_line())
+    recorded = [launch for launch in launches(request.store, study.name)
+                if launch.settings == study.settings and launch.source]  # fmt: skip
+    launch = recorded[-1] if recorded else Launch.of(request.grown, command_line())
     results = request.results()
     file = out or request.home.folder / "exports" / f"{study.name}.mixsweep.zip"
     packed = Launch.of(request.grown, launch.command, launch.at_ms)
@@ -99,18 +99,18 @@ def add(file: Path, home: Path, store_url: str | None, plugins: tuple[str, ...])
             raise RefusedError(str(error)) from error
         launch = brought.launch
         with Lease.acquire(store, study.name, command_line()):
-            by = f"{getpass.getuser()} on {socket.gethostname()}"
-            added = add_content(brought, store, by)
+            added_by = f"{getpass.getuser()} on {socket.gethostname()}"
+            added = add_content(brought, store, added_by)
             note(launch, brought.facts, store)
     click.echo(
         f"{study.name}: {added.new} runs added, {added.known} already here with the same records"
     )
     for key in added.other:
         click.echo(f"stage {key}: this store has other records, which are kept", err=True)
-    given = "".join(f" --plugin {shlex.quote(file)}" for file in plugins)
-    if not given:
+    options = "".join(f" --plugin {shlex.quote(file)}" for file in plugins)
+    if not options:
         _say_plugins(launch)
-    click.echo(f"next      {program()} report {study.name} {place.options}{given}", err=True)
+    click.echo(f"next      {program()} report {study.name} {place.options}{options}", err=True)
     return SOME_FAILED if added.other else DONE
 
 
@@ -118,10 +118,10 @@ def _require_no_secrets(launch: Launch) -> None:
     """Require settings without secrets; an arm without its secret has other keys, so no runs."""
     for arm, config in launch.arms.items():
         for path, value in config.items():
-            if isinstance(value, str) and (shown := without_secrets(value)) != value:
+            if isinstance(value, str) and (hidden := without_secrets(value)) != value:
                 raise RefusedError(
                     f"{launch.study}: {path} of the arm {arm} is an address that may contain a "
-                    f"secret ({shown}), and the archive would contain it; remove the secret from "
+                    f"secret ({hidden}), and the archive would contain it; remove the secret from "
                     "the study file and train again"
                 )
 
@@ -129,5 +129,5 @@ def _require_no_secrets(launch: Launch) -> None:
 def _say_plugins(launch: Launch) -> None:
     """Print the plugin files that training needs and an archive does not contain."""
     if options := plugin_options(launch):
-        told = f"launched with {' '.join(options)}; needed to train, rarely to read results"
-        click.echo(f"plugin    {told}", err=True)
+        sentence = f"launched with {' '.join(options)}; needed to train, rarely to read results"
+        click.echo(f"plugin    {sentence}", err=True)

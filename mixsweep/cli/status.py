@@ -70,7 +70,7 @@ def status(
     )
     if request.store.is_absent and not as_json:
         click.echo(f"{request.home.shown_store}: this store does not exist", err=True)
-    elif not any(each["finished"] for each in summary["arms"].values()):
+    elif not any(row["finished"] for row in summary["arms"].values()):
         request.say_elsewhere()
     return DONE
 
@@ -89,10 +89,10 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
         row["failed"] += result.outcome in {"failed", "diverged"}
     holder = Lease.current(store, study.name)
     cut = None if holder is not None else Lease.cut_off(store, study.name)
-    left = None if progress is None else progress.seconds_left
-    if left is None:  # not measured yet: estimated from stored epochs
+    seconds_left = None if progress is None else progress.seconds_left
+    if seconds_left is None:  # not measured yet: estimated from stored epochs
         planned = plan_study(study, store, sound=sound_stages(results))
-        left = seconds_to_train(planned, results, max(1, len(running)))
+        seconds_left = seconds_to_train(planned, results, max(1, len(running)))
     points = [arms[arm] for arm in study.points()]
     searched = {} if study.search is None else {
         "points": {
@@ -120,14 +120,14 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
             if result.failure is not None and result.outcome != "complete"
         ],
         "added": added_runs(results),
-        "seconds_left": left,
+        "seconds_left": seconds_left,
         "cut_off": None if cut is None else cut.spell_death(),
     }
 
 
 def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
     """Return the progress of a study (from `status_summary`) as text for the console."""
-    driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
+    driver, epochs, seconds_left = summary["driver"], summary["epochs"], summary["seconds_left"]
     points = summary.get("points")
     return "\n".join([
         f"{summary['study']}: "
@@ -151,7 +151,7 @@ def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) 
         *(f"failed    {failure['arm']} seed {failure['seed']}: {failure['message']}"
           for failure in summary["failures"]),
         *([f"killed    {summary['cut_off']}"] if summary["cut_off"] else []),
-        *([f"ETA       {spell_duration(left)}"] if driver and left else []),
+        *([f"ETA       {spell_duration(seconds_left)}"] if driver and seconds_left else []),
     ])  # fmt: skip
 
 
@@ -161,8 +161,8 @@ def _waiting(row: dict[str, int]) -> int:
 
 def _idle(summary: dict[str, Any]) -> str:
     rows = summary["arms"].values()
-    if left := sum(map(_waiting, rows)):
-        return f"not running; left to train: {left} (`mixsweep run`)"
+    if num_waiting := sum(map(_waiting, rows)):
+        return f"not running; left to train: {num_waiting} (`mixsweep run`)"
     is_done = all(row["finished"] == row["expected"] for row in rows)
     return "not running; all runs are finished" if is_done else "not running; some runs failed"
 
@@ -194,12 +194,12 @@ def _table(lines: Sequence[dict[str, str]], size: os.terminal_size | None) -> st
     above = ("settings", "done", "state", "launched")
     room = max(12, size.columns - 1 - sum(2 + widths[name] for name in above))
     wide = min(room, widths["study"])
-    found = []
+    folded = []
     for line in lines:
         name = padded(shortened(line["study"], wide), wide)
-        found.append("  ".join((name, *(padded(line[own], widths[own]) for own in above))))
-        found += [f"  {line[own]}" for own in ("told", "stated", "report") if line[own]]
-    return "\n".join(wrapped(text.rstrip(), size.columns - 1) for text in found)
+        folded.append("  ".join((name, *(padded(line[key], widths[key]) for key in above))))
+        folded += [f"  {line[key]}" for key in ("told", "stated", "report") if line[key]]
+    return "\n".join(wrapped(text.rstrip(), size.columns - 1) for text in folded)
 
 
 def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
@@ -207,9 +207,9 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
     from reports.pages.report_folders import standing
 
     store = Store(place.store)
-    found = launches(store)
-    stored = store.keys() if found else {}
-    newest = {launch.study: launch for launch in found}
+    launched = launches(store)
+    stored = store.keys() if launched else {}
+    newest = {launch.study: launch for launch in launched}
     reports: dict[tuple[str, str], Standing] = {}
     # Later ones win: for equal settings the report in the study's main folder is shown.
     for folder in sorted((place.folder / "reports").glob("[!.]*"), reverse=True):
@@ -218,12 +218,12 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
         if report is not None and report.is_known:
             reports[study, report.settings] = report
     rows = []
-    for launch in sorted(found, key=lambda launch: (launch.study, -launch.at_ms)):
+    for launch in sorted(launched, key=lambda launch: (launch.study, -launch.at_ms)):
         holder = Lease.current(store, launch.study) if launch == newest[launch.study] else None
         rows.append(
             _row(launch.study, launch.settings, reports.pop((launch.study, launch.settings), None))
             | {
-                "told": _told(launch, found),
+                "told": _told(launch, launched),
                 "stated": spell_statements(stated_in(launch.study, store).values()),
                 "seeds": list(launch.seeds),
                 "finished": launch.num_finished(stored),
@@ -250,17 +250,17 @@ def _row(study: str, settings: str, report: "Standing | None") -> dict[str, Any]
 
 def _told(launch: Launch, others: Sequence[Launch]) -> str:
     """Return, as text, at most three settings in which launches of the same study differ."""
-    same = [other for other in others if other.study == launch.study]
+    siblings = [sibling for sibling in others if sibling.study == launch.study]
     flats = [
         {
             (arm, path): json.dumps(v)
-            for arm, of_arm in other.arms.items()
+            for arm, of_arm in sibling.arms.items()
             for path, v in of_arm.items()
         }
-        for other in same
+        for sibling in siblings
     ]
     by_path: dict[str, set[str]] = {}
-    for (arm, path), value in flats[same.index(launch)].items():
+    for (arm, path), value in flats[siblings.index(launch)].items():
         if any(flat.get((arm, path), "null") != value for flat in flats):
             by_path.setdefault(path, set()).add(value)
     parts = [f"{path}={next(iter(v))}" for path, v in by_path.items() if len(v) == 1]

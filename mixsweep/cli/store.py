@@ -85,12 +85,12 @@ def list_store(studies: Sequence[str], home: Path, store_url: str | None) -> int
     requests = [Request.read(study, home=place, reads_only=True) for study in studies]
     store = Store(place.store)
     _require_content(store)
-    shown, unread = (_grown(requests), {}) if requests else _launched(place)
-    _tell_stock(take_stock(shown, store), store)
+    listed, unread = (_grown(requests), {}) if requests else _launched(place)
+    _tell_stock(take_stock(listed, store), store)
     for name, reason in unread.items():
-        said = f"{name} is counted in (others), because this study cannot be read: {reason}"
-        click.echo(said, err=True)
-    _say_elsewhere(shown, place)
+        message = f"{name} is counted in (others), because this study cannot be read: {reason}"
+        click.echo(message, err=True)
+    _say_elsewhere(listed, place)
     return DONE
 
 
@@ -131,14 +131,14 @@ def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
     """Print which finished runs of the studies are counted in `(others)`, the table's last row."""
     store = Store(place.store)
     for study in studies:
-        own = {stage_keys(run.config)[-1] for run in study.runs()}
-        points = {
+        own_ends = {stage_keys(run.config)[-1] for run in study.runs()}
+        point_ends = {
             end
             for launch in launches(store, study.name)
             if study.search is not None and launch.settings == study.settings
             for end in launch.ends
         }
-        if lost := len(points & set(store.keys()) - own):
+        if lost := len(point_ends & set(store.keys()) - own_ends):
             click.echo(
                 f"{study.name}: {lost} finished runs of its search are counted in (others), for "
                 f"the search's history is not in {place.shown_optuna}; set --home or "
@@ -200,22 +200,22 @@ def prune_store(
         for study in studies if yes else ():
             leases.enter_context(Lease.acquire(store, study.name, command_line()))
         stock = take_stock(studies, store)
-        own = stock[:-1]
-        prunable = [stage for holding in own for stage in holding.prunable]
+        holdings = stock[:-1]
+        prunable = [stage for holding in holdings for stage in holding.prunable]
         keys = [stage.key for stage in prunable]
         free = set(unused(store, keys, {study.name for study in studies}) if yes else keys)
         _tell_stock(stock, store)
-        for holding in own:
+        for holding in holdings:
             for stage in holding.prunable:
                 if stage.key in free:
-                    told = f"state of {stage.epochs} epochs, stage {stage.key}"
-                    click.echo(f"{holding.title}  {told}")
+                    text = f"state of {stage.epochs} epochs, stage {stage.key}"
+                    click.echo(f"{holding.title}  {text}")
             if holding.predictions and with_predictions:
                 click.echo(f"{holding.title}  predictions of {len(holding.predictions)} runs")
         if yes:
-            freed = prune(own, store, free, with_predictions=with_predictions)
+            freed = prune(holdings, store, free, with_predictions=with_predictions)
             click.echo(f"freed {freed / 1e6:,.1f} MB")
-        elif prunable or any(h.predictions and with_predictions for h in own):
+        elif prunable or any(h.predictions and with_predictions for h in holdings):
             click.echo("nothing was deleted; add --yes to delete", err=True)
     _say_elsewhere(studies, place)
     return DONE

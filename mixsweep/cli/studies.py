@@ -71,66 +71,68 @@ def list_studies(words: tuple[str, ...], home: Path, store_url: str | None) -> i
     if len(words) == 1 and words[0] in listed:
         _describe(words[0], listed[words[0]], place)
         return DONE
-    found = {n: each for n, each in listed.items() if all(_has(word, n, each) for word in words)}
-    if not found:
+    matches = {
+        n: entry for n, entry in listed.items() if all(_has(word, n, entry) for word in words)
+    }
+    if not matches:
         raise RefusedError(
             f"no bundled study has {' and '.join(map(repr, words))} in its name, question or "
             f"description; `{program()} studies` lists all of them"
         )
-    measured, width = _measured(found, place), max(map(len, found))
+    measured, width = _measured(matches, place), max(map(len, matches))
     rows: list[str] = []
-    for question, group in groupby(found, lambda name: found[name].question):
+    for question, group in groupby(matches, lambda name: matches[name].question):
         names = list(group)
-        short = [name for name in names if not words and _is_unknown(name, found, measured)]
+        short = [name for name in names if not words and _is_unknown(name, matches, measured)]
         rows += ["", question]
         rows += [
-            f"  {name:<{width}} {_time(name, found[name], measured):>8}  {found[name].line}"
+            f"  {name:<{width}} {_time(name, matches[name], measured):>8}  {matches[name].line}"
             for name in names
             if name not in short
         ]
         if short:
             text = f"  no measured time: {', '.join(short)}"
             rows += textwrap.wrap(text, COLUMNS, subsequent_indent="    ", break_on_hyphens=False)
-    here = "*: measured by runs stored here; others" if measured else "computed"
+    source = "*: measured by runs stored here; others" if measured else "computed"
     rows += [
         "",
-        f"Times: all runs on {usable_cpus()} CPUs here; {here} from the published runs of another "
-        "machine.",
+        f"Times: all runs on {usable_cpus()} CPUs here; {source} from the published runs of "
+        "another machine.",
         f"`{program()} studies NAME` describes a study; `{program()} plan NAME` plans it.",
     ]
     click.echo("\n".join(map(fitted_text, rows[1:])))
     return DONE
 
 
-def _is_unknown(name: str, found: Mapping[str, Listed], measured: Mapping[str, float]) -> bool:
+def _is_unknown(name: str, matches: Mapping[str, Listed], measured: Mapping[str, float]) -> bool:
     """Return True if no time is known; False for `digits`, the first study of a new user."""
-    return found[name].seconds is None and name not in measured and name != "digits"
+    return matches[name].seconds is None and name not in measured and name != "digits"
 
 
-def _has(word: str, name: str, each: Listed) -> bool:
-    text = f"{name} {each.question} {each.line}"
+def _has(word: str, name: str, entry: Listed) -> bool:
+    text = f"{name} {entry.question} {entry.line}"
     return word.lower() in text.lower() or word.lower() in description_of(name).lower()
 
 
 def _measured(names: Mapping[str, Listed], home: Home) -> dict[str, float]:
     """Return the training time of all runs of a study, by name, from runs stored in this home."""
-    store, found = Store(home.store), {}
-    for name in {each.study for each in launches(store) if not each.archive} & names.keys():
+    store, measured = Store(home.store), {}
+    for name in {launch.study for launch in launches(store) if not launch.archive} & names.keys():
         study = load_study(name)
         seconds = None if study.search else seconds_of_all(read_results(study.runs(), store))
         if seconds is not None:
-            found[name] = seconds
-    return found
+            measured[name] = seconds
+    return measured
 
 
-def _time(name: str, each: Listed, measured: Mapping[str, float]) -> str:
+def _time(name: str, entry: Listed, measured: Mapping[str, float]) -> str:
     """Return the time that a study takes on the CPUs here, such as `12 min`; with * if measured."""
-    if (seconds := measured.get(name, each.seconds)) is None:
+    if (seconds := measured.get(name, entry.seconds)) is None:
         return "-"
     seconds = max(1.0, seconds / usable_cpus())
     hours = seconds / SECONDS_PER_HOUR
-    said = spell_duration(seconds) if hours < 1 else f"{hours:.1f} h"
-    return f"{said}*" if name in measured else f"{said} "
+    text = spell_duration(seconds) if hours < 1 else f"{hours:.1f} h"
+    return f"{text}*" if name in measured else f"{text} "
 
 
 def _describe(name: str, listed: Listed, home: Home) -> None:

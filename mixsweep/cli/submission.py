@@ -69,9 +69,9 @@ def submit(  # noqa: PLR0913  each is an option
     if file is None:
         upload = Upload.of(plugins, folder=Path())
     else:
-        beside = [file.parent / name for name in request.study.plugins]
-        named = _named_files(request, file.parent)
-        upload = Upload.of([file, *beside, *plugins, *named], folder=file.parent)
+        study_plugins = [file.parent / name for name in request.study.plugins]
+        named_files = _named_files(request, file.parent)
+        upload = Upload.of([file, *study_plugins, *plugins, *named_files], folder=file.parent)
     if list_files:
         _list(upload, environment)
         return DONE
@@ -101,10 +101,10 @@ def submit(  # noqa: PLR0913  each is an option
         upload.write(archive)
         environment["working_dir"] = str(archive)
         cluster.start(job, _entrypoint(arguments), environment, study)
-    where = f"{study['store']} on the cluster"
+    location = f"{study['store']} on the cluster"
     if "--store" not in places:
-        where += f", unless {STORE[1]} was set when its head node was started"
-    click.echo(f"job       {job}\nstore     {where}", err=True)
+        location += f", unless {STORE[1]} was set when its head node was started"
+    click.echo(f"job       {job}\nstore     {location}", err=True)
     click.echo(f"fetch     {_fetching(cluster, request, places)}", err=True)
     if not follow:
         click.echo(_advice(cluster, job), err=True)
@@ -162,7 +162,7 @@ def _study_file(request: Request) -> Path | None:
 
 def _named_files(request: Request, folder: Path) -> list[Path]:
     """Return the files below the folder of a study file that the study names, such as weights."""
-    found, elsewhere = [], []
+    files, elsewhere = [], []
     places = {
         Path(value): path
         for config in request.study.arms.values()
@@ -178,10 +178,10 @@ def _named_files(request: Request, folder: Path) -> list[Path]:
                 "that this machine and all nodes share, and name its absolute path in the study"
             )
         else:
-            found.append(place)
+            files.append(place)
     for text in elsewhere:
         click.echo(f"not uploaded, read on the cluster: {printable(text)}", err=True)
-    return found
+    return files
 
 
 def _entrypoint(arguments: Sequence[str]) -> str:

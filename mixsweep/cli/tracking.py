@@ -64,17 +64,17 @@ def sync(request: Request) -> int:
 
 def _say_left(request: Request) -> None:
     """Print the other studies and settings of the store, which this command has not copied."""
-    own = request.study
-    left = [
+    study = request.study
+    others = [
         launch
         for launch in launches(request.store)
-        if (launch.study, launch.settings) != (own.name, own.settings)
+        if (launch.study, launch.settings) != (study.name, study.settings)
     ]
-    for launch in left[:_MOST_LEFT]:
+    for launch in others[:_MOST_LEFT]:
         click.echo(f"left      {launch.study}: {launch.command}", err=True)
-    if (more := len(left) - _MOST_LEFT) > 0:
+    if (more := len(others) - _MOST_LEFT) > 0:
         click.echo(f"left      {more} more; `mixsweep status` lists them", err=True)
-    if left:
+    if others:
         click.echo("these are copied by `mixsweep sync` with their STUDY and settings", err=True)
 
 
@@ -153,17 +153,17 @@ def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
         if not name.lstrip("_").upper().startswith(_SERVERS) or name in _KEPT
     }
     # A file in the working directory with the name of one of their modules would replace it.
-    own = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONSAFEPATH": "1"}
-    return {"MLFLOW_DISABLE_TELEMETRY": "true"} | kept | own
+    fixed = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONSAFEPATH": "1"}
+    return {"MLFLOW_DISABLE_TELEMETRY": "true"} | kept | fixed
 
 
 def _require_free(port: int) -> None:
     """Check that this process could listen on a port of 127.0.0.1."""
-    with socket.socket() as own:
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            own.bind(("127.0.0.1", port))
-            own.listen()
+            listener.bind(("127.0.0.1", port))
+            listener.listen()
         except OSError as error:
             is_taken = error.errno == errno.EADDRINUSE
             cannot = f"this port cannot be used ({error.strerror})"

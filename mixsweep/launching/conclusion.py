@@ -64,8 +64,8 @@ def write_report(
     room.make()
     report = draft.write(folder)
     room.clear()
-    if said := spell_moved(room, study):
-        click.echo(said, err=True)
+    if message := spell_moved(room, study):
+        click.echo(message, err=True)
     return report
 
 
@@ -89,13 +89,13 @@ def conclude(
     """Print a command's last lines: unfinished runs, report, next step; return the exit code."""
     for reason in (request.history.ended, ended_on_budget(request.study, results)):
         if reason is not None:
-            what = "search" if reason is request.history.ended else "study"
-            click.echo(_line(f"{request.study.name}: the {what} {reason}"), err=True)
+            subject = "search" if reason is request.history.ended else "study"
+            click.echo(_line(f"{request.study.name}: the {subject} {reason}"), err=True)
     unfinished = [result for result in results if result.outcome != "complete"]
     for result in unfinished[:_MOST_UNFINISHED]:
         reason = result.failure.message if result.failure else "not trained yet"
-        told = f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}"
-        click.echo(_line(told), err=True)
+        text = f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}"
+        click.echo(_line(text), err=True)
     if (more := len(unfinished) - _MOST_UNFINISHED) > 0:
         click.echo(f"... {more} more runs are not complete; see the report", err=True)
     click.echo(f"report    {report.folder / 'report.html'}", err=True)
@@ -131,8 +131,8 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
         if evidence is None:
             file.unlink(missing_ok=True)
             return
-        named = {"folder": report.folder.name, "screen": report.screen}
-        write_durably(file, seal({"evidence": evidence, **named}))
+        content = {"folder": report.folder.name, "screen": report.screen}
+        write_durably(file, seal({"evidence": evidence, **content}))
 
 
 def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:

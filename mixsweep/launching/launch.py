@@ -163,14 +163,14 @@ def launch(
         if let_results_stay(plan.finished, store):
             plan = _plan(request, options.keep_final_states)
         is_over = _announce(request, plan)
-        if is_over and (left := recall(request, stored := request.results())) is not None:
-            return Launched(request=request, results=stored, report=left)
+        if is_over and (conclusion := recall(request, stored := request.results())) is not None:
+            return Launched(request=request, results=stored, report=conclusion)
         if not is_over:
             begin()
-        told = _each_once(on_epoch)
-        at = None if options.until is None else started_at + options.until
+        on_epochs = _each_once(on_epoch)
+        end_at = None if options.until is None else started_at + options.until
         return _launch(
-            request, options, lease, plan, is_over=is_over, tracks=tracks, at=at, told=told
+            request, options, lease, plan, is_over=is_over, tracks=tracks, at=end_at, told=on_epochs
         )
 
 
@@ -315,24 +315,24 @@ def _close(tracker: "Tracker", source: "RunSource", store: Store) -> None:
 
 def _announce(request: Request, plan: Plan) -> bool:
     """Print what the launch will train; return True if nothing is left to train."""
-    study, stored = request.study, len(plan.finished)
+    study, num_stored = request.study, len(plan.finished)
     ended = ended_on_budget(study, request.results()) if study.budget.limits else None
     if study.search is not None:
         points = request.history.points
-        closed = sum(point.state != "open" for point in points)
-        told = f"{study.search.points} points by {study.search.strategy.sampler}, "
-        told += f"{closed} evaluated, {len(points) - closed} open; {stored} runs stored"
+        num_closed = sum(point.state != "open" for point in points)
+        text = f"{study.search.points} points by {study.search.strategy.sampler}, "
+        text += f"{num_closed} evaluated, {len(points) - num_closed} open; {num_stored} runs stored"
     elif ended is not None:
-        told = f"the study {ended}; nothing to train"
+        text = f"the study {ended}; nothing to train"
     elif not plan.pending:
-        told = f"{stored} runs are stored, nothing to train"
+        text = f"{num_stored} runs are stored, nothing to train"
     else:
         count = len(plan.pending)
-        told = f"{count} run{'s' * (count != 1)} to train, {stored} stored; "
-        told += f"{plan.epochs_planned} epochs"
+        text = f"{count} run{'s' * (count != 1)} to train, {num_stored} stored; "
+        text += f"{plan.epochs_planned} epochs"
         if shared := plan.epochs_naive - plan.epochs_planned:
-            told += f" ({shared} stored or shared)"
+            text += f" ({shared} stored or shared)"
         if study.until is not None:
-            told += f"; looks at {', '.join(map(str, study.until.sizes))} seeds"
-    click.echo(f"{study.name}: {told}", err=True)
+            text += f"; looks at {', '.join(map(str, study.until.sizes))} seeds"
+    click.echo(f"{study.name}: {text}", err=True)
     return study.search is None and (not plan.pending or ended is not None)

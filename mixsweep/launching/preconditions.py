@@ -28,13 +28,13 @@ def require_inline(
     kind: str | None,
 ) -> None:
     """Check that a study can be trained in this process, without Ray, as `--engine inline` asks."""
-    given = {
+    requested = {
         "--slots": slots not in {None, 1},
         "--gpus-per-run": gpus_per_run not in {None, 0, 1},
         "--address": address is not None,
         "--device": kind is not None,
     }
-    if names := [name for name, is_given in given.items() if is_given]:
+    if names := [name for name, is_given in requested.items() if is_given]:
         raise RefusedError(
             f"--engine inline trains one run at a time in this process; remove {', '.join(names)}"
         )
@@ -110,15 +110,15 @@ def require_room(request: Request, plan: Plan) -> None:
         if any(planned.keep for planned in plan.pending):
             places[files.root] += bytes_to_keep(plan, request.results()) or 0
     for place, needed in places.items():
-        there = next(path for path in (place, *place.absolute().parents) if path.exists())
-        free = shutil.disk_usage(there).free
+        existing = next(path for path in (place, *place.absolute().parents) if path.exists())
+        free = shutil.disk_usage(existing).free
         if free < needed:
-            (own, _) = take_stock([request.grown], request.store)
-            held = state_bytes(own.prunable)
+            (holding, _) = take_stock([request.grown], request.store)
+            prunable_bytes = state_bytes(holding.prunable)
             raise StoreFullError(
                 f"disk full: {place} has {free / 1e6:,.1f} MB free, and this launch needs "
                 f"{needed / 1e6:,.1f} MB; `{program()} store prune {request.reference} --yes` "
-                f"frees {held / 1e6:,.1f} MB; name more studies in it to free more"
+                f"frees {prunable_bytes / 1e6:,.1f} MB; name more studies in it to free more"
             )
 
 

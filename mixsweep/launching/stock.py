@@ -62,14 +62,14 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
     holdings = []
     for study in studies:
         runs = [prefixes[run.key] for run in study.runs()]
-        own = [stages.pop(key) for keys in runs for key in keys if key in stages]
+        held = [stages.pop(key) for keys in runs for key in keys if key in stages]
         holdings.append(
             Holding(
                 title=study.name,
                 num_runs=len(runs),
                 num_finished=sum(keys[-1] in stored for keys in runs),
-                stages=tuple(own),
-                prunable=tuple(s for s in own if s.state is not None and s.key not in needed),
+                stages=tuple(held),
+                prunable=tuple(s for s in held if s.state is not None and s.key not in needed),
                 predictions={
                     keys[-1]: predictions.pop(keys[-1]) for keys in runs if keys[-1] in predictions
                 },
