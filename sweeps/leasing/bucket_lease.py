@@ -125,8 +125,8 @@ class BucketLease:
 
     def is_held(self) -> bool:
         """Return True if the last heartbeat is recent; the bucket is not read."""
-        since = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
-        return not self.is_lost and not self._ends.is_set() and since < _BELIEF
+        age = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
+        return not self.is_lost and not self._ends.is_set() and age < _BELIEF
 
     def lost(self) -> StudyLostError:
         by = self._successor or "another process"
@@ -217,8 +217,8 @@ def _lives(files: Files, study: str, token: int, patience: float) -> bool:
 
 def _has_died_here(record: dict[str, Any]) -> bool:
     """Return True if a driver was a process of this machine that no longer exists."""
-    here = Holder.here(0, "")
-    is_near = here.boot_id is not None and record.get("boot_id") == here.boot_id
+    this_process = Holder.here(0, "")
+    is_near = this_process.boot_id is not None and record.get("boot_id") == this_process.boot_id
     is_seen = _namespace() is not None and record.get("namespace") == _namespace()
     pid = record.get("pid")
     return is_near and is_seen and isinstance(pid, int) and pid > 0 and not _is_used(pid)

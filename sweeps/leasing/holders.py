@@ -103,9 +103,9 @@ class StudyBusyError(Exception):
     """The other driver; None if its record is not written yet."""
 
     def __init__(self, study: str, holder: Holder | None) -> None:
-        by = holder or "another process"
+        driver = holder or "another process"
         advice = f"wait until it ends, or run `mixsweep stop {study}`"
-        super().__init__(f"study {study!r} is already run by {by}; {advice}")
+        super().__init__(f"study {study!r} is already run by {driver}; {advice}")
         self.holder = holder
 
 

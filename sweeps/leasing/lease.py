@@ -202,12 +202,12 @@ class Claims:
 
     def _others(self, run: str) -> list[tuple[str, int, str]]:
         """Return study, token and file of the claims of other drivers on a run."""
-        found = []
+        claims = []
         for name in self.store.files.names("claims"):
             match Path(name).name.split("."):
                 case [claimed, study, token] if claimed == run and token.isdecimal():
-                    found.append((study, int(token), name))
-        return [claim for claim in found if claim[2] != self._name(run)]
+                    claims.append((study, int(token), name))
+        return [claim for claim in claims if claim[2] != self._name(run)]
 
     def _lives(self, study: str, token: int, name: str) -> bool:
         """Return True if the driver of a claim is alive; otherwise remove the claim."""

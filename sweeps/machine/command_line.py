@@ -42,8 +42,8 @@ def program() -> str:
     started = Path(sys.argv[0])
     if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
         return "mixsweep"
-    here = Path.cwd()
-    return str(started.relative_to(here) if started.is_relative_to(here) else started)
+    folder = Path.cwd()
+    return str(started.relative_to(folder) if started.is_relative_to(folder) else started)
 
 
 def this_command() -> str | None:

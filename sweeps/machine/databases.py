@@ -210,8 +210,8 @@ def _opened_lock(place: Path) -> int:
 
 def _schema_of_mlflow() -> str | None:
     """Return the database revision that the installed MLflow requires; None if unknown."""
-    found = find_spec("mlflow")
-    folder = Path((found and found.origin) or "").parent / "store" / "db_migrations" / "versions"
+    spec = find_spec("mlflow")
+    folder = Path((spec and spec.origin) or "").parent / "store" / "db_migrations" / "versions"
     texts = "\n".join(file.read_text() for file in folder.glob("*.py"))
     revisions, followed = (
         set(re.findall(rf"""^{name} = ["'](\w+)["']$""", texts, re.MULTILINE))
@@ -246,7 +246,7 @@ def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
             listed = connection.execute("SELECT type, name, tbl_name FROM sqlite_master").fetchall()
             tables = {name for _, name, _ in listed}
             ((first, *_),) = connection.execute("PRAGMA quick_check(1)").fetchall()
-            found = _schema(connection) if "alembic_version" in tables else None
+            stored_schema = _schema(connection) if "alembic_version" in tables else None
     except sqlite3.OperationalError as error:
         return None if "locked" in str(error) else f"cannot be opened ({error})"
     except sqlite3.DatabaseError as error:
@@ -258,7 +258,7 @@ def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
             return f"has the {kind} {printable(name)}, which could redirect what is written"
     if tables and table not in tables:
         return "is a database of another program"
-    if None not in (found, schema) and found != schema:
+    if None not in (stored_schema, schema) and stored_schema != schema:
         return (
             "was written by another version of MLflow than the installed one (`mlflow db upgrade` "
             "converts a database of an earlier version)"
@@ -267,5 +267,5 @@ def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
 
 
 def _schema(connection: sqlite3.Connection) -> str | None:
-    found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return None if found is None else str(found[0])
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if row is None else str(row[0])

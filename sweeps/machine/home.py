@@ -67,8 +67,8 @@ class Home:
     @property
     def is_self_contained(self) -> bool:
         """True if both the store and MLflow's database are those in the folder."""
-        own = self.folder.resolve() / "store"
-        return self.tracking is None and Path(self.store).resolve() == own.resolve()
+        default = self.folder.resolve() / "store"
+        return self.tracking is None and Path(self.store).resolve() == default.resolve()
 
     @property
     def tracking_uri(self) -> str:

@@ -149,12 +149,12 @@ def free_bytes() -> int:
 def memory_of_machine() -> tuple[int, int]:
     """Return the memory of the machine and the part in use, in bytes; does not need `/proc`."""
     try:
-        found = psutil.virtual_memory()
+        memory = psutil.virtual_memory()
     except OSError:
         page = os.sysconf("SC_PAGE_SIZE")
         total, free = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_AVPHYS_PAGES")
         return total * page, (total - free) * page
-    return found.total, found.total - found.available
+    return memory.total, memory.total - memory.available
 
 
 def _groups() -> Iterator[tuple[int, int]]:
@@ -168,8 +168,8 @@ def _groups() -> Iterator[tuple[int, int]]:
             allowed, used = text_of(place / limit).strip(), text_of(place / current).strip()
             if allowed.isdecimal() and used.isdecimal():
                 lines = text_of(place / "memory.stat").splitlines()
-                kept = dict(line.split() for line in lines if line)
-                yield int(allowed), int(used) - int(kept.get(inactive, 0))
+                statistics = dict(line.split() for line in lines if line)
+                yield int(allowed), int(used) - int(statistics.get(inactive, 0))
 
 
 _RAY_NEEDS = 8 * 10**9

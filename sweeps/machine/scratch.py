@@ -93,13 +93,13 @@ def end_members(folder: Path) -> None:
 
 def members(folder: Path) -> list[psutil.Process]:
     """Return the running processes of the launch with this folder."""
-    found = []
+    processes = []
     with suppress(psutil.Error, OSError, IndexError):  # without `/proc` psutil has no first process
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):  # it has ended, or belongs to another user
                 if process.environ().get(MARK) == str(folder) and lives(process):
-                    found.append(process)
-    return found
+                    processes.append(process)
+    return processes
 
 
 def _leave(folder: Path) -> None:
@@ -110,6 +110,6 @@ def _leave(folder: Path) -> None:
 
 def _place() -> Path:
     """Return the system's folder for temporary files; /tmp if its path is too long for sockets."""
-    own = Path(tempfile.gettempdir()).absolute()
-    has_room = len(os.fsencode(own)) + _OWN + _RAY <= _SOCKET_PATH
-    return own if has_room else Path("/tmp")  # noqa: S108
+    folder = Path(tempfile.gettempdir()).absolute()
+    has_room = len(os.fsencode(folder)) + _OWN + _RAY <= _SOCKET_PATH
+    return folder if has_room else Path("/tmp")  # noqa: S108

@@ -131,7 +131,7 @@ def leave(number: int, frame: FrameType | None) -> None:
 
 def leave_saying_so(number: int, frame: FrameType | None) -> None:
     """Signal handler that prints the last message of this process, and ends it at once."""
-    told, _ = given_ending() or (spell_interrupt(), INTERRUPTED)
+    message, _ = given_ending() or (spell_interrupt(), INTERRUPTED)
     with suppress(OSError):  # the reader may be gone
-        os.write(2, f"{told}\n".encode(errors="backslashreplace"))
+        os.write(2, f"{message}\n".encode(errors="backslashreplace"))
     leave(number, frame)

@@ -73,8 +73,8 @@ def chosen(lines: Mapping[str, str], most: int | None, first: Collection[str] = 
     """Return lines in their order, at most `most`: the last then says `... 3 more`."""
     if most is None or len(lines) <= most:
         return list(lines.values())
-    kept = set(sorted(lines, key=lambda name: name not in first)[: max(0, most - 1)])
-    shown = [line for name, line in lines.items() if name in kept]
+    names = set(sorted(lines, key=lambda name: name not in first)[: max(0, most - 1)])
+    shown = [line for name, line in lines.items() if name in names]
     return [*shown, f"... {len(lines) - len(shown)} more"]
 
 

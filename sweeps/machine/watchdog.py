@@ -109,11 +109,11 @@ def interrupted_if_lost(
         try:
             yield
         except BaseException as raised:
-            if (found := cause()) is None:
+            if (loss := cause()) is None:
                 raise
-            raise found from raised
-        if (found := cause()) is not None:  # its exception was swallowed
-            raise found
+            raise loss from raised
+        if (loss := cause()) is not None:  # its exception was swallowed
+            raise loss
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def _watch(over: threading.Event, is_interrupted: Callable[[], bool]) -> None:
     while not is_interrupted():
         if over.wait(_LOOK_EVERY):
             return
-        block, told = _loss()
+        block, message = _loss()
         if block is None:
             continue
         give_up_at = time.monotonic() + _GRACE
@@ -153,13 +153,13 @@ def _watch(over: threading.Event, is_interrupted: Callable[[], bool]) -> None:
             if over.wait(_LOOK_EVERY):
                 return
         if block in _blocks and not is_interrupted():
-            block.told = told
-            interrupt_main_thread((told, LOST))
+            block.told = message
+            interrupt_main_thread((message, LOST))
             break
     began = time.monotonic()
     while not came_again():
-        left = began + min(block.patience for block in _blocks or [_Block(patience=_PATIENCE)])
-        if time.monotonic() >= left or over.wait(_LOOK_EVERY):
+        end_at = began + min(block.patience for block in _blocks or [_Block(patience=_PATIENCE)])
+        if time.monotonic() >= end_at or over.wait(_LOOK_EVERY):
             break
         is_interrupted()
     if over.is_set() or _is_debugged():
@@ -174,8 +174,8 @@ def _loss() -> tuple[_Block, str] | tuple[None, str]:
         if (now := time.monotonic()) >= block.look_at:
             block.look_at = now + block.every
             with suppress(Exception):  # a process ended while it was looked at
-                if (told := block.lost()) is not None:
-                    return block, told
+                if (message := block.lost()) is not None:
+                    return block, message
     return None, ""
 
 

@@ -82,54 +82,58 @@ class ClaimsReader:
                 self._check(at, claim.that)
         return tuple(claims)
 
-    def _check(self, at: At, that: StatedComparison) -> None:
+    def _check(self, at: At, claim: StatedComparison) -> None:
         problem, arms = self.problem, self.arms or {}
-        for arm in that.arms:
+        for arm in claim.arms:
             self.check_arm(at, arm)
-        if len({problem.comparing.population(arms[arm]) for arm in that.arms if arm in arms}) > 1:
-            text = f"{' and '.join(that.arms)} are measured on different data"
+        if len({problem.comparing.population(arms[arm]) for arm in claim.arms if arm in arms}) > 1:
+            text = f"{' and '.join(claim.arms)} are measured on different data"
             self.read.report(at, f"{text}, so they cannot be compared")
-        if that.metric not in problem.measuring.predicted:
-            self._check_metric(at, that.metric)
-            if that.metric == problem.axis.metric:
-                text = f"the configuration decides {that.metric}, so no run can contradict a claim"
+        if claim.metric not in problem.measuring.predicted:
+            self._check_metric(at, claim.metric)
+            if claim.metric == problem.axis.metric:
+                text = f"the configuration decides {claim.metric}, so no run can contradict a claim"
                 self.read.report(at, f"{text} about it; claim a metric that runs measure")
-        elif that.readout is not None:
-            told = f"{that.metric} is computed at the last epoch only; remove `readout`"
-            self.read.report(at, told)
-        if self.has_looks and (that.together or that.of):  # later seeds would change past looks
-            what = "`together`, because ensembles use" if that.together else "variances; they use"
-            text = f"a study with `until: decided` cannot judge {what} "
+        elif claim.readout is not None:
+            fault = f"{claim.metric} is computed at the last epoch only; remove `readout`"
+            self.read.report(at, fault)
+        if self.has_looks and (claim.together or claim.of):  # later seeds would change past looks
+            cause = "`together`, because ensembles use" if claim.together else "variances; they use"
+            text = f"a study with `until: decided` cannot judge {cause} "
             self.read.report(at, f"{text}all seeds; write `seeds` as a number or a list")
-        self._check_bounds(at, that)
-        self._check_records(at, that)
-        is_lead = that.metric in problem.headline  # others may be measured more or less often
-        if that.readout is not None and (is_lead or isinstance(that.readout, ByValidation)):
-            self.check_readout(at, that.readout, of=that.arms)
-        if isinstance(that.readout, ByValidation) and that.metric.startswith("val/"):
-            text = f"{that.readout} is chosen by the validation images, so {that.metric} would be "
+        self._check_bounds(at, claim)
+        self._check_records(at, claim)
+        is_lead = claim.metric in problem.headline  # others may be measured more or less often
+        if claim.readout is not None and (is_lead or isinstance(claim.readout, ByValidation)):
+            self.check_readout(at, claim.readout, of=claim.arms)
+        if isinstance(claim.readout, ByValidation) and claim.metric.startswith("val/"):
+            text = (
+                f"{claim.readout} is chosen by the validation images, so {claim.metric} would be "
+            )
             self.read.report(at, f"{text}too good for every arm; use another `readout`")
 
-    def _check_bounds(self, at: At, that: StatedComparison) -> None:
+    def _check_bounds(self, at: At, claim: StatedComparison) -> None:
         """Report a claim whose verdict is known without training."""
-        terms = that.merged(self._same(that))
+        terms = claim.merged(self._same(claim))
         if not terms:
-            text = f"{' and '.join(that.arms)} have equal results at every seed, so {that.metric} "
+            text = (
+                f"{' and '.join(claim.arms)} have equal results at every seed, so {claim.metric} "
+            )
             self.read.report(at, f"{text}cannot differ; compare arms that train differently")
             return
-        metric = self.problem.metric(that.metric)
+        metric = self.problem.metric(claim.metric)
         least, most = metric.bounds
-        if that.readout is not None:
-            least, most = that.readout.bounds(least, most)
-        verdict = that.settled(least, most, terms)
+        if claim.readout is not None:
+            least, most = claim.readout.bounds(least, most)
+        verdict = claim.settled(least, most, terms)
         if verdict is None:
             return
-        of = f", {that.readout}," if that.readout is not None else ""
+        readout = f", {claim.readout}," if claim.readout is not None else ""
         ends = [
             f"{word} {end * metric.scale:g}{' ' * bool(metric.unit)}{metric.unit}"
             for word, end in (("at least", least), ("at most", most)) if math.isfinite(end)
         ]  # fmt: skip
-        numbers = (that.number, that.margin)
+        numbers = (claim.number, claim.margin)
         is_percent = metric.unit == "%" and any(abs(number or 0.0) > most for number in numbers)
         says = {
             "holds": "cannot fail",
@@ -138,40 +142,40 @@ class ClaimsReader:
         }[verdict]
         self.read.report(
             at,
-            f"the claim {says}, for {metric.label}{of} is {' and '.join(ends)} in every run; "
+            f"the claim {says}, for {metric.label}{readout} is {' and '.join(ends)} in every run; "
             "compare with another arm, or write a number inside the bounds or a margin"
             + ("; a study file has fractions: write 0.1 for 10 %" if is_percent else ""),
         )
 
-    def _same(self, that: StatedComparison) -> Mapping[str, str]:
+    def _same(self, claim: StatedComparison) -> Mapping[str, str]:
         """Return, for each arm of a claim, the first arm of the claim that has equal results."""
-        is_last = that.readout is None or isinstance(that.readout, Last)
+        is_last = claim.readout is None or isinstance(claim.readout, Last)
         first: dict[tuple[str, bool], str] = {}
-        found = {}
-        for arm in that.arms:
+        equal_arms = {}
+        for arm in claim.arms:
             if (config := (self.arms or {}).get(arm)) is not None:
-                seen = self.problem.measuring.observed(config, that.metric) if is_last else config
-                key = stage_keys(with_named_teacher(seen))[-1], arm in that.together
-                found[arm] = first.setdefault(key, arm)
-        return found
+                seen = self.problem.measuring.observed(config, claim.metric) if is_last else config
+                key = stage_keys(with_named_teacher(seen))[-1], arm in claim.together
+                equal_arms[arm] = first.setdefault(key, arm)
+        return equal_arms
 
-    def _check_records(self, at: At, that: StatedComparison) -> None:
+    def _check_records(self, at: At, claim: StatedComparison) -> None:
         """Report a claim about a metric that the runs of one of its arms do not record."""
         problem = self.problem
-        if that.metric not in problem.metrics and that.metric not in problem.measuring.predicted:
+        if claim.metric not in problem.metrics and claim.metric not in problem.measuring.predicted:
             return
-        if that.metric in problem.measuring.predicted and that.readout is not None:
+        if claim.metric in problem.measuring.predicted and claim.readout is not None:
             return
-        is_averaged = isinstance(that.readout, Averaged)
-        metric = f"{that.metric}_averaged" if is_averaged else that.metric
-        is_lead = that.metric in problem.headline
-        for arm in that.arms:
+        is_averaged = isinstance(claim.readout, Averaged)
+        metric = f"{claim.metric}_averaged" if is_averaged else claim.metric
+        is_lead = claim.metric in problem.headline
+        for arm in claim.arms:
             config = (self.arms or {}).get(arm)
             if config is None:
                 continue
             if self.is_confirmed and problem.searching.held_out is not None:
                 config = problem.searching.held_out.revealed(config)
-            number = 1 if is_lead else self._num_records(config, that.readout)
+            number = 1 if is_lead else self._num_records(config, claim.readout)
             if lacks := problem.measuring.lacks(config, metric, number):
                 text = f"arm {arm} records no {metric}, so the claim can never be decided"
                 self.read.report(at, f"{text}: {lacks}")
@@ -207,8 +211,8 @@ class ClaimsReader:
                 continue
             if isinstance(readout, ByValidation):
                 for metric, images in ((VALIDATION, "validation"), ("test/error", "test")):
-                    known = metric in self.problem.metrics
-                    if not known or self.problem.measuring.lacks(config, metric, 1):
+                    is_recorded = metric in self.problem.metrics
+                    if not is_recorded or self.problem.measuring.lacks(config, metric, 1):
                         text = f"{readout} needs {images} images, and arm {name} has none"
                         hint = "; set data.val_size or data.folds" if images == "validation" else ""
                         self.read.report(at, f"{text}{hint}")
@@ -222,15 +226,15 @@ class ClaimsReader:
     def _check_metric(self, at: At, name: str) -> None:
         """Report a fault if the problem has no metric with this name."""
         if name not in self.problem.metrics:
-            known = [*self.problem.metrics, *self.problem.measuring.predicted]
-            self.read.report(at, f"names no metric of the problem, got {name!r}", name, known)
+            names = [*self.problem.metrics, *self.problem.measuring.predicted]
+            self.read.report(at, f"names no metric of the problem, got {name!r}", name, names)
 
     def variants(
         self, written: Any, claims: Sequence[Claim]
     ) -> tuple[tuple[Variant, ...], dict[str, Config]]:
         """Return the variants, and the arms to train for them: none for another read-out."""
-        found: list[Variant] = []
-        beside: dict[str, Config] = {}
+        variants: list[Variant] = []
+        extra_arms: dict[str, Config] = {}
         at: At = ("sensitivity",)
         if written is REFUSED:
             return (), {}
@@ -241,29 +245,29 @@ class ClaimsReader:
         claimed = {arm: arms[arm] for claim in claims for arm in claim.that.arms}
         names = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
         for name, values in self.read.mapping(written, at).items():
-            here = (*at, name)
-            path = name if name == "readout" else self.read.known(name, here)
-            for place, value in self.read.filled(values, here, "value").items() if path else ():
+            key_at = (*at, name)
+            path = name if name == "readout" else self.read.known(name, key_at)
+            for place, value in self.read.filled(values, key_at, "value").items() if path else ():
                 if path == "readout":
                     readout = self.read.value(Readout, value, place)
                     if readout is not REFUSED:
                         self.check_readout(place, readout)
                         same = dict(zip(claimed, claimed, strict=True))
-                        found.append(Variant(label=str(readout), arms=same, readout=readout))
+                        variants.append(Variant(label=str(readout), arms=same, readout=readout))
                     continue
                 setting = self.read.setting(path, value, place).value
                 changed = self._changed(claimed, path, setting, place)
                 varied = {}
                 for arm, config in changed.items():
                     key = run_key(with_named_teacher(config))
-                    given = {path: flatten(config).get(path, setting)}
+                    new_value = {path: flatten(config).get(path, setting)}
                     if key not in names:
-                        names[key] = arm_name(arm, given)
-                        beside[names[key]] = config
+                        names[key] = arm_name(arm, new_value)
+                        extra_arms[names[key]] = config
                     varied[arm] = names[key]
                 if any(arm != other for arm, other in varied.items()):
-                    found.append(Variant(label=arm_name("", given), arms=varied))
-        return tuple(found), beside
+                    variants.append(Variant(label=arm_name("", new_value), arms=varied))
+        return tuple(variants), extra_arms
 
     def _changed(
         self, arms: Mapping[str, Config], path: str, setting: Any, at: At

@@ -73,26 +73,26 @@ class GridReader:
 
     def points(self) -> Iterator[Settings]:
         """Yield the settings of each grid point once, the last path varying fastest."""
-        met = set()
+        seen = set()
         for point in (
             _together(steps) for axes in self._grids for steps in product(*axes.values())
         ):
             key = frozenset((path, repr(setting.value)) for path, setting in point.items())
-            if len(self._grids) == 1 or key not in met:
-                met.add(key)
+            if len(self._grids) == 1 or key not in seen:
+                seen.add(key)
                 yield point
 
     def is_left_out(self, given: Mapping[str, Any]) -> bool:
         """Return True if `exclude` in the study file removes an arm at a grid point."""
-        found = [
+        matching = [
             at for at, rules in self._exclude.items()
             if any(
                 all(p in given and spelled(given[p]) == spelled(s.value) for p, s in rule.items())
                 for rule in rules
             )
         ]  # fmt: skip
-        self._unmet = [at for at in self._unmet if at not in found]
-        return bool(found)
+        self._unmet = [at for at in self._unmet if at not in matching]
+        return bool(matching)
 
     def report_unmet(self) -> None:
         """Report a fault for each combination of `exclude` that no arm has at any grid point."""
@@ -123,15 +123,15 @@ class GridReader:
         if grid == {}:
             self._read.report(at, "needs at least one path")
         for name, values in self._read.mapping(grid, at).items():
-            here = (*at, name)
-            if not (path := self._read.known(name, here)):
+            item_at = (*at, name)
+            if not (path := self._read.known(name, item_at)):
                 continue
             if path in axes:
-                self._read.report(here, f"{path} is given twice")
+                self._read.report(item_at, f"{path} is given twice")
             near = [p for p in self._taken if p == path or p in above(path) or path in above(p)]
             if near:
-                self._read.report(here, f"{self._taken[near[0]]} sets this path too")
-            elif listed := self._read.filled(values, here, "value"):
+                self._read.report(item_at, f"{self._taken[near[0]]} sets this path too")
+            elif listed := self._read.filled(values, item_at, "value"):
                 axes[path] = [{path: self._read.setting(name, v, at)} for at, v in listed.items()]
         return axes
 
@@ -187,5 +187,5 @@ def _value_name(value: Any) -> str:
                 return plain
             # All other letters become `-`; a hash keeps such values distinct.
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            kept = re.sub(r"-+", "-", plain[-_KEPT_LETTERS:]).strip("-.")
-            return f"{kept}-{digest[:6]}" if kept else digest[:6]
+            tail = re.sub(r"-+", "-", plain[-_KEPT_LETTERS:]).strip("-.")
+            return f"{tail}-{digest[:6]}" if tail else digest[:6]

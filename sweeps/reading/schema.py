@@ -69,19 +69,19 @@ def _reserved_below(paths: TreePaths, path: str) -> set[str]:
 
 def _without(schema: Schema, names: set[str]) -> Schema:
     """Return a schema without the properties of some names, here and in its alternatives."""
-    kept = dict(schema)
+    reduced = dict(schema)
     if "anyOf" in schema:
-        kept["anyOf"] = [_without(part, names) for part in schema["anyOf"]]
+        reduced["anyOf"] = [_without(part, names) for part in schema["anyOf"]]
     if "properties" in schema:
         inside = schema["properties"].items()
-        kept["properties"] = {key: _without(v, names) for key, v in inside if key not in names}
-    return kept
+        reduced["properties"] = {key: _without(v, names) for key, v in inside if key not in names}
+    return reduced
 
 
 def _sections(problem: Problem, paths: TreePaths) -> Schema:
     """Return the schema of each section whose content depends on the problem, by key."""
-    here = f"#/$defs/{problem.name}"
-    values = {path: {"$ref": f"{here}/properties/{path}"} for path in paths.leaves}
+    prefix = f"#/$defs/{problem.name}"
+    values = {path: {"$ref": f"{prefix}/properties/{path}"} for path in paths.leaves}
     values |= {tagged: values[path] for tagged, (path, _) in paths.tagged.items()}
     axes = _mapping({path: _list(value) for path, value in values.items()}) | {"minProperties": 1}
     search, objective = _schema(SearchKeys), {"enum": list(problem.searching.objectives)}
@@ -107,7 +107,7 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
             whole = path.removesuffix(".name")
             for name, kind in leaf.part.options.items():
                 fields = {part.name: f"{whole}.{part.name}" for part in parts(kind)}
-                below = {field: values[at] for field, at in fields.items() if at in values}
+                below = {field: values[full] for field, full in fields.items() if full in values}
                 base["properties"][whole]["properties"].setdefault(name, _mapping(below))
     arms = {"type": "object", "minProperties": 1, "propertyNames": {"pattern": f"^{ARM_NAME}$"}}
     return {
@@ -165,8 +165,8 @@ def _schema(hint: Any) -> Schema:
     if hint not in members(hint):
         return {"anyOf": [_schema(member) for member in members(hint)]}
     if hint != unmarked(hint):
-        asked = [limit.keywords for limit in limits(hint)]
-        return dict(ChainMap(*asked, _schema(unmarked(hint))))
+        keywords = [limit.keywords for limit in limits(hint)]
+        return dict(ChainMap(*keywords, _schema(unmarked(hint))))
     if get_origin(hint) is tuple:
         return {"type": "array", "items": _schema(get_args(hint)[0])}
     if not is_dataclass(hint):

@@ -73,14 +73,14 @@ class SearchReader:
         return Search(base=base, space=space, points=points, strategy=strategy)
 
     def _check_objectives(self, names: Sequence[str]) -> None:
-        at, known = (*SEARCH, "objective"), self._known
+        at, objectives = (*SEARCH, "objective"), self._known
         for name in names:
             if name.startswith("test/"):
                 text = "a search must use validation metrics (val/...), because test data must not "
                 self._read.report(at, f"{text}influence choices, got {name!r}")
-            elif name not in known:
-                text = f"expected one of {', '.join(known)}, got {name!r}"
-                self._read.report(at, text, name, known)
+            elif name not in objectives:
+                text = f"expected one of {', '.join(objectives)}, got {name!r}"
+                self._read.report(at, text, name, objectives)
 
     def _check_seeds(self, strategy: SearchStrategy, seeds: Sequence[int]) -> None:
         after = strategy.prune_after
@@ -158,16 +158,16 @@ class SearchReader:
         """Check that points keep what the study file sets for all of them."""
         for values, config in corners:
             try:
-                found = flatten(with_values(base, values))
+                actual = flatten(with_values(base, values))
             except RuleError as error:
                 self._read.report(SPACE, str(error))
                 return
             wanted = flatten(config)
-            lost = [path for path, value in wanted.items() if found.get(path, REFUSED) != value]
+            lost = [path for path, value in wanted.items() if actual.get(path, REFUSED) != value]
             if lost:
                 text = (
                     f"add {lost[0]} to the space: base sets it to {shown(wanted[lost[0]])}, but "
-                    f"points of another kind would have {shown(found.get(lost[0]))}"
+                    f"points of another kind would have {shown(actual.get(lost[0]))}"
                 )
                 self._read.report(SPACE, text)
                 return
@@ -216,37 +216,37 @@ class SearchReader:
         chosen: list[Setting] = []
         listed = self._read.filled(choices, (*at, "categorical"), "choice")
         if kinds:
-            listed = {here: self._by_own_tag(path, choice) for here, choice in listed.items()}
-        for here, choice in listed.items():
+            listed = {place: self._by_own_tag(path, choice) for place, choice in listed.items()}
+        for place, choice in listed.items():
             kind = _only_key(choice)
-            chosen.append(self._read.setting(path, kind if kind in kinds else choice, here))
+            chosen.append(self._read.setting(path, kind if kind in kinds else choice, place))
             if kinds and path in self._given and choice == default:
                 text = f"{choice} has no field to search; remove it here and make it an arm"
-                self._read.report(here, text)
+                self._read.report(place, text)
         self._listed(path, chosen, at, when)
-        for here, choice in listed.items():
+        for place, choice in listed.items():
             if (kind := _only_key(choice)) in kinds:
-                self._fields(path, choice, here, {path: (kind,)})
+                self._fields(path, choice, place, {path: (kind,)})
 
     def _fields(self, path: str, choice: Any, at: At, when: When) -> None:
         """Add parameters for the fields of one dataclass that a choice can hold."""
         ((kind, content),) = choice.items()
         names, within = self._names(path, kind), (*at, kind)
         is_alone = len(names) == 1 and not (isinstance(content, dict) and names[0] in content)
-        given = {names[0]: content} if is_alone else self._read.mapping(content, within)
-        for name, entry in given.items():
-            field, here = f"{path}.{name}", within if is_alone else (*within, name)
+        entries = {names[0]: content} if is_alone else self._read.mapping(content, within)
+        for name, entry in entries.items():
+            field, field_at = f"{path}.{name}", within if is_alone else (*within, name)
             if name not in names:
-                told = self._read.paths.reserved.get(field)
-                text = told or f"unknown key {name!r}"
-                self._read.report(here, text, "" if told else name, names)
+                reason = self._read.paths.reserved.get(field)
+                text = reason or f"unknown key {name!r}"
+                self._read.report(field_at, text, "" if reason else name, names)
             elif not isinstance(entry, dict):
-                self._listed(field, [self._read.setting(field, entry, here)], here, when)
+                self._listed(field, [self._read.setting(field, entry, field_at)], field_at, when)
             else:
                 if "when" in entry:
                     text = "remove `when`: this field is searched exactly if its choice is taken"
-                    self._read.report((*here, "when"), text)
-                self._entry(field, entry, here, when)
+                    self._read.report((*field_at, "when"), text)
+                self._entry(field, entry, field_at, when)
 
     def _by_own_tag(self, path: str, entry: Any) -> Any:
         """Replace a tag that several laws share by the tag of the law that has the given fields."""
@@ -311,14 +311,14 @@ class SearchReader:
         return tuple(ordered)
 
     def _check_parents(self) -> None:
-        known = {parameter.path: parameter.distribution for parameter in self._found}
+        distributions = {parameter.path: parameter.distribution for parameter in self._found}
         for parameter in self._found:
             at = self._at[parameter.path]
             for path, values in parameter.when.items():
-                choices = getattr(known.get(path), "choices", None)
-                if path not in known:
+                choices = getattr(distributions.get(path), "choices", None)
+                if path not in distributions:
                     text = f"when: {path!r} is not in the search space"
-                    self._read.report(at, text, path, known)
+                    self._read.report(at, text, path, distributions)
                 elif choices is None:
                     text = f"when: {path!r} is not searched as a list of values"
                     self._read.report(at, text)

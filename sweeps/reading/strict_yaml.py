@@ -179,8 +179,8 @@ def _syntax_problem(error: yaml.MarkedYAMLError, content: bytes) -> tuple[int, s
     around = content.decode("utf-8-sig").split("\n")[line - 1 : line]
     if any(text[: column + 1].lstrip(" ").startswith("\t") for text in around):
         return line, f"tabs cannot indent (column {column})"
-    what = ", ".join(part for part in (error.context, error.problem) if part)
-    return line, f"not valid YAML: {what} (column {column})"
+    description = ", ".join(part for part in (error.context, error.problem) if part)
+    return line, f"not valid YAML: {description} (column {column})"
 
 
 class _Reader:

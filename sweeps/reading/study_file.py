@@ -45,10 +45,10 @@ class StudyError(Exception):
         self.faults = tuple(faults)
         self.whole = tuple(whole) or self.faults
         """The faults with all accepted values; `faults` may name only some of them."""
-        told = self.faults[:_MOST_TOLD]
-        if more := len(self.faults) - len(told):
-            told = (*told, f"... {more:,} more faults")
-        super().__init__("\n".join(told))
+        listed = self.faults[:_MOST_TOLD]
+        if more := len(self.faults) - len(listed):
+            listed = (*listed, f"... {more:,} more faults")
+        super().__init__("\n".join(listed))
 
 
 def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
@@ -100,10 +100,10 @@ def load_study(
     try:
         return read(overrides)
     except StudyError:
-        named = _top(content).get("study")
+        study_name = _top(content).get("study")
         launch = None
-        if reads_only and store is not None and isinstance(named, str):
-            launch = stored_launch(store, named)
+        if reads_only and store is not None and isinstance(study_name, str):
+            launch = stored_launch(store, study_name)
         put_in(() if launch is None else launch.parts)
         if launch is None or not stand_ins_of(launch.source):
             raise
@@ -134,14 +134,14 @@ def plugin_options(launch: Launch) -> tuple[str, ...]:
     """Return a launch's `--plugin FILE` options, and options for files that its study names."""
     options = re.findall(r"--plugin(?:=| )(?:'[^']*'|\S+)", printable(launch.command))
     files = _top(launch.source.encode()).get("plugins")
-    named = [Path(launch.folder, str(file)) for file in files] if isinstance(files, list) else []
-    return (*options, *(f"--plugin {shlex.quote(printable(str(file)))}" for file in named))
+    paths = [Path(launch.folder, str(file)) for file in files] if isinstance(files, list) else []
+    return (*options, *(f"--plugin {shlex.quote(printable(str(file)))}" for file in paths))
 
 
 def _top(content: bytes) -> Mapping[str, Any]:
     """Return the keys at the top of a study file; none if it is not one."""
-    found = read_yaml(content, lambda line: Place(source="", line=line)).value
-    return found if isinstance(found, dict) else {}
+    value = read_yaml(content, lambda line: Place(source="", line=line)).value
+    return value if isinstance(value, dict) else {}
 
 
 def _with_stand_ins(
@@ -153,15 +153,15 @@ def _with_stand_ins(
         study = read(overrides)
         if not stand_ins_of(study.source):
             return study
-        same = read(()) if overrides else study
+        as_launched = read(()) if overrides else study
     except StudyError as error:
         raise _with_plugins_named(error, launch, name) from None
-    if launch.settings not in {study.settings, same.settings}:
+    if launch.settings not in {study.settings, as_launched.settings}:
         fault = StudyError([f"{name}: this study has other settings than its launch"])
         raise _with_plugins_named(fault, launch, name)
     launched = {text.partition(" ")[0] for text in launch.runs}
-    of_arms = {run.arm: run for run in same.runs() if run.key in launched}
-    if not {stage_keys(run.config)[-1] for run in of_arms.values()} <= {*launch.ends}:
+    run_of_arm = {run.arm: run for run in as_launched.runs() if run.key in launched}
+    if not {stage_keys(run.config)[-1] for run in run_of_arm.values()} <= {*launch.ends}:
         fault = StudyError([f"{name}: its plugin decides the settings of single epochs"])
         raise _with_plugins_named(fault, launch, name)
     return study
@@ -172,11 +172,11 @@ def _with_plugins_named(error: StudyError, launch: Launch, name: str) -> StudyEr
     options = plugin_options(launch)
     if not options:
         return error
-    told = (
+    message = (
         f"{name}: this study was launched with {' '.join(options)}; add this option "
         "(in Python: mixsweep.plugins.use(FILE))"
     )
-    return StudyError((told, error.faults[0].partition("; ")[0]))
+    return StudyError((message, error.faults[0].partition("; ")[0]))
 
 
 def _study(  # noqa: PLR0913  what a study is read from
@@ -200,8 +200,8 @@ def _study(  # noqa: PLR0913  what a study is read from
             override(document, text)
     study = StudyReader(document, folder, known, only_known=only_known).study()
     if study is not None and not reads_only and (gone := stand_ins_of(study.source)):
-        told = f"add --plugin {gone[0]} (in Python: mixsweep.plugins.use(FILE))"
-        raise StudyError([f"{name}: the plugin {gone[0]} is not loaded; {told}"])
+        advice = f"add --plugin {gone[0]} (in Python: mixsweep.plugins.use(FILE))"
+        raise StudyError([f"{name}: the plugin {gone[0]} is not loaded; {advice}"])
     if study is None:
         faults = sorted(document.faults, key=lambda fault: fault.place.line or math.inf)
         whole = (fault.spelled(fault.whole or fault.text) for fault in faults)
@@ -215,8 +215,8 @@ def _load_plugins(files: object, name: str, folder: Path) -> None:
             continue  # the reader reports it
         place = folder / file
         if not place.resolve().is_relative_to(folder.resolve()):
-            told = f"{name}: plugins: {file} is outside of the folder of the study; move it there,"
-            raise StudyError([f"{told} or leave it out and add --plugin FILE to each command"])
+            text = f"{name}: plugins: {file} is outside of the folder of the study; move it there,"
+            raise StudyError([f"{text} or leave it out and add --plugin FILE to each command"])
         use(place)
 
 
@@ -245,8 +245,8 @@ def _spell_launched(reference: str, launched: Sequence[Launch], store: Store) ->
     settings = [launch.settings[:8] for launch in launched if launch.study == name]
     if settings:
         return f"{name} was launched in the store {place} with the settings {', '.join(settings)}"
-    known = dict.fromkeys(launch.study for launch in launched)
-    return f"launched in the store {place} are {named(name, known)}"
+    names = dict.fromkeys(launch.study for launch in launched)
+    return f"launched in the store {place} are {named(name, names)}"
 
 
 def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
@@ -259,18 +259,18 @@ def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
         if path.is_file():
             with path.open("rb") as stream:
                 return stream.read(MAX_BYTES + 1), reference, path.parent
-        what = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else ""
+        problem = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else ""
     except OSError as error:
-        what = (error.strerror or str(error)).lower()
+        problem = (error.strerror or str(error)).lower()
     launched = [] if store is None else launches(store)
-    told = "" if store is None else f"; {_spell_launched(reference, launched, store)}"
-    if what:
-        text = f"{what}; expected a study file{told}"
+    launched_text = "" if store is None else f"; {_spell_launched(reference, launched, store)}"
+    if problem:
+        text = f"{problem}; expected a study file{launched_text}"
     else:
         hint = did_you_mean(path.stem, [*(launch.study for launch in launched), *bundled])
         if "=" in reference:
             hint = f" (a setting needs its own --set: --set {reference})"
-        text = f"no such file or bundled study{hint}; `mixsweep studies` lists these{told}"
+        text = f"no such file or bundled study{hint}; `mixsweep studies` lists these{launched_text}"
     raise StudyError((str(Mistake(place=Place(source=reference), path="", text=text)),))
 
 
@@ -278,10 +278,10 @@ def words_of(study: Mapping[str, Any], overrides: Sequence[str]) -> frozenset[st
     """Return the words of a study file and of `--set` options that may name a part of a plugin."""
     arms = study.get("arms")
     of_arms = list(arms.values()) if isinstance(arms, dict) else []
-    found = set(_words([*map(study.get, _CONFIGURED), *of_arms]))
+    words = set(_words([*map(study.get, _CONFIGURED), *of_arms]))
     for text in overrides:
-        found |= set(re.findall(NAME, text.partition("=")[2]))
-    return frozenset(found)
+        words |= set(re.findall(NAME, text.partition("=")[2]))
+    return frozenset(words)
 
 
 def _words(value: Any) -> Iterator[str]:
@@ -306,24 +306,24 @@ def override(document: Document, text: str) -> None:
         return
     keys = _keys(document.value, path)
     at = tuple(keys) or (path,)
-    given = read_value(spelled, place, at)
-    document.faults.extend(given.faults)
-    document.places.update(given.places)
+    parsed = read_value(spelled, place, at)
+    document.faults.extend(parsed.faults)
+    document.places.update(parsed.places)
     if not keys:
         arms = named(path, _arms(document.value)) or "none"
         document.report(at, f"names no arm of the study file; its arms are: {arms}")
         return
-    _drop_other_spellings(document.value, keys, is_whole=isinstance(given.value, dict))
+    _drop_other_spellings(document.value, keys, is_whole=isinstance(parsed.value, dict))
     parent = document.value
     for depth, key in enumerate(keys[:-1], start=1):
         if key not in parent:
             document.places[at[:depth]] = place
         parent = parent.setdefault(key, {})
         if not isinstance(parent, dict):
-            told = "is one value, so nothing can be set inside it"
-            document.faults.append(Mistake(place=place, path=dotted(at[:depth]), text=told))
+            fault = "is one value, so nothing can be set inside it"
+            document.faults.append(Mistake(place=place, path=dotted(at[:depth]), text=fault))
             return
-    parent[keys[-1]] = given.value
+    parent[keys[-1]] = parsed.value
 
 
 def _drop_other_spellings(study: dict[str, Any], keys: list[str], *, is_whole: bool) -> None:
@@ -339,11 +339,11 @@ def _drop_other_spellings(study: dict[str, Any], keys: list[str], *, is_whole: b
 
         def drop(inside: dict[str, Any], prefix: str, kept: list[str]) -> None:
             for key in list(inside):
-                here = f"{prefix}{key}"
-                if here in paths.groups and isinstance(inside[key], dict):
-                    drop(inside[key], f"{here}.", kept[1:] if key == kept[0] else [""])
+                inner = f"{prefix}{key}"
+                if inner in paths.groups and isinstance(inside[key], dict):
+                    drop(inside[key], f"{inner}.", kept[1:] if key == kept[0] else [""])
                     continue
-                short = paths.short(here)
+                short = paths.short(inner)
                 if (short == path and kept != [key]) or short.startswith(below):
                     del inside[key]
 

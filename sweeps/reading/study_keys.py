@@ -31,12 +31,12 @@ _RANGE = re.compile(r"\s*([0-9]{1,19})\s*(?:\.{2,}|-|\u2013|:|to)\s*([0-9]{1,19}
 
 def range_hint(at: Sequence[str | int], text: str) -> str:
     """Return advice for a text such as `0-9` in a list of seeds; empty for any other text."""
-    found = _RANGE.fullmatch(text)
-    if found is None or len(at) < 2 or at[-2] != "seeds":
+    match = _RANGE.fullmatch(text)
+    if match is None or len(at) < 2 or at[-2] != "seeds":
         return ""
     if len(at) > 2:
         return "; write each seed of this list by itself"
-    return f"; write a range without brackets, seeds: {'..'.join(found.groups())}"
+    return f"; write a range without brackets, seeds: {'..'.join(match.groups())}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

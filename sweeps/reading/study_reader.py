@@ -43,9 +43,9 @@ KEYS: Final = TreePaths(StudyKeys)
 
 def paths_of(study: Mapping[str, Any]) -> TreePaths:
     """Return the paths of the problem that the content of a study file names, or of the default."""
-    named = study.get("problem")
-    known = named if isinstance(named, str) and named in PROBLEMS else DEFAULT_PROBLEM
-    return config_paths(problem_named(known))
+    problem = study.get("problem")
+    name = problem if isinstance(problem, str) and problem in PROBLEMS else DEFAULT_PROBLEM
+    return config_paths(problem_named(name))
 
 
 class StudyReader:
@@ -69,10 +69,10 @@ class StudyReader:
     def _of_base(self) -> dict[str, str]:
         """Return, for a field written outside `base`, its right path: `base.epochs` by `epochs`."""
         paths = paths_of(self._written)
-        found = [*paths.groups, *paths.leaves]
-        tails = {path.rpartition(".")[2]: f"base.{path}" for path in reversed(found)}
+        all_paths = [*paths.groups, *paths.leaves]
+        tails = {path.rpartition(".")[2]: f"base.{path}" for path in reversed(all_paths)}
         names = {name: f"base.{path}" for name, path in paths.other_names.items()}
-        return tails | names | {path: f"base.{path}" for path in found}
+        return tails | names | {path: f"base.{path}" for path in all_paths}
 
     def study(self) -> Study | None:
         """Return the study that the file describes; None if it has faults, which are reported."""
@@ -88,51 +88,51 @@ class StudyReader:
         self._needs = None if self._problem.data is None else self._problem.data()
         if self._needs is not None and self._known is not None:
             self._needs.recall(partial(self._known, keys.study), only=self._only_known)
-        listed = keys.listed_seeds()
-        self._num_seeds = listed.stop - listed.start if isinstance(listed, range) else len(listed)
-        self._seeds = listed[: MAX_RUNS + 1]  # a range may be too long for `len`, or for memory
+        seeds = keys.listed_seeds()
+        self._num_seeds = seeds.stop - seeds.start if isinstance(seeds, range) else len(seeds)
+        self._seeds = seeds[: MAX_RUNS + 1]  # a range may be too long for `len`, or for memory
         arms = self._arms()
-        known = None if self._read.faults else arms
+        sound_arms = None if self._read.faults else arms
         search = self._search(arms)
-        usual = "erm"
-        if usual not in arms:
+        default = "erm"
+        if default not in arms:
             # Without an arm of this name, its first grid point; without those, the first arm.
-            of_usual = (name for name in arms if self._listed[name] == usual)
-            usual = next(of_usual, next(iter(arms), ""))
-        said = ClaimsReader(
+            grid_points = (name for name in arms if self._listed[name] == default)
+            default = next(grid_points, next(iter(arms), ""))
+        reader = ClaimsReader(
             read=self._read,
             problem=self._problem,
-            arms=known,
+            arms=sound_arms,
             listed=self._listed,
             is_confirmed=search is not None,
             has_looks=isinstance(keys.seeds, UntilDecided),
         )
         if keys.baseline is not None:
-            said.check_arm(("baseline",), keys.baseline)
-        references = said.references(self._written.get("references", REFUSED))
-        untrained = said.untrained(self._written.get("untrained", REFUSED))
+            reader.check_arm(("baseline",), keys.baseline)
+        references = reader.references(self._written.get("references", REFUSED))
+        untrained = reader.untrained(self._written.get("untrained", REFUSED))
         if keys.headline is not None:
-            said.check_headline(("headline",), keys.headline, keys.readout)
-        said.check_readout(("readout",), keys.readout)
-        claims = said.claims(self._written.get("claims", REFUSED))
+            reader.check_headline(("headline",), keys.headline, keys.readout)
+        reader.check_readout(("readout",), keys.readout)
+        claims = reader.claims(self._written.get("claims", REFUSED))
         if self._read.faults:
             return None
-        variants, beside = said.variants(self._written.get("sensitivity", REFUSED), claims)
+        variants, extra_arms = reader.variants(self._written.get("sensitivity", REFUSED), claims)
         points = [] if search is None else map(search.config_of, search.space.corners())
-        beside |= self._teachers(arms, [*arms.values(), *beside.values(), *points])
+        extra_arms |= self._teachers(arms, [*arms.values(), *extra_arms.values(), *points])
         num_seeds = len(self._seeds)
-        self._check_size("sensitivity", (len(arms) + len(beside)) * num_seeds)
+        self._check_size("sensitivity", (len(arms) + len(extra_arms)) * num_seeds)
         if self._read.faults:
             return None
         return Study(
             name=keys.study,
             description=keys.description,
-            arms={**arms, **beside},
+            arms={**arms, **extra_arms},
             variants=variants,
-            beside=tuple(beside),
+            beside=tuple(extra_arms),
             seeds=tuple(self._seeds),
             source=write_yaml({k: self._written[k] for k in KEYS.leaves if k in self._written}),
-            baseline=keys.baseline or usual,
+            baseline=keys.baseline or default,
             search=search,
             readout=keys.readout,
             lead=keys.headline,
@@ -170,12 +170,12 @@ class StudyReader:
             self._check_size("base", 0, num_seeds * sum(config.epochs for config in arms.values()))
         return arms
 
-    def _distinct(self, named: Sequence[tuple[str, str, Config, At]]) -> dict[str, Config]:
+    def _distinct(self, entries: Sequence[tuple[str, str, Config, At]]) -> dict[str, Config]:
         """Return configurations by name; report arms with equal configurations or equal names."""
         arms: dict[str, Config] = {}
         names: dict[str, str] = {}
         altered = self._altered()
-        for arm, name, config, at in named:
+        for arm, name, config, at in entries:
             key = run_key(with_named_teacher(config))
             if arm in altered:
                 key = f"{key} without the settings of {name} that were refused"
@@ -196,7 +196,7 @@ class StudyReader:
         places = {arm: {dotted(("arms", arm)), "base", "grid", "zip"} for arm in self._overrides}
         refused = {fault.path for fault in self._read.faults}
         above = {path[: end.start()] for path in refused for end in re.finditer(r"[.\[]|$", path)}
-        return frozenset(arm for arm, own in places.items() if not own.isdisjoint(above))
+        return frozenset(arm for arm, paths in places.items() if not paths.isdisjoint(above))
 
     def _named(self, grid: GridReader) -> Iterator[tuple[str, str, Config, At]]:
         """Yield each valid arm at each grid point: arm, name, configuration, place in the file."""
@@ -221,8 +221,8 @@ class StudyReader:
                 if config is not None:
                     values = {path: setting.value for path, setting in point.items()}
                     self._codes |= coded_values(values)
-                    given = [setting.at for setting in (*point.values(), *override.values())]
-                    yield arm, values, config, [*given, (listed,)][0]
+                    places = [setting.at for setting in (*point.values(), *override.values())]
+                    yield arm, values, config, [*places, (listed,)][0]
 
     def _arm_settings(self) -> dict[str, Settings]:
         arms = self._read.mapping(self._written["arms"], ("arms",))
@@ -247,8 +247,8 @@ class StudyReader:
                 chain.append(following)
             if teaching is None or teacher is None:
                 continue
-            listed = self._listed.get(name)  # None for a point of the search
-            at = () if listed is None or "arms" not in self._written else ("arms", listed)
+            arm_in_file = self._listed.get(name)  # None for a point of the search
+            at = () if arm_in_file is None or "arms" not in self._written else ("arms", arm_in_file)
             if following is not None:
                 chain.append(following)
                 self._read.report(at, f"{name} learns from itself: {' <- '.join(chain)}")
@@ -262,20 +262,20 @@ class StudyReader:
     def _teachers(self, arms: Mapping[str, Config], learners: list[Config]) -> dict[str, Config]:
         """Return the runs to train as teachers that are not arms of the file, as arms, by name."""
         teaching = self._problem.teaching
-        known = {run_key(with_named_teacher(config)) for config in arms.values()}
-        found: dict[str, Config] = {}
+        keys = {run_key(with_named_teacher(config)) for config in arms.values()}
+        teachers: dict[str, Config] = {}
         for config in learners:
             arm = None if teaching is None else teaching.arm(config)
             if teaching is None or arm is None:
                 continue
             teacher = teaching.apart(arms[arm], config)
-            if (key := run_key(with_named_teacher(teacher))) not in known:
-                known.add(key)
-                own = flatten(arms[arm])
-                changed = {p: v for p, v in flatten(teacher).items() if own.get(p) != v}
-                found[arm_name(arm, changed)] = teacher
+            if (key := run_key(with_named_teacher(teacher))) not in keys:
+                keys.add(key)
+                settings = flatten(arms[arm])
+                changed = {p: v for p, v in flatten(teacher).items() if settings.get(p) != v}
+                teachers[arm_name(arm, changed)] = teacher
                 learners.append(teacher)
-        return found
+        return teachers
 
     def _check_size(self, key: str, num_runs: int, num_stages: int = 0) -> None:
         """Report a study that has more runs, or more epochs of all runs together, than allowed."""
@@ -306,12 +306,12 @@ class StudyReader:
             if "search" in self._written and self._problem.searching.held_out is not None:
                 before, config = flatten(config), self._problem.searching.held_out.hidden(config)
                 after, hint = flatten(config), "the search sets this field, leave it out"
-                given = self._read.paths.merged(levels).keys() & before.keys()
+                set_paths = self._read.paths.merged(levels).keys() & before.keys()
                 errors += [
                     RuleError(
                         f"{p} must be {after.get(p)!r} in a search", {p: before[p]}, hint=hint
                     )
-                    for p in before if p in given and before[p] != after.get(p)
+                    for p in before if p in set_paths and before[p] != after.get(p)
                 ]  # fmt: skip
         except RuleError as error:
             errors.append(error)

@@ -64,15 +64,15 @@ class TreePaths:
     @cached_property
     def tagged(self) -> Mapping[str, tuple[str, tuple[str, str]]]:
         """Paths with a tag, such as `mix.law.beta.alpha`: the same without, the choice, the tag."""
-        found: dict[str, tuple[str, tuple[str, str]]] = {}
+        tagged: dict[str, tuple[str, tuple[str, str]]] = {}
         for path in self.leaves:
             for head in above(path):
                 leaf = self.leaves.get(head) or self.leaves.get(f"{head}.name")
                 field = path.removeprefix(f"{head}.")
                 for tag, kind in {} if leaf is None else leaf.part.options.items():
                     if field in leaves(kind):
-                        found[f"{head}.{tag}.{field}"] = path, (head, tag)
-        return found
+                        tagged[f"{head}.{tag}.{field}"] = path, (head, tag)
+        return tagged
 
     def short(self, path: str) -> str:
         """Return a path without the tag of a choice: `mix.law.alpha` for `mix.law.beta.alpha`."""
@@ -104,10 +104,10 @@ class TreePaths:
         gone = {path for path, value in given.items() if value is REFUSED}
         gone |= {path for path in self.required if path not in given}
         while True:
-            kept = {p: value for p, value in given.items() if gone.isdisjoint([p, *above(p)])}
+            sound = {p: value for p, value in given.items() if gone.isdisjoint([p, *above(p)])}
             try:
                 stand_ins = {p: stand_in(self.leaves[p].part.hint) for p in self.required}
-                return built(self.kind, stand_ins | kept), frozenset(gone), errors
+                return built(self.kind, stand_ins | sound), frozenset(gone), errors
             except RuleError as error:
                 fields = set(error.fields)
                 if gone.isdisjoint(fields):
@@ -121,8 +121,8 @@ class TreePaths:
 def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
     """Return the paths of a problem's configuration that a study file may set."""
     seed = {"seed": "cannot be set in a study file; give `seeds`"}
-    told = "cannot be searched: points with different values here would not be comparable"
-    fixed = dict.fromkeys(problem.searching.unsearchable if searched else (), told)
+    rule = "cannot be searched: points with different values here would not be comparable"
+    fixed = dict.fromkeys(problem.searching.unsearchable if searched else (), rule)
     return TreePaths(
         problem.config, fixed | seed | dict(problem.reading.reserved), problem.reading.other_names
     )
@@ -131,9 +131,9 @@ def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
 def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting | None:
     """Return the most specific setting that an error involves; None if it involves no setting."""
     for level, field in product(levels, error.fields):
-        near = [p for p in level if p == field or p in above(field) or field in above(p)]
-        if near:
-            return level[field if field in near else near[0]]
+        related = [p for p in level if p == field or p in above(field) or field in above(p)]
+        if related:
+            return level[field if field in related else related[0]]
     return None
 
 
@@ -144,8 +144,8 @@ def above(path: str) -> list[str]:
 
 def stand_in(hint: Any) -> Any:
     """Return a placeholder value of a type, so that rules about other values can be checked."""
-    if known := words(hint):
-        return known[0]
+    if names := words(hint):
+        return names[0]
     if type(None) in members(hint):
         return None
     first, *_ = members(hint)

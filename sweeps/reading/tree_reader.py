@@ -64,8 +64,8 @@ class TreeReader:
             return
         path = f"{error.path}: " if error.path else ""
         brief = named(word, error.names) or f"{error.expected[:longest]} ..."
-        known = f"expected {brief} ({ALL} shows how to write each)"
-        self.document.report(at, f"{path}got {shown(error.value)}{hint}; {known}{end}", whole)
+        expected = f"expected {brief} ({ALL} shows how to write each)"
+        self.document.report(at, f"{path}got {shown(error.value)}{hint}; {expected}{end}", whole)
 
     def _hint(self, word: str, known: Iterable[str]) -> str:
         return did_you_mean(word, known) if word and len(self.faults) < MAX_HINTS else ""
@@ -119,18 +119,18 @@ class TreeReader:
     def joined(self, levels: Sequence[Settings], at: At) -> tuple[Any, frozenset[str]]:
         """Build this reader's dataclass from several levels of settings; report every fault."""
         chosen = self.paths.chosen(levels)
-        given = {path: setting.value for path, setting in chosen.items()}
+        values = {path: setting.value for path, setting in chosen.items()}
         for name in self.paths.required:
-            if name not in given:
+            if name not in values:
                 self.report(at, f"missing key {name!r}")
-        tree, gone, errors = self.paths.join(given)
+        tree, gone, errors = self.paths.join(values)
         for error in errors:
             self.blame(error, levels, at)
         for path, setting in chosen.items():
             if setting.needs is not None and tree is not None and path not in gone:
                 choice, tag = setting.needs
-                if (own := kind_name(attrgetter(choice)(tree))) != tag:
-                    self.report(setting.at, f"{choice} must be {tag}, but it is {own or 'null'}")
+                if (kind := kind_name(attrgetter(choice)(tree))) != tag:
+                    self.report(setting.at, f"{choice} must be {tag}, but it is {kind or 'null'}")
         return tree, gone
 
     def blame(self, error: RuleError | DataError, levels: Sequence[Settings], at: At) -> None:
@@ -151,19 +151,19 @@ class TreeReader:
             return {path: refused for path in leaves if path.startswith(prefix)}
         settings: dict[str, Setting] = {}
         for key, part in value.items():
-            written, here, found = f"{prefix}{key}", (*at, key), dict[str, Setting]()
+            written, part_at, part_settings = f"{prefix}{key}", (*at, key), dict[str, Setting]()
             path = self.paths.short(written)
             if path in self.paths.groups and (isinstance(part, dict) or not is_dotted):
-                found = self.nested(self._by_name(part, path), here, f"{path}.")
+                part_settings = self.nested(self._by_name(part, path), part_at, f"{path}.")
             elif path in leaves:
-                found[path] = self.setting(written, part, here)
+                part_settings[path] = self.setting(written, part, part_at)
             elif is_dotted:
-                self.known(written, here)
+                self.known(written, part_at)
             else:
-                self._report_unknown(key, prefix, here)
-            for twice in found.keys() & settings.keys():
-                self.report(here, f"{twice} is given twice")
-            settings |= found
+                self._report_unknown(key, prefix, part_at)
+            for twice in part_settings.keys() & settings.keys():
+                self.report(part_at, f"{twice} is given twice")
+            settings |= part_settings
         return settings
 
     def _by_name(self, value: Any, path: str) -> Any:
@@ -184,9 +184,9 @@ class TreeReader:
                 if (inside := f"{path}.{key}") in reserved:
                     self.report((*at, tag, key), reserved[inside])
         is_kind = isinstance(value, str) and value in part.options
-        read = value if is_kind else self.value(part.hint, value, at, part.noun)
+        converted = value if is_kind else self.value(part.hint, value, at, part.noun)
         needs = None if path == written else self.paths.tagged[written][1]
-        return Setting(value=read, at=at, needs=needs)
+        return Setting(value=converted, at=at, needs=needs)
 
     def known(self, path: str, at: At) -> str:
         """Return the path, without tags, of a field that can be set; else report a fault."""
@@ -195,7 +195,7 @@ class TreeReader:
         if path in self.paths.reserved:
             self.report(at, self.paths.reserved[path])
         elif path in self.paths.groups:
-            inside = [known for known in self.paths.leaves if known.startswith(f"{path}.")]
+            inside = [leaf for leaf in self.paths.leaves if leaf.startswith(f"{path}.")]
             text = f"{path} is a group of values; write one of"
             whole = f"{text} {', '.join(inside)}"
             self.document.report(at, f"{text} {named(path, inside)}", whole)
@@ -216,8 +216,8 @@ class TreeReader:
 
     def _other_name(self, path: str) -> str:
         name = path.rpartition(".")[2]
-        meant = self.paths.other_names.get(name) or self._elsewhere().get(path)
-        return f" (did you mean {meant}?)" if meant else ""
+        suggestion = self.paths.other_names.get(name) or self._elsewhere().get(path)
+        return f" (did you mean {suggestion}?)" if suggestion else ""
 
 
 def _spell_plugin(noun: str) -> str:
@@ -226,7 +226,7 @@ def _spell_plugin(noun: str) -> str:
 
 def _has_fields_of(kind: Any, value: Any, kinds: Sequence[Any]) -> bool:
     """Return True if a value maps fields of a dataclass; False for a tag such as `{beta: 0.5}`."""
-    has_tags = any(is_dataclass(other) and kind_name(other) for other in kinds)
+    has_tags = any(is_dataclass(member) and kind_name(member) for member in kinds)
     names = {part.name for part in parts(kind)}
     return isinstance(value, dict) and (not has_tags or not names.isdisjoint(value))
 
@@ -248,5 +248,5 @@ def named(word: str, known: Iterable[str]) -> str:
         return ", ".join(known)
     likeness = {name: difflib.SequenceMatcher(None, name, word).ratio() for name in known[:1000]}
     near = sorted(likeness, key=likeness.__getitem__, reverse=True)[:_MOST_NAMED]
-    shown = [name for name in known[:1000] if name in near]
-    return f"{', '.join(shown)} and {len(known) - len(shown)} more"
+    nearest = [name for name in known[:1000] if name in near]
+    return f"{', '.join(nearest)} and {len(known) - len(nearest)} more"

@@ -68,20 +68,20 @@ _OF_TUNE = ("TUNE_", "RAY_TUNE_", "RAY_AIR_", "RAY_TRAIN_")
 def choose_cluster(address: str | None) -> None:
     """Set RAY_ADDRESS to the Ray cluster to join; unset it to start a cluster on this machine."""
     name = VARIABLE if address is None else "--address"
-    given = (os.environ.get(VARIABLE, "") if address is None else address).strip()
-    if address is None and given in _HERE:
+    value = (os.environ.get(VARIABLE, "") if address is None else address).strip()
+    if address is None and value in _HERE:
         os.environ.pop(VARIABLE, None)
         return
-    host, _, port = given.rpartition(":")
+    host, _, port = value.rpartition(":")
     is_port = port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _LARGEST_PORT
     if not (host and is_port and host.isprintable()) or set(host) & set("/@?# "):
         raise PlacementError(
-            f"{name} must be HOST:PORT of a Ray cluster, got {str(web_address(given))!r}; "
+            f"{name} must be HOST:PORT of a Ray cluster, got {str(web_address(value))!r}; "
             f"without {name}, runs are trained on this machine"
         )
     if (reason := _refusal(host.strip("[]"), int(port))) is not None:
-        raise PlacementError(f"{given}: no Ray cluster answers at the address in {name} ({reason})")
-    os.environ[VARIABLE] = given
+        raise PlacementError(f"{value}: no Ray cluster answers at the address in {name} ({reason})")
+    os.environ[VARIABLE] = value
 
 
 def is_elsewhere() -> bool:
@@ -111,18 +111,18 @@ def set_tune_variables(environment: MutableMapping[str, str]) -> None:
 
 def _refusal(host: str, port: int) -> str | None:
     """Return the reason why no Ray head can be at an address; None if one may be there."""
-    found: list[str | None] = []
+    answers: list[str | None] = []
 
     def look() -> None:
         try:
-            found.append(_answer(host, port))
+            answers.append(_answer(host, port))
         except (OSError, ValueError) as error:
-            found.append(str(error) or type(error).__name__)
+            answers.append(str(error) or type(error).__name__)
 
     looking = threading.Thread(target=look, name="address", daemon=True)
     looking.start()
     looking.join(_PATIENCE)
-    return found[0] if found else f"no answer within {_PATIENCE:.0f} s"
+    return answers[0] if answers else f"no answer within {_PATIENCE:.0f} s"
 
 
 def _answer(host: str, port: int) -> str | None:
@@ -162,8 +162,8 @@ class Head:
     def __init__(self, address: str, *, is_own: bool, silence: float = _SILENCE) -> None:
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
-        own = _needed(filter(lives, children()))
-        self._own = dict.fromkeys(_OWN) | own if is_own else {}
+        processes = _needed(filter(lives, children()))
+        self._own = dict.fromkeys(_OWN) | processes if is_own else {}
         self._answered_at = time.monotonic()
         self._silence = silence
 
@@ -200,13 +200,13 @@ def starting(folder: Path) -> AbstractContextManager[None]:
     Without it, Ray waits a minute for its GCS, or ends this process from C++ if its raylet has
     died.
     """
-    of_before = frozenset(children())  # includes those of a failed start
-    own: dict[str, psutil.Process] = {}
+    earlier = frozenset(children())  # includes those of a failed start
+    processes: dict[str, psutil.Process] = {}
 
     def lost() -> str | None:
-        if len(own) < len(_OWN):
-            own.update(_needed(children() - of_before))
-        ended = _ended_of(own)
+        if len(processes) < len(_OWN):
+            processes.update(_needed(children() - earlier))
+        ended = _ended_of(processes)
         return ended and not_started(ended, folder)
 
     return interrupted_if_lost(lost, HeadLostError, every=_LOOK_EVERY_STARTING)
@@ -217,8 +217,8 @@ def joining(address: str) -> AbstractContextManager[None]:
 
     def lost() -> str | None:
         is_late = time.monotonic() > give_up_at
-        said = f"{address}: Ray could not join this cluster within {_JOINS_WITHIN:.0f} s"
-        return f"{said}; run the same command again to retry" if is_late else None
+        message = f"{address}: Ray could not join this cluster within {_JOINS_WITHIN:.0f} s"
+        return f"{message}; run the same command again to retry" if is_late else None
 
     return interrupted_if_lost(lost, HeadLostError, every=_LOOK_EVERY_STARTING)
 
@@ -249,17 +249,17 @@ def _logged(folder: Path) -> str | None:
 
 def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
     """Return those of some processes that a Ray cluster cannot work without, by name."""
-    found = {}
+    by_name = {}
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             if process.name() in _OWN:
-                found[process.name()] = process
-    return found
+                by_name[process.name()] = process
+    return by_name
 
 
-def _ended_of(own: Mapping[str, psutil.Process | None]) -> str | None:
+def _ended_of(processes: Mapping[str, psutil.Process | None]) -> str | None:
     """Return the name of a process that has ended; None if all are alive."""
-    for name, process in own.items():
+    for name, process in processes.items():
         if process is None:
             return f"Ray's process {name} has ended"
         if not lives(process):

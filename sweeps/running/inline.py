@@ -55,7 +55,7 @@ class Deadline:
 
     def learn(self, run: Run, seconds: Iterable[float]) -> None:
         work = problem_of(run.config).cost.work(run.config)
-        self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
+        self._per_work.setdefault(run.arm, []).extend(duration / work for duration in seconds)
 
     def allows(self, run: Run, epochs: int) -> bool:
         """Return True if a run can train a number of further epochs before the launch's deadline.
@@ -65,12 +65,12 @@ class Deadline:
         """
         if self.at is None:
             return True
-        left = self.at - self.clock()
-        known = self._known(run)
-        if not known:
-            return left > 0
+        seconds_left = self.at - self.clock()
+        measured = self._known(run)
+        if not measured:
+            return seconds_left > 0
         work = problem_of(run.config).cost.work(run.config) * epochs
-        return work * median(known) <= left
+        return work * median(measured) <= seconds_left
 
     def check(self, run: Run, seconds: Iterable[float], epochs: int) -> None:
         """Record measured epochs; raise `_OutOfTime` if the first show that a run ends too late."""
@@ -89,7 +89,7 @@ class Deadline:
 
     def _known(self, run: Run) -> list[float]:
         return self._per_work.get(run.arm) or [
-            each for arm in self._per_work.values() for each in arm
+            seconds for of_arm in self._per_work.values() for seconds in of_arm
         ]
 
 

@@ -73,9 +73,9 @@ class Cluster:
         headers, token = _headers(), "" if accepts_no_token() else _token()
         _require_token(address, headers)
         if token:
-            given = {name.lower() for name in headers}
-            name = _TOKEN_BEHIND_LOGIN if _TOKEN_HEADER.lower() in given else _TOKEN_HEADER
-            if name.lower() not in given:
+            names = {name.lower() for name in headers}
+            name = _TOKEN_BEHIND_LOGIN if _TOKEN_HEADER.lower() in names else _TOKEN_HEADER
+            if name.lower() not in names:
                 headers[name] = f"Bearer {token}"
         # These variables would override the address that Ray's client is given.
         os.environ.pop("RAY_ADDRESS", None)
@@ -96,8 +96,8 @@ class Cluster:
         with _one_message(self.address):
             jobs = self.client.list_jobs()
         for job in jobs:
-            known = job.metadata or {}
-            if not job.status.is_terminal() and metadata.items() <= known.items():
+            job_metadata = job.metadata or {}
+            if not job.status.is_terminal() and metadata.items() <= job_metadata.items():
                 return str(job.submission_id)
         return None
 
@@ -174,15 +174,15 @@ def _one_message(address: str) -> Iterator[None]:
     try:
         yield
     except AuthenticationError as error:
-        said = first_line(error)
-        if not _says_token(said):
+        message = first_line(error)
+        if not _says_token(message):
             raise ClusterError(
                 f"{address}: a proxy before the cluster refuses the login in {HEADERS} "
-                f"({printable(said)})"
+                f"({printable(message)})"
             ) from error
-        found = "refuses this token" if "Invalid" in said else "requires a token"
+        fault = "refuses this token" if "Invalid" in message else "requires a token"
         raise ClusterError(
-            f"{address}: the cluster {found}; write the token that the cluster was started with "
+            f"{address}: the cluster {fault}; write the token that the cluster was started with "
             f"into the file ~/{_TOKEN}, or set RAY_AUTH_TOKEN_PATH to another file with it."
             + (" RAY_AUTH_MODE=disabled is set, so no token is sent." * accepts_no_token())
             + _PASSED_ON * (_TOKEN_HEADER.lower() in map(str.lower, _headers()))
@@ -218,8 +218,8 @@ def _token() -> str:
     """Return the token of this user for Ray clusters, or an empty text."""
     if token := os.environ.get("RAY_AUTH_TOKEN", "").strip():
         return token
-    named = os.environ.get("RAY_AUTH_TOKEN_PATH")
-    places = [Path(named)] if named else [Path.home() / _TOKEN, Path.home() / ".ray/auth_token"]
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    places = [Path(path)] if path else [Path.home() / _TOKEN, Path.home() / ".ray/auth_token"]
     for place in places:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             return place.read_text(encoding="utf-8").strip()
@@ -233,7 +233,7 @@ def _require_token(address: str, headers: Mapping[str, str]) -> None:
     answer = _ask(address, bare)
     if _is_ray(answer) and without != bare:
         # The header may have been Ray's token as well as the login of a proxy.
-        answer = other if _says_token((other := _ask(address, without)).text) else answer
+        answer = second if _says_token((second := _ask(address, without)).text) else answer
     if _says_token(answer.text) and answer.status_code in {401, 403}:
         return
     if not _is_ray(answer):
@@ -281,9 +281,9 @@ def _is_ray(answer: Any) -> bool:
         return False
 
 
-def _says_token(said: str) -> bool:
+def _says_token(text: str) -> bool:
     """Return True if a text is Ray's refusal of a request without a token, or with a wrong one."""
-    return "authentication token" in said
+    return "authentication token" in text
 
 
 def _seen(address: str, answer: Any) -> str:
@@ -296,8 +296,8 @@ def _seen(address: str, answer: Any) -> str:
         target = urlsplit(urljoin(f"{address}/", answer.headers["Location"]))
         place = printable(f"{target.scheme}://{target.hostname}")
         return f"{server} redirects (HTTP status {status}) to {place}, not to Ray; {login}"
-    if asked := answer.headers.get("WWW-Authenticate"):
-        return f"{server} asks for a login (HTTP status {status}, {printable(asked)[:80]}); {login}"
+    if realm := answer.headers.get("WWW-Authenticate"):
+        return f"{server} asks for a login (HTTP status {status}, {printable(realm)[:80]}); {login}"
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"{server} refuses the request (HTTP status {status}); {login}"
     kind = printable(answer.headers.get("Content-Type", "no content"))
@@ -320,6 +320,6 @@ def _exit_code(info: Any) -> int:
     if info.status.value == "STOPPED":
         click.echo("the job was stopped; run the same command again to resume", err=True)
         return STOPPED
-    said = first_line(info.message or f"its status is {info.status.value}")
-    click.echo(f"the job ended without an exit code: {said}", err=True)
+    reason = first_line(info.message or f"its status is {info.status.value}")
+    click.echo(f"the job ended without an exit code: {reason}", err=True)
     return LOST

@@ -207,10 +207,10 @@ class Monitor:
 
     def _hear(self, stop: Stop | None) -> None:
         if stop is not None and self.stop is None:
-            what = "no more runs start"
+            effect = "no more runs start"
             if stop == "now":
-                what = "runs end now, and their stored epochs are kept"
-            self.note(f"this launch was asked to stop: {what}")
+                effect = "runs end now, and their stored epochs are kept"
+            self.note(f"this launch was asked to stop: {effect}")
         self.stop = stop or self.stop
         self.source.is_stopped = self.stop is not None
         if stop == "now":

@@ -121,37 +121,37 @@ class Placement:
         kind = _TYPE + self.kind if is_type else self.kind
         waits = growth == "autoscaler" or (growth == "by hand" and self.slots)
         if kind not in present and not waits:
-            known = ", ".join(sorted(each.removeprefix(_TYPE) for each in types)) or "none"
+            type_names = ", ".join(sorted(name.removeprefix(_TYPE) for name in types)) or "none"
             raise PlacementError(
                 f"--device {self.kind}: no node has this accelerator type, resource or label "
-                f"(accelerator types here: {known}); if such nodes will join, add --slots N"
+                f"(accelerator types here: {type_names}); if such nodes will join, add --slots N"
             )
-        without = Node(cpus=0, gpus=0)
-        return kind, [node if kind in node.kinds else without for node in nodes]
+        empty = Node(cpus=0, gpus=0)
+        return kind, [node if kind in node.kinds else empty for node in nodes]
 
     def _require_decision(self, room: int, growth: Growth) -> None:
         """Check that the user has decided what to do on a cluster without a GPU."""
-        asked, slots, sign = self.gpus_per_run, self.slots or 0, sign_of_gpus()
+        share, slots, sign = self.gpus_per_run, self.slots or 0, sign_of_gpus()
         wait, on_cpus = "add --gpus-per-run 1 to wait for", "--gpus-per-run 0 to train on CPUs"
         refusals = (
             (
-                asked is None and sign is not None,
+                share is None and sign is not None,
                 f"{sign} promises a GPU, and Ray found none; fix the GPU driver or the job, or add "
                 f"{on_cpus}",
             ),
             (
-                asked is None and growth == "autoscaler",
+                share is None and growth == "autoscaler",
                 "this cluster has no GPU now, and its autoscaler may start nodes with GPUs; "
                 f"{wait} them, or {on_cpus}",
             ),
             (
-                asked is None and growth == "by hand" and slots > room,
+                share is None and growth == "by hand" and slots > room,
                 f"this cluster has no GPU and room for {room} runs on CPUs now, but --slots "
                 f"{slots} asks for more; {wait} nodes with GPUs, or {on_cpus}",
             ),
             (
-                bool(asked) and growth == "by hand" and not slots,
-                f"--gpus-per-run {asked or 0:g}: no node of this cluster has a GPU, and no "
+                bool(share) and growth == "by hand" and not slots,
+                f"--gpus-per-run {share or 0:g}: no node of this cluster has a GPU, and no "
                 "autoscaler starts one; remove --gpus-per-run to train on CPUs, or, if you are "
                 "about to join nodes with GPUs, add --slots with the number of runs on them",
             ),
@@ -162,12 +162,12 @@ class Placement:
 
     def _share(self, nodes: Sequence[Node], runs: int) -> float:
         with_gpus = [node for node in nodes if node.gpus]
-        asked = self.gpus_per_run
-        if asked is None:
+        share = self.gpus_per_run
+        if share is None:
             return 1.0 if with_gpus else 0.0
-        if asked in {0, 1} or not with_gpus:
-            return asked
-        most = min(round(1 / asked), int(runs // sum(node.gpus for node in with_gpus)))
+        if share in {0, 1} or not with_gpus:
+            return share
+        most = min(round(1 / share), int(runs // sum(node.gpus for node in with_gpus)))
 
         def room(shares: int) -> int:
             return sum(self._room(node, 1 / shares) for node in with_gpus)

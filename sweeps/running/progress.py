@@ -56,9 +56,9 @@ class Pace:
     def end(self, key: str, now: float) -> None:
         if key not in self._begun:
             return
-        beside = max(0.0, now - self._begun.pop(key))
+        overhead = max(0.0, now - self._begun.pop(key))
         if key not in self._starting:
-            self._beside.append(beside)
+            self._beside.append(overhead)
         self._starting.discard(key)
 
     def seconds_left(
@@ -72,12 +72,12 @@ class Pace:
         ends = [work / speed for work in running] + [0.0] * (count - len(running))
         if not num_waiting:
             return max(ends)
-        each = work_waiting / num_waiting / speed + (median(self._beside) if self._beside else 0.0)
+        mean = work_waiting / num_waiting / speed + (median(self._beside) if self._beside else 0.0)
         if num_waiting > _MOST_WAVES * count:
-            return (sum(ends) + num_waiting * each) / count
+            return (sum(ends) + num_waiting * mean) / count
         heapq.heapify(ends)
         for _ in range(num_waiting):
-            heapq.heapreplace(ends, ends[0] + each)
+            heapq.heapreplace(ends, ends[0] + mean)
         return max(ends)
 
     def _speed(self) -> float | None:
@@ -207,20 +207,20 @@ class Board:
         most = with_more(to_come.num_runs + to_come.num_last)
         if most is None or not to_come.num_runs or to_come.hours is None:
             return most
-        here, spent_in = with_more(0) or 0.0, to_come.hours * SECONDS_PER_HOUR
+        without_more, spent_in = with_more(0) or 0.0, to_come.hours * SECONDS_PER_HOUR
         # Runs added just before the budget is used up are still finished.
-        until = here if spent_in <= here else spent_in + alone(to_come.at_once)
+        until = without_more if spent_in <= without_more else spent_in + alone(to_come.at_once)
         return min(most, until + alone(to_come.num_last))
 
     def headline(self, width: int | None = None) -> str:
         runs = f"{len(self.finished)}/{len(self.study.runs())} runs"
         failed = f"{len(self.failed)} failed"
-        running, rate, left = f"{len(self.running)} running", "", ""
+        running, rate, eta = f"{len(self.running)} running", "", ""
         if per_second := self.work_per_second():
             rate = f"{_spell_rate(per_second)} {self.study.problem.cost.work_unit}/s"
         if (seconds := self.seconds_left()) is not None and self.running:
-            left = f"ETA {spell_duration(seconds)}"
-        parts = [self.study.name, *self._points(), runs, running, failed, rate, left]
+            eta = f"ETA {spell_duration(seconds)}"
+        parts = [self.study.name, *self._points(), runs, running, failed, rate, eta]
         droppable = [rate, *([] if self.failed else [failed]), running, *self._points()]
         while width is not None and droppable and len(_joined(parts)) > width:
             parts[parts.index(droppable.pop(0))] = ""

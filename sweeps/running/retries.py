@@ -80,11 +80,11 @@ class MachineFault:
     def of(cls, text: str, *, was_killed_for_memory: bool = False) -> "MachineFault":
         """Return the fault that an error text of Ray describes."""
         lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-        if found := _DEVICE_FAULT.search(text):
-            name, device, cause = found.groups()
+        if device_fault := _DEVICE_FAULT.search(text):
+            name, device, cause = device_fault.groups()
             return cls(kind="device", cause=cause, device=device.strip("[]"), name=name)
-        if own := _KERNEL_FAULT.search(text):
-            return cls(kind="kernel", cause=own[1])
+        if kernel_fault := _KERNEL_FAULT.search(text):
+            return cls(kind="kernel", cause=kernel_fault[1])
         if any(words in text for words in _NODE_DIED):
             return cls(kind="node", cause="the node of the run was lost")
         if killed := _KILLED_BY_RAY.search(text):
@@ -96,8 +96,8 @@ class MachineFault:
             )
         last = lines[-1] if lines else _NO_REASON
         if fault_of(text) == "memory":
-            told = (line for line in reversed(lines) if fault_of(line) == "memory")
-            return cls(kind="memory", cause=next(told, last))
+            memory_lines = (line for line in reversed(lines) if fault_of(line) == "memory")
+            return cls(kind="memory", cause=next(memory_lines, last))
         if was_killed_for_memory:
             return cls(kind="memory", cause="Linux killed its process for lack of memory")
         return cls(kind="process", cause=last)
@@ -167,7 +167,7 @@ class Retries:
             again=False, message=f"its process failed {times} times, the last time: {fault.cause}"
         )
 
-    def _judge_memory(self, times: int, fault: MachineFault, beside: int) -> RetryDecision:
+    def _judge_memory(self, times: int, fault: MachineFault, num_others: int) -> RetryDecision:
         if self.on_gpu:
             if times == 1:  # memory of earlier runs may remain in the process
                 return RetryDecision(again=True, message=fault.cause)
@@ -176,9 +176,9 @@ class Retries:
                 message=f"lacks memory: {fault.cause}; reduce batch_size or the network, or give "
                 "each run more of a GPU by --gpus-per-run",
             )
-        if beside and times < _MEMORY_ATTEMPTS:
+        if num_others and times < _MEMORY_ATTEMPTS:
             note = ""
-            if self.limit > (fewer := 1 + beside // 2):
+            if self.limit > (fewer := 1 + num_others // 2):
                 self.limit = fewer
                 runs = f"{self.limit} runs" if self.limit > 1 else "1 run"
                 note = f"memory is short: from now on at most {runs} side by side"
@@ -200,9 +200,9 @@ class Retries:
                 while run.key in failed:
                     failed.remove(run.key)
             places = "two different devices" if len(seen) >= _DEVICES else "the only device, twice"
-            named = " and ".join(dict.fromkeys(seen.values()))
+            names = " and ".join(dict.fromkeys(seen.values()))
             return RetryDecision(
-                again=False, message=f"failed on {places} ({named}), the last time: {fault.cause}"
+                again=False, message=f"failed on {places} ({names}), the last time: {fault.cause}"
             )
         failed = self._in_a_row.setdefault(fault.device, [])
         if run.key not in failed:
@@ -230,7 +230,7 @@ def oom_kills() -> int:
     for version, places in control_groups("memory"):
         file = "memory.oom_control" if version == 1 else "memory.events"
         for place in (places[0], places[-1]):
-            if found := re.search(r"^oom_kill (\d+)$", text_of(place / file), re.MULTILINE):
-                total += int(found[1])
+            if match := re.search(r"^oom_kill (\d+)$", text_of(place / file), re.MULTILINE):
+                total += int(match[1])
                 break
     return total

@@ -112,8 +112,8 @@ class RunQueue:
             planned = self._underway[waiting]
             met = [n for n in planned.needs if n.run == key and n.epoch <= epochs]
             starts = [need.epoch for need in met if need.use == "start"]
-            left = tuple(need for need in planned.needs if need not in met)
-            self._await(replace(planned, needs=left, start=max([planned.start, *starts])))
+            needs = tuple(need for need in planned.needs if need not in met)
+            self._await(replace(planned, needs=needs, start=max([planned.start, *starts])))
 
     def _replace_trunk(self, trunk: str, lost: Collection[int] | None = None) -> None:
         """Make one fork of a run (the trunk) the new trunk, which trains the shared epochs.

@@ -125,8 +125,8 @@ class Storing:
                 self._note_change(stage)
                 self._accept(stage)
                 self._own = [
-                    own
-                    for own, key in enumerate(self._keys[:epoch], 1)
+                    earlier
+                    for earlier, key in enumerate(self._keys[:epoch], 1)
                     if key in stored and stored[key].environment.get(OWNER) == self._run_key
                 ]
                 return process
@@ -136,15 +136,15 @@ class Storing:
 
     def _note_change(self, stage: Stage) -> None:
         """Log and record that this process resumes a run which began in another environment."""
-        then, now = stage.environment, self._environment
-        earlier = [then[BEGAN_IN]] if BEGAN_IN in then else []
-        if names := differences(then, now):
-            told = " ".join(f"{name}={then.get(name, '')!r}" for name in names)
-            earlier.append(f"epochs to {stage.epochs}: {told}")
+        before, current = stage.environment, self._environment
+        earlier = [before[BEGAN_IN]] if BEGAN_IN in before else []
+        if names := differences(before, current):
+            text = " ".join(f"{name}={before.get(name, '')!r}" for name in names)
+            earlier.append(f"epochs to {stage.epochs}: {text}")
             _LOG.warning(
                 "resumed after epoch %d in another environment (before: %s; now: %s): results may "
                 "differ in the last bits from those of a run in one environment",
-                stage.epochs, told, " ".join(f"{name}={now.get(name, '')!r}" for name in names),
+                stage.epochs, text, " ".join(f"{name}={current.get(name, '')!r}" for name in names),
             )  # fmt: skip
         if earlier:
             self._environment[BEGAN_IN] = "; ".join(earlier)
@@ -281,8 +281,8 @@ class Storing:
         keys = [self._keys[epoch - 1] for epoch in epochs if epoch not in self._assignment.keep]
         stored = self._store.read_all(keys).values()
         # Another run may have stored the same stage permanently.
-        own = (stage for stage in stored if stage.environment.get(OWNER) == self._run_key)
-        self._store.discard(*own)
+        own_stages = (stage for stage in stored if stage.environment.get(OWNER) == self._run_key)
+        self._store.discard(*own_stages)
 
 
 def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:

@@ -75,13 +75,13 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
 def _require_same_store(store: str, study: str, driver: Holder) -> None:
     """Check, once per process, that the driver sees what this node stores."""
     give_up_at = time.monotonic() + _STORE_PATIENCE
-    while (found := Lease.latest(Store(store), study)) != driver:
+    while (latest := Lease.latest(Store(store), study)) != driver:
         if time.monotonic() < give_up_at:
             time.sleep(0.1)
             continue
         raise UnsharedStoreError(
             f"every node must see the store {store!r}, but the node {platform.node()} does not: "
-            f"expected the driver's lease there, got {found}; "
+            f"expected the driver's lease there, got {latest}; "
             "give --store a folder that all nodes share, or a bucket."
         )
 

@@ -72,8 +72,8 @@ def _gpu_driver() -> str:
         described = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
         return ""
-    found = re.search(r"Kernel Module.*?\b(\d+\.[\d.]+)", described)
-    return found[1] if found else ""
+    match = re.search(r"Kernel Module.*?\b(\d+\.[\d.]+)", described)
+    return match[1] if match else ""
 
 
 def _instructions() -> dict[str, str]:

@@ -223,8 +223,8 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
                 # Tune cannot go on after Ray has killed a process while it trained.
                 searcher.restart(watch.judge_killed(str(error.__cause__)))
     if retries.sick:
-        named = ", ".join(retries.sick.values())
-        monitor.note(f"devices that got no more runs: {named}; check them before the next launch")
+        names = ", ".join(retries.sick.values())
+        monitor.note(f"devices that got no more runs: {names}; check them before the next launch")
     return monitor.failures
 
 

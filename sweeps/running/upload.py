@@ -40,14 +40,14 @@ class Upload:
         Files below `folder`, that of the study file, keep their place; others are put beside it.
         Raises `UploadError` if two files have the same name, or a name is not UTF-8.
         """
-        found: dict[str, Path] = {}
+        by_name: dict[str, Path] = {}
         root = folder.resolve()
         for file in dict.fromkeys(path.absolute() for path in files):
             is_below = file.parent.resolve().is_relative_to(root)
             place = file.parent.resolve().relative_to(root) if is_below else Path()
             name = (place / file.name).as_posix()
-            if name in found:
-                raise UploadError(f"{found[name]} and {file}: both would be {name} in the job")
+            if name in by_name:
+                raise UploadError(f"{by_name[name]} and {file}: both would be {name} in the job")
             try:
                 name.encode()
             except UnicodeEncodeError as error:
@@ -55,11 +55,11 @@ class Upload:
                     f"{printable(ascii(str(file)))}: the name is not UTF-8, so the file cannot be "
                     "uploaded; rename the file"
                 ) from error
-            found[name] = file
-        return cls(dict(sorted((_checkout() | found).items())))
+            by_name[name] = file
+        return cls(dict(sorted((_checkout() | by_name).items())))
 
     def name_of(self, file: Path) -> str:
-        return next(name for name, own in self.files.items() if own == file.absolute())
+        return next(name for name, path in self.files.items() if path == file.absolute())
 
     def write(self, archive: Path) -> None:
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
@@ -87,7 +87,7 @@ def _checkout() -> dict[str, Path]:
     root = checkout()
     if root is None:
         return {}
-    found = {}
+    by_path = {}
     for package in _PACKAGES:
         spec = find_spec(package)
         if spec is None or spec.origin is None:
@@ -95,5 +95,5 @@ def _checkout() -> dict[str, Path]:
         for file in Path(spec.origin).resolve().parent.rglob("*"):
             place = file.relative_to(root) if file.is_relative_to(root) else Path(file.name)
             if file.suffix in _SOURCES and file.is_file() and not place.is_relative_to(_DATA):
-                found[place.as_posix()] = file
-    return found
+                by_path[place.as_posix()] = file
+    return by_path

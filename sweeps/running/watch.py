@@ -115,8 +115,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
             raise OnlyHeldError
 
     def _decided(self, run: Run, fault: MachineFault) -> RetryDecision:
-        beside = len(self._queue.live) - 1
-        return self._retries.judge(run, fault, beside=beside, devices=self._devices)
+        num_others = len(self._queue.live) - 1
+        return self._retries.judge(run, fault, beside=num_others, devices=self._devices)
 
     def _settle(self, run: Run, decision: RetryDecision) -> None:
         if decision.note:
@@ -202,7 +202,7 @@ class Sharing(tune.Callback):  # type: ignore[misc]
         table = self._table().items()
         groups = {name: group for name, group in table if group["state"] != "REMOVED"}
         held = {name: group for name, group in groups.items() if group["state"] == "CREATED"}
-        own = sum(map(self._is_own, held))
+        num_own = sum(map(self._is_own, held))
         waiting = {name for name in groups.keys() - held.keys() if not self._is_own(name)}
         waiting -= self._ignored
         self.limit = max(self._slots.count, int(self._fit(ray.cluster_resources())))
@@ -210,10 +210,10 @@ class Sharing(tune.Callback):  # type: ignore[misc]
         if waiting:
             jobs = {self._job, *(name[-len(self._job) :] for name in groups)}
             bundles = (group["bundles"].values() for group in held.values())
-            taken = sum(self._taken(sum(map(Counter, each), Counter())) for each in bundles)
+            taken = sum(self._taken(sum(map(Counter, of_group), Counter())) for of_group in bundles)
             self.limit = max(1, round(taken) // len(jobs))
-        self._wait_only_for_what_helps(waiting, is_fair=own <= self.limit)
-        self._tell(is_waiting=not own and any(map(self._is_own, groups)))
+        self._wait_only_for_what_helps(waiting, is_fair=num_own <= self.limit)
+        self._tell(is_waiting=not num_own and any(map(self._is_own, groups)))
 
     def _wait_only_for_what_helps(self, waiting: set[str], *, is_fair: bool) -> None:
         if not waiting or not is_fair:
