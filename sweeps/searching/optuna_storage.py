@@ -40,9 +40,9 @@ def answering(url: str) -> Iterator[None]:
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
-        shown = database_address(url)
+        address = database_address(url)
         raise SearchError(
-            f"Optuna's storage {shown} cannot be used: {reason(cause, shown)}"
+            f"Optuna's storage {address} cannot be used: {reason(cause, address)}"
         ) from None  # the cause may quote the password
 
 

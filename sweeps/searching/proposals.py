@@ -124,29 +124,29 @@ class Proposals:
                 return 0
         taken = self._taken | {self._content_of(trial.user_attrs["point"]) for trial in trials}
         room = self._search.points - len(trials)
-        told = 0
+        num_added = 0
         for values, objectives in known:
             content = self._content_of(values)
-            if told >= room:
+            if num_added >= room:
                 break
             if content not in taken:
                 with self._answering():
                     self._study.add_trial(_proposal(self._search, values, {}, objectives))
                 taken.add(content)
-                told += 1
-        return told
+                num_added += 1
+        return num_added
 
     def tell(self, point: Point) -> None:
         """Store how a point ended: its state, objectives and number of seeds."""
         with self._answering():
             if point.num_seeds is not None:
-                given = self._study.user_attrs.get(NUM_SEEDS, {})
-                self._study.set_user_attr(NUM_SEEDS, {**given, str(point.number): point.num_seeds})
+                seeds = self._study.user_attrs.get(NUM_SEEDS, {})
+                self._study.set_user_attr(NUM_SEEDS, {**seeds, str(point.number): point.num_seeds})
             if point.state == "complete":
                 self._study.tell(point.number, list(point.objectives), skip_if_finished=True)
             else:
-                ended = TrialState.PRUNED if point.state == "pruned" else TrialState.FAIL
-                self._study.tell(point.number, state=ended, skip_if_finished=True)
+                state = TrialState.PRUNED if point.state == "pruned" else TrialState.FAIL
+                self._study.tell(point.number, state=state, skip_if_finished=True)
 
     @property
     def hours(self) -> float:

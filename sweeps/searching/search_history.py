@@ -66,8 +66,8 @@ class Owner:
     @classmethod
     def of(cls, study: Study, store: Store, *, is_writing: bool) -> Self:
         """Return the owner of a study's search: the study, its store, and the store's random id."""
-        known = identity_of(store) if is_writing else known_identity(store)
-        return cls(study=study, store=store, identity=known or "nobody")
+        identity = identity_of(store) if is_writing else known_identity(store)
+        return cls(study=study, store=store, identity=identity or "nobody")
 
     def has_results(self, points: Iterable[Mapping[str, Any]]) -> bool:
         """True if the store has finished runs of all given points (at least one) at every seed."""
@@ -110,14 +110,14 @@ def name_within(storage: BaseStorage, study: Study, owner: Owner | None) -> str:
     name = name_of(study)
     if owner is None:
         return name
-    own, names = f"{name}-{owner.identity[:8]}", optuna.get_all_study_names(storage)
-    if own in names or name not in names:
-        return own
+    own_name, names = f"{name}-{owner.identity[:8]}", optuna.get_all_study_names(storage)
+    if own_name in names or name not in names:
+        return own_name
     former = optuna.load_study(study_name=name, storage=storage)
     is_own = OWNER not in former.user_attrs and owner.has_results(
         [p.values for p in points_of(former) if p.state == "complete" and not p.is_known]
     )
-    return name if is_own or former.user_attrs.get(OWNER) == owner.identity else own
+    return name if is_own or former.user_attrs.get(OWNER) == owner.identity else own_name
 
 
 def points_of(opened: optuna.Study) -> tuple[Point, ...]:
@@ -191,12 +191,12 @@ def importances_of(search: Search, points: Sequence[Point]) -> dict[str, float]:
     ]
     if len({point.objectives[0] for point in points}) < 2 or not everywhere:
         return {}
-    found: dict[str, float] = optuna.importance.get_param_importances(
+    importances: dict[str, float] = optuna.importance.get_param_importances(
         study_of_means(search, points, (1.0,)),
         evaluator=optuna.importance.PedAnovaImportanceEvaluator(),
         params=everywhere,
     )
-    return found
+    return importances
 
 
 def distributions_of(search: Search, values: Mapping[str, Any]) -> dict[str, BaseDistribution]:

@@ -48,8 +48,8 @@ class SearchSource(RunSource):
         self._search: Search = study.search
         self._store = store
         self._proposals = proposals
-        searched = (self._search.points + len(study.arms)) * len(study.seeds)
-        self.num_waiting = max(searched, self._num_confirming)
+        num_searched = (self._search.points + len(study.arms)) * len(study.seeds)
+        self.num_waiting = max(num_searched, self._num_confirming)
         self.num_known = 0
         """Number of points that were added because the store already had their results."""
         self._clock = clock
@@ -62,14 +62,14 @@ class SearchSource(RunSource):
         self._points = {point.number: point for point in points}
         self._outstanding: dict[int, set[str]] = {}
         self._values: dict[str, tuple[float, ...]] = {}
-        known = read_results(study.grown(points).runs(), store)
-        told = {point.arm for point in points if point.is_known}  # trained by other launches
-        self._trained.add(result.stage for result in known if result.run.arm not in told)
-        opened = {point.arm for point in points if point.state == "open"}
+        results = read_results(study.grown(points).runs(), store)
+        known_arms = {point.arm for point in points if point.is_known}  # trained by other launches
+        self._trained.add(result.stage for result in results if result.run.arm not in known_arms)
+        open_arms = {point.arm for point in points if point.state == "open"}
         self._joining = [
             result.run
-            for result in known
-            if result.outcome not in {"complete", "diverged"} and result.run.arm not in opened
+            for result in results
+            if result.outcome not in {"complete", "diverged"} and result.run.arm not in open_arms
         ]
         # Results that the store lost; no best point is selected before they are trained again.
         self._lost = {run.key for run in self._joining if run.arm not in study.arms}
@@ -98,8 +98,8 @@ class SearchSource(RunSource):
     def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
         """Yield points whose runs at every seed are in the store already, with their objectives."""
         arms = [flat for launch in launches(self._store) for flat in launch.arms.values()]
-        found = map(self._search.space.found_in, (*arms, *self._proposals.elsewhere()))
-        inside = {repr(values): values for values in found if values is not None}
+        candidates = map(self._search.space.found_in, (*arms, *self._proposals.elsewhere()))
+        inside = {repr(values): values for values in candidates if values is not None}
         for values in sorted(inside.values(), key=self._search.space.rank):
             try:
                 runs = self._runs(Point(number=0, values=values, state="open"))
@@ -235,8 +235,8 @@ class SearchSource(RunSource):
         """
         for point in self._points.values():
             if point.state == "complete" and point.arm not in self._values:
-                found = map(self._objectives, read_results(self._runs(point), self._store))
-                values = tuple(value[0] for value in found if value is not None)
+                objectives = map(self._objectives, read_results(self._runs(point), self._store))
+                values = tuple(value[0] for value in objectives if value is not None)
                 if len(values) == len(self._bare.seeds):
                     self._values[point.arm] = values
         return self._values
@@ -287,18 +287,18 @@ class SearchSource(RunSource):
     def _keeping_forks(self, planned: PlannedRun) -> PlannedRun:
         if self._search.strategy.sampler == "grid" and self._search.strategy.prune_after is None:
             return planned  # all runs were planned together, including the states that others need
-        own = {
+        epochs = {
             epoch
             for point in self._points.values()
             if point.arm == planned.run.arm
             for epoch in self._search.fork_epochs(point.values)
             if epoch > planned.first_epoch
         }
-        return replace(planned, keep=planned.keep | own)
+        return replace(planned, keep=planned.keep | epochs)
 
     def _has_diverged(self, run: Run) -> bool:
-        known = (*self._bare.runs(), run)
-        return run.key in diverged(failures_of(known, self._store))
+        runs = (*self._bare.runs(), run)
+        return run.key in diverged(failures_of(runs, self._store))
 
     def _has_ended(self, run: Run) -> bool:
         (result,) = read_results([run], self._store)

@@ -45,15 +45,15 @@ def foreseen_study(study: Study) -> Study:
     if search is None or search.strategy.sampler != "grid":
         return study
     arms, added, confirmed = dict(study.arms), dict(study.added), study.confirmed()
-    known = {stage_keys(with_named_teacher(arms[arm]))[-1] for arm in arms if arm not in confirmed}
+    keys = {stage_keys(with_named_teacher(arms[arm]))[-1] for arm in arms if arm not in confirmed}
     number = len(study.points())
     for values in search.space.grid():
         config = search.config_of(values)
         content = stage_keys(with_named_teacher(config))[-1]
-        if content not in known:
+        if content not in keys:
             point = Point(number=number, values=values, state="open")
             arms[point.arm], added[point.arm] = config, AddedArm(seeds=study.seeds)
-            known.add(content)
+            keys.add(content)
             number += 1
     return replace(study, arms=arms, added=added)
 

@@ -152,15 +152,15 @@ def write_archive(
 
 def content_of(archive: Archive, study: Study) -> Brought:
     """Check the content of an archive against the study that it states; write nothing."""
-    said = archive.launch
-    for what, stated, own in (
-        ("name", said.study, study.name),
-        ("settings", said.settings, study.settings),
+    launch = archive.launch
+    for field, stated, actual in (
+        ("name", launch.study, study.name),
+        ("settings", launch.settings, study.settings),
     ):
-        if stated != own:
+        if stated != actual:
             raise StudyArchiveError(
-                f"{archive.file}: its launch.json has the {what} {stated}, but its study has the "
-                f"{what} {own}; another version of mixsweep or of a plugin may have written it"
+                f"{archive.file}: its launch.json has the {field} {stated}, but its study has the "
+                f"{field} {actual}; another version of mixsweep or of a plugin may have written it"
             )
     lengths = {
         key: epochs for run in study.runs() for epochs, key in enumerate(stage_keys(run.config), 1)
@@ -178,7 +178,7 @@ def content_of(archive: Archive, study: Study) -> Brought:
     digests = digests_in(map(flatten, study.arms.values()))
     return Brought(
         launch=dataclasses.replace(
-            Launch.of(study, said.command, said.at_ms), archive=archive.sha256
+            Launch.of(study, launch.command, launch.at_ms), archive=archive.sha256
         ),
         facts={d: note for d, note in archive.known().facts.items() if d in digests},
         stages=tuple(stages.values()),
@@ -189,16 +189,16 @@ def content_of(archive: Archive, study: Study) -> Brought:
 
 def add_content(brought: Brought, store: Store, by: str) -> Added:
     """Add the runs of an archive to a store, marked; the caller holds the lease of the study."""
-    new, known, other = 0, 0, []
-    now = time.time_ns() // 1_000_000
-    mark = str(Addition(archive=brought.launch.archive, at_ms=now, by=by))
+    new, known, different = 0, 0, []
+    now_ms = time.time_ns() // 1_000_000
+    mark = str(Addition(archive=brought.launch.archive, at_ms=now_ms, by=by))
     for stage in brought.stages:
         before = store.read(stage.key)
         # A longer run that has stored this stage only to resume from may delete it even now.
         while OWNER in (stored := _write(stage, store, {ADDED: mark})).environment:
             store.forget(stage.key, OWNER)
         if stored.records != stage.records:
-            other.append(stage.key)
+            different.append(stage.key)
             continue
         new, known = new + (before is None), known + (before is not None)
         if ADDED not in stored.environment:
@@ -208,7 +208,7 @@ def add_content(brought: Brought, store: Store, by: str) -> Added:
             store.predictions.write(stage.key, stage.records[-1], predictions)
     if not stated_in(brought.launch.study, store):
         write_statements(brought.launch.study, store, brought.statements)
-    return Added(new=new, known=known, other=tuple(other))
+    return Added(new=new, known=known, other=tuple(different))
 
 
 def _stage(archive: Archive, name: str, source: Store, lengths: Mapping[str, int]) -> Stage:
@@ -234,19 +234,19 @@ def _stage(archive: Archive, name: str, source: Store, lengths: Mapping[str, int
 
 def _statements(archive: Archive, source: Store) -> Mapping[str, Statement]:
     """Return the records of claims in an archive, marked as its own."""
-    found = {}
-    own = f"studies/{archive.launch.study}/statements.json"
+    statements = {}
+    own_name = f"studies/{archive.launch.study}/statements.json"
     for name in source.files.names("studies"):
         place = f"{archive.file}: store/{name}"
-        if name != own:
+        if name != own_name:
             raise StudyArchiveError(f"{place}: belongs to another study")
         for key, plain in (parse_note(source.files.read(name)) or {}).items():
             try:
                 statement = record_of(Statement, plain)
             except RecordError as error:
                 raise StudyArchiveError(f"{place}: {error}") from error
-            found[key] = dataclasses.replace(statement, archive=archive.sha256)
-    return found
+            statements[key] = dataclasses.replace(statement, archive=archive.sha256)
+    return statements
 
 
 def unpack(file: Path, folder: Path) -> Archive:
@@ -343,11 +343,11 @@ def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, out: IO[bytes]) -> 
             f"{archive.filename}: its file {member.filename!r} is compressed by a method (number "
             f"{member.compress_type}) that is not supported"
         )
-    digest, left = hashlib.sha256(), member.file_size
+    digest, bytes_left = hashlib.sha256(), member.file_size
     with archive.open(member) as stream:
         while content := stream.read(_CHUNK):
-            left -= len(content)
-            if left < 0:
+            bytes_left -= len(content)
+            if bytes_left < 0:
                 raise StudyArchiveError(
                     f"{archive.filename}: its file {member.filename!r} is larger than the zip "
                     "directory says"

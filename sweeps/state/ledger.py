@@ -135,16 +135,16 @@ def known_data(store: Store, study: str) -> KnownData:
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()
     ]
     names = {_data_name(digest): digest for digest in digests_in(configs)}
-    found = store.files.read_present(list(names))
-    notes = {names[name]: parse_note(content) for name, content in found}
+    contents = store.files.read_present(list(names))
+    notes = {names[name]: parse_note(content) for name, content in contents}
     facts = {digest: note for digest, note in notes.items() if note is not None}
     return KnownData(configs=configs, facts=facts)
 
 
 def digests_in(configs: Iterable[Mapping[str, Any]]) -> set[str]:
     """Return the digests of image folders in configurations by dotted path."""
-    named = (value for of in configs for path, value in of.items() if path.endswith(".digest"))
-    return set(filter(_is_name, named))
+    values = (value for arm in configs for path, value in arm.items() if path.endswith(".digest"))
+    return set(filter(_is_name, values))
 
 
 def stored_launch(store: Store, reference: str) -> Launch | None:
@@ -152,11 +152,11 @@ def stored_launch(store: Store, reference: str) -> Launch | None:
     name, _, settings = reference.partition("@")
     if not re.fullmatch(STUDY_NAME, name):
         return None
-    found = [
+    matches = [
         launch for launch in launches(store, name)
         if launch.source and launch.settings.startswith(settings)
     ]  # fmt: skip
-    return found[-1] if found else None
+    return matches[-1] if matches else None
 
 
 def _data_name(digest: str) -> str:
@@ -171,9 +171,9 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
     """Return the newest launch of each study and settings: those of archives, then this store's."""
     top = _TOP if study is None else f"{_TOP}/{study}"
     names = sorted(name for name in store.files.names(top) if _NAME.fullmatch(name))
-    found = [_launch(name, content) for name, content in store.files.read_present(names)]
-    known = (launch for launch in found if launch is not None)
-    return tuple(sorted(known, key=lambda launch: (not launch.archive, launch.at_ms)))
+    records = [_launch(name, content) for name, content in store.files.read_present(names)]
+    readable = (launch for launch in records if launch is not None)
+    return tuple(sorted(readable, key=lambda launch: (not launch.archive, launch.at_ms)))
 
 
 def settings_of(study: Study) -> dict[str, dict[str, Any]]:
@@ -194,9 +194,9 @@ def plugin_settings(digests: Mapping[str, str]) -> dict[str, str]:
 
 def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
     """Return True if a launch and a study have the same code of each plugin that both use."""
-    now = {path: of for arm in settings_of(study).values() for path, of in arm.items()}
-    before = (each for arm in stored.values() for each in arm.items())
-    return all(now.get(path, of) == of for path, of in before if path.startswith(_PLUGIN))
+    ours = {path: code for arm in settings_of(study).values() for path, code in arm.items()}
+    theirs = (item for arm in stored.values() for item in arm.items())
+    return all(ours.get(path, code) == code for path, code in theirs if path.startswith(_PLUGIN))
 
 
 def spell_differences(
@@ -206,7 +206,7 @@ def spell_differences(
     asked = json.loads(json.dumps(settings_of(study)))
     shared = [arm for arm in asked if arm in stored]
     paths = dict.fromkeys(path for arm in shared for path in (*stored[arm], *asked[arm]))
-    told = _plugin_differences([stored[arm] for arm in shared], [asked[arm] for arm in shared])
+    rows = _plugin_differences([stored[arm] for arm in shared], [asked[arm] for arm in shared])
     for path in paths:
         if path.endswith(".folder") or path.startswith(_PLUGIN):
             continue
@@ -219,22 +219,22 @@ def spell_differences(
         for arm, (old, new) in list(pairs.items())[: 1 if is_common else None]:
             place = f"base.{path}" if is_common else f"arms.{arm}.{path}"
             if path.endswith(".digest"):
-                at = f"{path.removesuffix('digest')}folder"
-                folder = asked[arm].get(at) or stored[arm].get(at)
+                folder_path = f"{path.removesuffix('digest')}folder"
+                folder = asked[arm].get(folder_path) or stored[arm].get(folder_path)
                 old, new = f"other files in {folder} ({str(old)[:8]})", str(new)[:8]
-            told.append((f"{place}={_plain(old)}", _plain(new)))
-    told += [(f"no arm {arm}", f"arm {arm}") for arm in asked if arm not in stored]
-    told += [(f"arm {arm}", f"no arm {arm}") for arm in stored if arm not in asked]
+            rows.append((f"{place}={_plain(old)}", _plain(new)))
+    rows += [(f"no arm {arm}", f"arm {arm}") for arm in asked if arm not in stored]
+    rows += [(f"arm {arm}", f"no arm {arm}") for arm in stored if arm not in asked]
     seeds = tuple(seeds)
     if seeds and not set(study.seeds) <= set(seeds):
-        told.append((spell_seeds(seeds), spell_seeds(study.seeds)))
-    if not told:
+        rows.append((spell_seeds(seeds), spell_seeds(study.seeds)))
+    if not rows:
         return ""
-    hidden = len(told) - _MOST_NAMED
+    hidden = len(rows) - _MOST_NAMED
     more = f" and {hidden} more" if hidden > 0 else ""
-    if len(told) > 1:
-        told = [(old, f"{old.partition('=')[0]}={new}" if "=" in old else new) for old, new in told]
-    have, wanted = zip(*told[:_MOST_NAMED], strict=True)
+    if len(rows) > 1:
+        rows = [(old, f"{old.partition('=')[0]}={new}" if "=" in old else new) for old, new in rows]
+    have, wanted = zip(*rows[:_MOST_NAMED], strict=True)
     return f"{', '.join(have)}{more}; you asked for {', '.join(wanted)}{more}"
 
 
@@ -243,24 +243,24 @@ def _plugin_differences(
 ) -> list[tuple[str, str]]:
     """Return the plugins of stored and of requested arms whose source is not in both."""
     before, now = (
-        {_plain(of): path for arm in arms for path, of in arm.items() if path.startswith(_PLUGIN)}
+        {_plain(sha): path for arm in arms for path, sha in arm.items() if path.startswith(_PLUGIN)}
         for arms in (stored, asked)
     )
     gone, come = (
-        sorted((path, of) for of, path in own.items() if of not in other)
+        sorted((path, sha) for sha, path in own.items() if sha not in other)
         for own, other in ((before, now), (now, before))
     )
-    told = []
+    rows = []
     for old, new in zip_longest(gone, come):
         have = "no plugin"
         if old is not None:
             have = f"another version of the {old[0]} (source {old[1][:8]})"
         if new is None:
-            told.append((have, "no plugin"))
+            rows.append((have, "no plugin"))
         else:
-            what = "the version" if old is not None and old[0] == new[0] else f"the {new[0]}"
-            told.append((have, f"{what} with source {new[1][:8]}"))
-    return told
+            wanted = "the version" if old is not None and old[0] == new[0] else f"the {new[0]}"
+            rows.append((have, f"{wanted} with source {new[1][:8]}"))
+    return rows
 
 
 def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:

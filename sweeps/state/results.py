@@ -28,8 +28,8 @@ of the attempt."""
 
 def trained_by(stage: Stage) -> tuple[str, int]:
     """Return the key of the run that trained a stage, empty if not recorded, and its attempt."""
-    found = re.fullmatch(r"([0-9a-f]{4,64}) ([1-9][0-9]{0,8})", stage.environment.get(TRIED, ""))
-    return (found[1], int(found[2])) if found else ("", 1)
+    match = re.fullmatch(r"([0-9a-f]{4,64}) ([1-9][0-9]{0,8})", stage.environment.get(TRIED, ""))
+    return (match[1], int(match[2])) if match else ("", 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,10 +48,10 @@ class Addition:
         """Return the origin of a stage; None if it was trained in this store."""
         if ADDED not in stage.environment:
             return None
-        found = re.fullmatch(r"([0-9a-f]{64}) ([0-9]{1,15}) (.*)", stage.environment[ADDED])
-        if found is None or int(found[2]) > LATEST_MS:
+        match = re.fullmatch(r"([0-9a-f]{64}) ([0-9]{1,15}) (.*)", stage.environment[ADDED])
+        if match is None or int(match[2]) > LATEST_MS:
             return cls(archive="", at_ms=0, by="unknown")
-        return cls(archive=found[1], at_ms=int(found[2]), by=found[3])
+        return cls(archive=match[1], at_ms=int(match[2]), by=match[3])
 
     def __str__(self) -> str:
         """Return the entry of a stage's environment that records this addition."""
@@ -132,8 +132,8 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
 
 def added_runs(results: Sequence[RunResult]) -> str:
     """Return, as text, how many of a study's runs were added from archives; empty if none was."""
-    found = [result.addition for result in results]
-    return spell_added(len(found), [each.archive for each in found if each is not None])
+    origins = [result.addition for result in results]
+    return spell_added(len(origins), [origin.archive for origin in origins if origin is not None])
 
 
 def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:

@@ -190,7 +190,7 @@ def _longest_first(pending: Sequence[PlannedRun]) -> list[PlannedRun]:
     """Epoch at which each waiting run starts and its further work, by key of the run it waits
     for.
     """
-    left: dict[str, int] = {}
+    work_left: dict[str, int] = {}
     for planned in reversed(pending):  # a waiting run comes after the run it waits for
         config, key = planned.run.config, planned.run.key
         per_epoch = problem_of(config).cost.work(config)
@@ -198,10 +198,10 @@ def _longest_first(pending: Sequence[PlannedRun]) -> list[PlannedRun]:
             (epoch - planned.first_epoch) * per_epoch + further
             for epoch, further in waiting.get(key, ())
         ]
-        left[key] = max([planned.epochs_to_train * per_epoch, *paths])
+        work_left[key] = max([planned.epochs_to_train * per_epoch, *paths])
         for need in planned.needs:
-            waiting.setdefault(need.run, []).append((need.epoch, left[key]))
-    return sorted(pending, key=lambda planned: -left[planned.run.key])
+            waiting.setdefault(need.run, []).append((need.epoch, work_left[key]))
+    return sorted(pending, key=lambda planned: -work_left[planned.run.key])
 
 
 def _used(keys: tuple[str, ...], start: int, needs: Iterable[Need]) -> tuple[str, ...]:

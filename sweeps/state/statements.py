@@ -103,25 +103,25 @@ def statement_key(study: Study, claim: Claim) -> str:
 
 def state(study: Study, store: Store) -> None:
     """Record that a new launch states the claims of its study; known claims keep their time."""
-    known = dict(_read(study, store))
+    statements = dict(_read(study, store))
     current = {statement_key(study, claim) for claim in study.claims}
-    gone = [statement for key, statement in known.items() if key not in current]
-    is_new = any(statement_key(study, claim) not in known for claim in study.claims)
+    gone = [statement for key, statement in statements.items() if key not in current]
+    is_new = any(statement_key(study, claim) not in statements for claim in study.claims)
     stored = frozenset(store.keys() if is_new else ())
-    now = time.time_ns() // 1_000_000
+    now_ms = time.time_ns() // 1_000_000
     plan = "" if study.until is None else study.until.plan
     for claim in study.claims:
         key = statement_key(study, claim)
-        before = known.get(key)
+        before = statements.get(key)
         if before is not None:
-            known[key] = replace(before, seeds=study.seeds, plan=plan)
+            statements[key] = replace(before, seeds=study.seeds, plan=plan)
             continue
         arms = [arm for arm in claim.that.terms if arm in study.arms]
         runs = [run for arm in arms for run in study.runs_of(arm)]
         finished = sum(stage_keys(run.config)[-1] in stored for run in runs)
         terms = _terms(study, claim)
-        known[key] = Statement(
-            at_ms=now,
+        statements[key] = Statement(
+            at_ms=now_ms,
             finished=finished,
             runs=len(runs),
             seeds=study.seeds,
@@ -130,7 +130,7 @@ def state(study: Study, store: Store) -> None:
             terms=terms,
             changed=_changes(claim.says, terms, study.seeds, gone) if finished else "",
         )
-    write_statements(study.name, store, known)
+    write_statements(study.name, store, statements)
 
 
 def _shown_as(study: Study) -> str:
@@ -175,10 +175,10 @@ def _changes(
     says: str, terms: Mapping[str, str], seeds: tuple[int, ...], gone: Sequence[Statement]
 ) -> str:
     """Return, as text, how a claim differs from the one it replaces: `margin 0.02, was 0.01`."""
-    told = [(statement, dict(statement.terms)) for statement in gone if statement.terms]
-    alike = [(statement, was) for statement, was in told if statement.says == says] or [
+    earlier = [(statement, dict(statement.terms)) for statement in gone if statement.terms]
+    alike = [(statement, was) for statement, was in earlier if statement.says == says] or [
         (statement, was)
-        for statement, was in told
+        for statement, was in earlier
         if was["metric"] == terms["metric"]
         and any(name.startswith("settings of ") and name in terms for name in was)
     ]
@@ -201,46 +201,46 @@ def look(
     study: Study, store: Store, results: Iterable[RunResult], *, is_report: bool = True
 ) -> None:
     """Record that a report or planned look uses results of claims (`looks`, `seen`, `extended`)."""
-    known = dict(_read(study, store))
+    statements = dict(_read(study, store))
     finished = Counter(result.run.arm for result in results if result.outcome == "complete")
     least = 0 if is_report or study.until is None else study.until.at_least
     for claim in study.claims:
         key, by_arm = statement_key(study, claim), [finished[arm] for arm in claim.that.terms]
-        if key not in known or not any(by_arm) or min(by_arm) < least:
+        if key not in statements or not any(by_arm) or min(by_arm) < least:
             continue
-        statement, seen = _with_shown(known[key], _shown_as(study)), sum(by_arm)
+        statement, seen = _with_shown(statements[key], _shown_as(study)), sum(by_arm)
         if is_report and seen > statement.seen:
             statement = replace(statement, looks=statement.looks + 1, seen=seen)
-        known[key] = statement
-    if known:
-        write_statements(study.name, store, known)
+        statements[key] = statement
+    if statements:
+        write_statements(study.name, store, statements)
 
 
 def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
     """Return the record of each claim as it is after a report of this study."""
-    known = _read(study, store)
-    found = {claim: known.get(statement_key(study, claim)) for claim in study.claims}
+    by_key = _read(study, store)
+    by_claim = {claim: by_key.get(statement_key(study, claim)) for claim in study.claims}
     shown_as = _shown_as(study)
     return {
         claim: _with_shown(statement, shown_as)
-        for claim, statement in found.items()
+        for claim, statement in by_claim.items()
         if statement is not None
     }
 
 
 def spell_statements(statements: Iterable[Statement]) -> str:
     """Return when claims were stated: `1 of 3 after the runs began, 2 looks` (reports)."""
-    known = tuple(statements)
-    if not known:
+    stated = tuple(statements)
+    if not stated:
         return ""
-    late = sum(statement.finished > 0 for statement in known)
-    parts = [f"{late} of {len(known)} after the runs began" if late else "before the runs"]
-    if any(statement.extended for statement in known):
-        changed = next(s for s in known if s.extended)
+    late = sum(statement.finished > 0 for statement in stated)
+    parts = [f"{late} of {len(stated)} after the runs began" if late else "before the runs"]
+    if any(statement.extended for statement in stated):
+        changed = next(s for s in stated if s.extended)
         parts.append(f"{_spell_change(changed.plan)} after a look")
-    if looks := max(statement.looks for statement in known):
+    if looks := max(statement.looks for statement in stated):
         parts.append(f"{looks} look{'s' if looks > 1 else ''}")
-    if any(statement.archive for statement in known):
+    if any(statement.archive for statement in stated):
         parts.append("as an archive says")
     return ", ".join(parts)
 
@@ -251,15 +251,15 @@ def _spell_change(plan: str) -> str:
 
 def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
     """Return the records of all claims that a study ever had, by `statement_key` of the claim."""
-    name, found = _name(study), dict[str, Statement]()
+    name, statements = _name(study), dict[str, Statement]()
     with suppress(StoreError, OSError, ValueError):
         for _, content in store.files.read_present([name]):
             for key, plain in (parse_note(content) or {}).items():
                 try:
-                    found[key] = record_of(Statement, plain)
+                    statements[key] = record_of(Statement, plain)
                 except RecordError as error:
                     name_once(name, str(error.within(key)))
-    return found
+    return statements
 
 
 def _name(study: str) -> str:

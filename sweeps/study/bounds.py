@@ -81,8 +81,8 @@ def _overall(looks: tuple[int, ...], spending: float, strength: float) -> float:
     bonferroni = math.fsum(_levels(looks, spending, strength))
     if strength <= _WEAKEST:
         return 1.0
-    known = min(strength, _STRONGEST)  # above it the quantile grows faster than the strength
-    quantile = float(_curve(looks, spending)(known)) + strength - known
+    tabulated = min(strength, _STRONGEST)  # above it the quantile grows faster than the strength
+    quantile = float(_curve(looks, spending)(tabulated)) + strength - tabulated
     return min(1.0, bonferroni, 2 * float(special.ndtr(-quantile)))
 
 
@@ -92,7 +92,7 @@ def _curve(looks: tuple[int, ...], spending: float) -> chebyshev.Chebyshev:
 
     def quantiles(strengths: Floats) -> Floats:
         levels = (_levels(looks, spending, float(strength)) for strength in strengths)
-        return np.array([_z(max(crossing(looks, own), *own)) for own in levels])
+        return np.array([_z(max(crossing(looks, bound), *bound)) for bound in levels])
 
     return chebyshev.Chebyshev.interpolate(quantiles, _STRENGTHS - 1, domain=[_WEAKEST, _STRONGEST])
 
@@ -126,19 +126,19 @@ def _step(n: int, m: int, limit: float, later: Callable[[Any], Any]) -> Callable
     roots, weights = special.roots_jacobi(parts, m / 2 - 1, n / 2 - 1)
     share = (1 + roots) / 2
     weights = weights / weights.sum()
-    own, new = np.sqrt(n * share / (n + m)), np.sqrt(m * (1 - share) / (n + m))
+    old, new = np.sqrt(n * share / (n + m)), np.sqrt(m * (1 - share) / (n + m))
 
     def probability(w: Floats) -> Floats:
-        centre = w[:, None] * own
+        centre = w[:, None] * old
         low = np.clip((-limit - centre) / new, -1, 1)
         high = np.clip((limit - centre) / new, -1, 1)
         if m == 1:  # v is -1 or 1
-            found = np.zeros_like(centre)
+            total = np.zeros_like(centre)
             for v in (-1.0, 1.0):
                 following = centre + v * new
                 inside = np.abs(following) <= limit
-                found += 0.5 * np.where(inside, later(np.where(inside, following, 0.0)), 1.0)
-            return np.asarray(found @ weights)
+                total += 0.5 * np.where(inside, later(np.where(inside, following, 0.0)), 1.0)
+            return np.asarray(total @ weights)
         crossed = _tail(-low, m) + _tail(high, m)
         angles, parts = _angles(low.ravel(), high.ravel(), m)
         shape = (*centre.shape, _ANGLES)

@@ -49,10 +49,10 @@ class Budget(Checked):
 
     def hours_left(self, hours: float, gpu_hours: float, gpus: float) -> float | None:
         """Return the hours to a limit; None without one (GPU-hours need a GPU)."""
-        left = [] if self.hours is None else [self.hours - hours]
+        remaining = [] if self.hours is None else [self.hours - hours]
         if self.gpu_hours is not None and gpus:
-            left.append((self.gpu_hours - gpu_hours) / gpus)
-        return max(0.0, min(left)) if left else None
+            remaining.append((self.gpu_hours - gpu_hours) / gpus)
+        return max(0.0, min(remaining)) if remaining else None
 
 
 UNITS = {"hours": "hours", "gpu_hours": "GPU-hours", "runs": "runs"}

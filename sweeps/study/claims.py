@@ -94,9 +94,9 @@ class StatedComparison(Checked):
         fits = all(len(pair) == 2 for pair in pairs)
         require(fits, "a difference must be [ARM, ARM]", self, name)
         if name in _NEEDS_MARGIN and self.margin is None:
-            other = {"at_least": "greater", "at_most": "less"}.get(name)
+            alternative = {"at_least": "greater", "at_most": "less"}.get(name)
             hint = "write `margin:` in the unit of the metric"
-            hint += f", or use `{other}` to claim a difference" if other else ""
+            hint += f", or use `{alternative}` to claim a difference" if alternative else ""
             rule = f"{name} needs a margin, the largest difference that counts as equal"
             raise RuleError(rule, {name: sides}, fields=(name,), hint=hint)
         fits = self.margin is None or name in _NEEDS_MARGIN
@@ -186,13 +186,13 @@ class StatedComparison(Checked):
 
     def merged(self, same: Mapping[str, str]) -> Mapping[str, float]:
         """Return `terms`, with arms of equal results (`same`: arm by arm) counted as one."""
-        found: dict[str, float] = {}
+        factors: dict[str, float] = {}
         times = 1.0 if self.of == "variance" else self.times
         for side, sign in zip(self.sides, (1.0, -times), strict=True):
             for arm, factor in zip(_arms_of(side), (sign, -sign), strict=False):
                 first = same.get(arm, arm)
-                found[first] = found.get(first, 0.0) + factor
-        return {arm: factor for arm, factor in found.items() if factor}
+                factors[first] = factors.get(first, 0.0) + factor
+        return {arm: factor for arm, factor in factors.items() if factor}
 
     def settled(
         self, least: float, most: float, terms: Mapping[str, float] | None = None
@@ -208,8 +208,8 @@ class StatedComparison(Checked):
         ends = [sorted((factor * least, factor * most)) for factor in factors]
         low, high = (math.fsum(end[side] for end in ends) for side in (0, 1))
         low_allowed, high_allowed = self.allowed
-        known = [abs(end) for end in (low, high, low_allowed, high_allowed) if math.isfinite(end)]
-        rounding = _ROUNDING * max(known, default=0.0)
+        finite = [abs(end) for end in (low, high, low_allowed, high_allowed) if math.isfinite(end)]
+        rounding = _ROUNDING * max(finite, default=0.0)
         if max(low, low_allowed) >= min(high, high_allowed) - rounding:
             is_beyond = low > high_allowed + rounding or high < low_allowed - rounding
             return "fails" if is_beyond else "undecided"

@@ -186,30 +186,30 @@ class Search:
     def without_effect(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the paths whose values do not change results, such as an unused law."""
 
-        def content(of: Mapping[str, Any]) -> str:
-            return stage_keys(with_named_teacher(self.config_of(of)))[-1]
+        def content(point: Mapping[str, Any]) -> str:
+            return stage_keys(with_named_teacher(self.config_of(point)))[-1]
 
-        found = []
+        paths = []
         for path in values:
             rest = {other: value for other, value in values.items() if other != path}
             with suppress(ValueError, KeyError):  # values that are invalid without this one
                 if content(rest) == content(values):
-                    found.append(path)
-        return tuple(found)
+                    paths.append(path)
+        return tuple(paths)
 
     def fork_epochs(self, values: Mapping[str, Any]) -> frozenset[int]:
         """Return the epochs after which points that differ in one parameter fork from this one."""
         if not self.space.is_countable:
             return frozenset()
-        own = stage_keys(with_named_teacher(self.config_of(values)))
+        own_keys = stage_keys(with_named_teacher(self.config_of(values)))
         shared = set()
         for parameter in self.space.parameters:
             for value in parameter.distribution.values() or ():
                 if parameter.path in values and value != values[parameter.path]:
                     with suppress(ValueError, KeyError):  # an invalid combination of values
                         config = self.config_of({**values, parameter.path: value})
-                        other = stage_keys(with_named_teacher(config))
-                        shared.add(sum(map(eq, own, other)))
+                        other_keys = stage_keys(with_named_teacher(config))
+                        shared.add(sum(map(eq, own_keys, other_keys)))
         return frozenset(shared - {0})
 
     def fingerprint(self, seeds: Sequence[int]) -> str:

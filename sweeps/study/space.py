@@ -203,8 +203,8 @@ class Space:
         for parameter in reversed(self.parameters):  # each comes after those it depends on
             if parameter.path in allowed:
                 for path, among in parameter.when.items():
-                    known = allowed.get(path, among)
-                    allowed[path] = tuple(value for value in known if value in among)
+                    candidates = allowed.get(path, among)
+                    allowed[path] = tuple(value for value in candidates if value in among)
         return allowed
 
     def rank(self, values: Mapping[str, Any]) -> tuple[float, ...]:

@@ -124,13 +124,13 @@ class Study:
 
     def remarks(self) -> tuple[str, ...]:
         """Return remarks on the data, each once; one that only some arms have names them."""
-        found: dict[str, list[str]] = {}
+        arms_of_remark: dict[str, list[str]] = {}
         for arm, config in self.arms.items():
             for remark in self.problem.presentation.remarks(config, self.seeds_of(arm)):
-                found.setdefault(remark, []).append(arm)
+                arms_of_remark.setdefault(remark, []).append(arm)
         return tuple(
             remark if len(arms) == len(self.arms) else f"{remark} ({_listed(arms)})"
-            for remark, arms in found.items()
+            for remark, arms in arms_of_remark.items()
         )
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:

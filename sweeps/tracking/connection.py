@@ -92,8 +92,8 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
     database = database_file(uri)
     if database is not None and not database.exists():
         return {}
-    found = {one.name: one for one in paged(connect(uri).search_experiments)}
-    return {name: (one.experiment_id, dict(one.tags)) for name, one in sorted(found.items())}
+    by_name = {one.name: one for one in paged(connect(uri).search_experiments)}
+    return {name: (one.experiment_id, dict(one.tags)) for name, one in sorted(by_name.items())}
 
 
 def paged(search: Callable[..., Any]) -> Iterator[Any]:

@@ -154,8 +154,8 @@ class Experiment:
         started_at_ms: int | None = None,
     ) -> Entry:
         """Return a run in MLflow with these tags and params; create it if it is missing."""
-        named = dict(zip(NAMED_BY[level], name, strict=True))
-        tags = {**tags, **named, "level": level, OWNER_TAG: self.owner}
+        name_tags = dict(zip(NAMED_BY[level], name, strict=True))
+        tags = {**tags, **name_tags, "level": level, OWNER_TAG: self.owner}
         entry = self.entries.get((level, name))
         if entry is None:
             tags = _cut({**first_tags, **tags}, "run")
@@ -224,8 +224,8 @@ def _is_misplaced(
 ) -> bool:
     """Return True if a home's database names another artifact folder: it was moved or changed."""
     database = database_file(uri)
-    beside = database and (Path(database).parent.resolve() / "artifacts").as_uri()
-    if beside is None or artifact_location != beside or found.artifact_location == beside:
+    default = database and (Path(database).parent.resolve() / "artifacts").as_uri()
+    if default is None or artifact_location != default or found.artifact_location == default:
         return False
     return VIEW_TAG in found.tags or not any(True for _ in _runs(client, found.experiment_id))
 

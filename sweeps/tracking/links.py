@@ -43,13 +43,13 @@ def study_links(
     experiments: Mapping[str, tuple[str, Mapping[str, str]]], address: str
 ) -> dict[str, Links]:
     """Return the links to the MLflow pages of each study, by the study's name."""
-    found = {}
+    links = {}
     for name, (experiment_id, tags) in experiments.items():
         if VIEW_TAG in tags:
             page = f"{address}/#/experiments/{experiment_id}/runs?workflowType=machine_learning"
             arms, seeds = (f"{page}&viewStateShareKey={key}" for key in ("arms", "seeds"))
-            found[name] = Links(arms=arms, seeds=f"{seeds}&compareRunsMode=CHART")
-    return found
+            links[name] = Links(arms=arms, seeds=f"{seeds}&compareRunsMode=CHART")
+    return links
 
 
 def view_tags(

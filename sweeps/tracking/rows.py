@@ -127,7 +127,7 @@ def curves(
                 values.setdefault(name, {}).setdefault(record.epoch, []).append(value)
     main = set(main_metrics(problem, values, lead))
     for name, by_epoch in values.items():
-        shared = [e for e, found in sorted(by_epoch.items()) if len(found) == len(seeds)]
+        shared = [e for e, measured in sorted(by_epoch.items()) if len(measured) == len(seeds)]
         for epoch in _spread(shared, MAIN_POINTS if name in main else OTHER_POINTS):
             if not all(map(math.isfinite, by_epoch[epoch])):
                 continue
@@ -174,8 +174,8 @@ def headline_row(
 
 def _read_out(seeds: Sequence[Sequence[LoggedEpoch]], metric: str, readout: Readout) -> list[float]:
     """Return the read-out of each run; empty if one has no finite value."""
-    read = [readout.of([record for record, _ in epochs], metric) for epochs in seeds]
-    values = [value for value in read if value is not None and math.isfinite(value)]
+    measured = [readout.of([record for record, _ in epochs], metric) for epochs in seeds]
+    values = [value for value in measured if value is not None and math.isfinite(value)]
     return values if len(values) == len(seeds) else []
 
 
@@ -189,7 +189,7 @@ def texts(  # noqa: PLR0913  six independent inputs
 ) -> Mapping[str, str]:
     """Return the results of an arm as text by metric, such as `19.68 ± 0.42 %` for `test/error`."""
     measured = {name for epochs in seeds for name in epochs[-1][0].metrics}
-    said = {}
+    by_metric = {}
     for name in main_metrics(problem, measured, lead):
         metric = problem.metric(name)
         values = _read_out(seeds, name, readout)
@@ -200,8 +200,8 @@ def texts(  # noqa: PLR0913  six independent inputs
         text = _spell(metric, summary[f"{name}_mean"], *ends)
         unit = f" {metric.unit}" if metric.unit else ""
         count = f" ({len(seeds)}/{expected})" if len(seeds) < expected else ""
-        said[name] = f"{text}{unit}{count}"
-    return said
+        by_metric[name] = f"{text}{unit}{count}"
+    return by_metric
 
 
 def main_metrics(
@@ -210,7 +210,7 @@ def main_metrics(
     """Return the measured metrics that a report shows: headline, other columns, curves."""
     leads = problem.headline if lead is None else (lead,)
     heads = [name for name in leads if name in measured][:1]
-    beside = [
+    columns = [
         pattern.replace("*", name.partition("/")[0])
         for name in heads
         for pattern in problem.presentation.beside
@@ -219,7 +219,7 @@ def main_metrics(
         next((name for name in panel if name in measured), "")
         for panel in problem.presentation.curves
     ]
-    wanted = dict.fromkeys((*heads, *beside, *panels))
+    wanted = dict.fromkeys((*heads, *columns, *panels))
     return tuple(name for name in wanted if name in measured)
 
 

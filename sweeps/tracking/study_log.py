@@ -106,9 +106,9 @@ class StudyLog:
         parent = self._bring_arm(progress.run.arm)
         if not progress.has_begun:
             return
-        known = experiment.entries.get(("seed", (progress.run.key,)))
-        if known is not None and not _agrees(known, progress):
-            experiment.drop(known)
+        earlier = experiment.entries.get(("seed", (progress.run.key,)))
+        if earlier is not None and not _agrees(earlier, progress):
+            experiment.drop(earlier)
         entry = self._bring_seed(progress, parent)
         content = f"{digest_of(rows_of(progress.epochs))} {len(progress.epochs)}"
         is_written = entry.tags.get(CONTENT_TAG) == content
@@ -236,8 +236,8 @@ class StudyLog:
     def _bring_seed(self, progress: RunProgress, parent: Entry) -> Entry:
         run, epochs = progress.run, progress.epochs
         environment = {f"environment.{k}": value for k, value in progress.environment.items()}
-        leaves = problem_of(run.config).cost.prediction_bytes(run.config) > 0
-        if progress.is_complete and leaves:
+        has_predictions = problem_of(run.config).cost.prediction_bytes(run.config) > 0
+        if progress.is_complete and has_predictions:
             environment[PREDICTIONS_TAG] = prediction_name(stage_keys(run.config)[-1])
         return self._experiment().bring(
             "seed",
@@ -264,8 +264,8 @@ class StudyLog:
         entries = self._experiment().entries
         if (level, name) in entries:
             return entries[level, name].tags.get(NAME_TAG, title)
-        for (kind, other), entry in entries.items():
-            if kind == level and other[0] == name[0]:
+        for (kind, other_name), entry in entries.items():
+            if kind == level and other_name[0] == name[0]:
                 differing = [
                     f"{path.rpartition('.')[2]}={value}"
                     for path, value in params.items()
@@ -276,8 +276,8 @@ class StudyLog:
 
     def _grouping_tags(self, arm: str) -> dict[str, str]:
         """Return the tags by which MLflow's table groups runs."""
-        said = dict.fromkeys(self.study.tags_of(arm), str(True))
-        return {"study": self.study.name, "arm": arm, "dataset": self._dataset(arm), **said}
+        marks = dict.fromkeys(self.study.tags_of(arm), str(True))
+        return {"study": self.study.name, "arm": arm, "dataset": self._dataset(arm), **marks}
 
     def _log_data(self, experiment: Experiment, entry: Entry, arm: str) -> None:
         """Log the dataset of an arm as an input of its run, with checksums of its files."""
@@ -315,12 +315,12 @@ class StudyLog:
         for path in sorted({path for arm in arms for path in arm.params}):
             if len({arm.params.get(path) for arm in arms}) > 1:
                 params[path] = None
-        said = {name for arm in arms for name in arm.tags}
+        tag_names = {name for arm in arms for name in arm.tags}
         return view_tags(
             metric=headline_name(metric, self._readout),
             is_lower_better=study.problem.metric(metric).is_lower_better,
             results=sorted(
-                (name for name in study.problem.metrics if name in said),
+                (name for name in study.problem.metrics if name in tag_names),
                 key=lambda name: name != metric,
             ),
             params=[path for path in params if path not in study.problem.keying.never],
@@ -339,16 +339,16 @@ def params_of(config: Config) -> dict[str, str]:
     return params | ({"plugins": plugins} if plugins else {})
 
 
-def _agrees(known: Entry, progress: RunProgress) -> bool:
+def _agrees(entry: Entry, progress: RunProgress) -> bool:
     """Return False if a run in MLflow has other rows than the store has for the same epochs."""
-    digest, _, count = known.tags.get(CONTENT_TAG, "").partition(" ")
-    if not digest or known.sent:
+    digest, _, count = entry.tags.get(CONTENT_TAG, "").partition(" ")
+    if not digest or entry.sent:
         return True  # the process that wrote it was killed, or is this one
     first = rows_of(progress.epochs[: int(count)]) if count.isdigit() else []
     if digest != digest_of(first):
         return False
     if len(progress.epochs) > int(count):
-        known.sent.update(first)
+        entry.sent.update(first)
     return True
 
 

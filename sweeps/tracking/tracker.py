@@ -98,8 +98,8 @@ class Tracker:
     def post(self, run: Run, epochs: Sequence[LoggedEpoch]) -> None:
         """Queue newly stored epochs of a run (metrics, time and date); never waits."""
         self.on_epochs(run, epochs)
-        known = self._latest.get(run.key) or RunProgress(run=run, outcome="missing")
-        self._show(known.trained(epochs))
+        progress = self._latest.get(run.key) or RunProgress(run=run, outcome="missing")
+        self._show(progress.trained(epochs))
 
     def reconcile(self, results: Iterable[RunResult]) -> None:
         """Queue the stored results of runs that no driver is training, to be written to MLflow."""
@@ -148,8 +148,8 @@ class Tracker:
 
     def _open_ones(self) -> list[Run]:
         """Return the runs that are, or are becoming, RUNNING in MLflow."""
-        known = list(self._latest.values())
-        return [p.run for p in known if p.is_live or p.run.key in self._shown_open]
+        latest = list(self._latest.values())
+        return [p.run for p in latest if p.is_live or p.run.key in self._shown_open]
 
     def _leave_none_running(self) -> None:
         """Replace all waiting writes by those that end the runs that are RUNNING in MLflow."""
