@@ -116,8 +116,8 @@ class Commands(click.Group):
         )  # fmt: skip
 
 
-def _refuse(now: str) -> NoReturn:
-    raise RefusedError(f"now: {program()} {now}")
+def _refuse(replacement: str) -> NoReturn:
+    raise RefusedError(f"now: {program()} {replacement}")
 
 
 _REFUSALS = (
@@ -171,10 +171,10 @@ def run_to_end(action: Callable[[Ending], int]) -> NoReturn:
         hear(leave_saying_so)
         is_cut, code = True, _say(*(given_ending() or (spell_interrupt(), INTERRUPTED)))
     except Exception as error:
-        if (told := spell_lack_of_memory(error)) is None:
+        if (message := spell_lack_of_memory(error)) is None:
             code = _unforeseen(error)
         else:
-            is_cut, code = True, _say(told, SOME_FAILED)
+            is_cut, code = True, _say(message, SOME_FAILED)
     _end(ending, code or DONE, is_cut=is_cut)
 
 
@@ -187,8 +187,8 @@ def spell_usage(error: click.ClickException) -> str:
         if isinstance(error, click.NoSuchOption):
             return _spell_unknown_option(error, path)
         return f"{error.format_message().rstrip('.')}; see `{path} --help`"
-    error.show(file=(said := io.StringIO()))
-    return said.getvalue().rstrip()
+    error.show(file=(text := io.StringIO()))
+    return text.getvalue().rstrip()
 
 
 def _spell_unknown_option(error: click.NoSuchOption, path: str) -> str:
@@ -200,11 +200,11 @@ def _spell_unknown_option(error: click.NoSuchOption, path: str) -> str:
         for owner, command in commands.commands.items()
         if any(name in parameter.opts for parameter in command.params)
     ]
-    own = {option for each in context.command.params for option in each.opts} if context else set()
+    options = {option for p in context.command.params for option in p.opts} if context else set()
     hint = f" (did you mean {error.possibilities[0]}?)" if error.possibilities else ""
     if owners:
         hint = f"; {' and '.join(owners)} {'has' if len(owners) == 1 else 'have'} this option"
-    elif "--set" in own:
+    elif "--set" in options:
         hint += "; --set PATH=VALUE changes a key of the study file"
     return f"`{path}` has no option {name}{hint}; `{path} --help` lists its options"
 
@@ -213,13 +213,13 @@ def _unforeseen(error: Exception) -> int:
     """Print the message of a system error or an internal error; return the exit code."""
     if not isinstance(error, OSError):
         return _say(_mistake(error), SOME_FAILED)
-    told = spell_file_error(error)
+    message = spell_file_error(error)
     if not error.filename:
         try:
             _require_working_directory()
         except RefusedError as refused:
-            told = str(refused)
-    return _say(told, SOME_FAILED if is_full(error) else BAD_INPUT)
+            message = str(refused)
+    return _say(message, SOME_FAILED if is_full(error) else BAD_INPUT)
 
 
 def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
@@ -279,15 +279,15 @@ def _require_home() -> None:
 
 def _mistake(error: Exception) -> str:
     """Write the traceback of an internal error to a file; return a one-line message about both."""
-    told = "".join(traceback.format_exception(error))
-    said = f"an error in mixsweep itself ({type(error).__name__}: {first_line(error)})"
+    trace = "".join(traceback.format_exception(error))
+    message = f"an error in mixsweep itself ({type(error).__name__}: {first_line(error)})"
     try:
         number, file = tempfile.mkstemp(prefix="mixsweep-error-", suffix=".txt", text=True)
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as traced:
-            traced.write(told)
+            traced.write(trace)
     except OSError:
-        return said
-    return f"{said}; stored results are kept; please report this error with the file {file}"
+        return message
+    return f"{message}; stored results are kept; please report this error with the file {file}"
 
 
 def _say_version(context: click.Context) -> NoReturn:
