@@ -250,8 +250,8 @@ def run(  # noqa: PLR0913  the options of a launch
         home: Folder for everything that mixsweep writes.
         store: Path or fsspec URL of the store of results; None for the store in `home`.
         engine: `inline` trains in this process, one run after another. `ray` trains runs in
-            parallel; a process of its own uses Ray, so that neither this process, its children and
-            signal handlers nor its connection to Ray are touched.
+            parallel. Another process uses Ray, so that this process, its children, its signal
+            handlers and its connection to Ray do not change.
         slots: Number of parallel runs with Ray; None for as many as CPUs or GPUs allow.
         address: HOST:PORT of the Ray cluster to train on; None for the one in RAY_ADDRESS, or else
             for a cluster on this machine that ends with the call.

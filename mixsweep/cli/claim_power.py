@@ -27,10 +27,10 @@ _INFINITIVES = {"holds": "hold", "fails": "fail"}
 def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[str, Any]]:
     """Return, for each claim of a study, how small a difference its test can detect.
 
-    The value of a claim is the difference that it is about. Of it, with the `n` planned seeds, the
-    test finds `found_sd` (in standard deviations over seeds) with power 0.8 and nothing below
-    `never_below` (in the unit of the metric, a fraction of finitely many images); for a claim about
-    variances, it finds `found_ratio`. `cannot` lists the verdicts that no results can reach.
+    With the `n` planned seeds, the test of a claim finds a difference of `found_sd` (in standard
+    deviations over seeds) with power 0.8, and never one below `never_below` (in the unit of the
+    metric, a fraction of finitely many images); for a claim about variances, it finds a ratio of
+    `found_ratio`. `cannot` lists the verdicts that no results can reach.
     `pilot` is the number of stored seeds that all arms have, `sd` their standard deviation,
     `sd_upper` its upper 95 % limit, and `needed` the number of seeds that find `margin`, the
     largest difference that counts as equal. What is not known is None.

@@ -23,7 +23,7 @@ _KINDS = {".csv", ".parquet"}
 def write_rows(request: Request, path: Path, *, predictions: bool) -> int:
     """Write one row per run and epoch, or per run and image, to a file; return the exit code.
 
-    Errors are fractions in [0, 1]. Of unfinished runs, the stored epochs are written. Predictions
+    Errors are fractions in [0, 1]. Of an unfinished run, its stored epochs are written. Predictions
     are those of finished runs; CSV files contain the logits as a JSON list.
     """
     if path.suffix not in _KINDS:

@@ -292,7 +292,7 @@ def on_study(
 def _with_settings(
     error: StudyError, overrides: Sequence[str], *, show_all: bool
 ) -> tuple[str, ...]:
-    """Return the faults of a study; settings that may cause those of a file's lines come first."""
+    """Return the faults of a study; before faults of lines come settings that may cause them."""
     faults = error.whole if show_all else error.faults
     if not overrides or not all(re.search(r":\d+: ", fault) for fault in faults):
         return faults

@@ -52,7 +52,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     """Return a dict with the runs that `mixsweep run` would train and their cost.
 
     `mixsweep plan --json` prints it. `epochs_planned` counts the epochs that are neither stored nor
-    shared with another run. What is not measured yet is None, and so is `cost` without a price.
+    shared with another run. Values not measured yet are None, and so is `cost` without a price.
     """
     if study.search is not None and history.asks(study.search):
         study = foreseen_study(study)

@@ -115,7 +115,7 @@ def add(file: Path, home: Path, store_url: str | None, plugins: tuple[str, ...])
 
 
 def _require_no_secrets(launch: Launch) -> None:
-    """Require settings without secrets; an arm without its secret has other keys, so no runs."""
+    """Check that no setting has a secret; without it, the arm would have other keys and no runs."""
     for arm, config in launch.arms.items():
         for path, value in config.items():
             if isinstance(value, str) and (hidden := without_secrets(value)) != value:

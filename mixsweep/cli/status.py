@@ -237,7 +237,7 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
 
 
 def _row(study: str, settings: str, report: "Standing | None") -> dict[str, Any]:
-    """Return what a report tells of a study; a launch replaces most of it."""
+    """Return the row of a study with values from its report; a launch replaces most of them."""
     return {
         "study": study, "settings": settings, "told": "", "stated": "",
         "seeds": list(report.seeds) if report else [],

@@ -51,8 +51,8 @@ def _launched(
 ) -> tuple[tuple[Study, ...], dict[str, str]]:
     """Return the studies that were launched in a store, and why others cannot be read, by name.
 
-    Each has the settings of its newest launch, or is there once for all settings it was launched
-    with. A search has its proposed points.
+    Each has the settings of its newest launch; with `all_settings`, there is one study for every
+    settings of its launches. A search has its proposed points.
     """
     store = Store(place.store)
     chosen = {

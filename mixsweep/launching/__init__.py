@@ -1,1 +1,1 @@
-"""The subcommands of `mixsweep`, one module for each."""
+"""Launches of studies: checks before training, training, and the report after it."""

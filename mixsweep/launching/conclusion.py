@@ -167,7 +167,7 @@ def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> s
 
 
 def _parts(request: Request, results: Sequence[RunResult], folder: Path) -> Iterator[bytes]:
-    """Yield everything after whose change a finished study is checked again."""
+    """Yield every input; a finished study is checked again if one of them has changed."""
     source = Path(mixup_core.__file__).parents[1]
     versions = [platform.python_version(), installed_versions(), describe_code()]
     yield json.dumps(versions, sort_keys=True).encode()

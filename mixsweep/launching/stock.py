@@ -43,7 +43,7 @@ def state_bytes(stages: Iterable[Stage]) -> int:
 
 
 def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
-    """Return the stored files of each study, and last those of none of them.
+    """Return the stored files of each study, and last those that belong to no study.
 
     A stage (the first epochs of a run) that several studies share is counted for the first of them.
     """
@@ -88,8 +88,8 @@ def prune(
 ) -> int:
     """Delete states (checkpoints) from which no run will resume; return how many bytes were freed.
 
-    No search is pruned, and records are never deleted. The caller holds the lease of every study,
-    so that no driver of these studies is running; `free` has the stages that no other driver needs.
+    Records are never deleted. The caller holds the lease of every study, so that no driver of
+    these studies is running; `free` has the stages that no other driver needs.
     """
     freed = 0
     for holding in studies:

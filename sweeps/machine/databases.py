@@ -149,7 +149,7 @@ def require_search(url: str) -> None:
 
 
 def require_companions(database: Path | None) -> None:
-    """Check that the files that SQLite keeps beside a database are regular; it waits for a FIFO."""
+    """Check that SQLite's other files of a database are regular; it would wait for a FIFO."""
     if database is None:
         return
     for suffix in _COMPANIONS:

@@ -81,7 +81,7 @@ class Home:
 
     @property
     def options(self) -> str:
-        """Command-line options that name this home; an address with a password as its variable."""
+        """Command-line options that name this home; a secret address as its variable."""
         spelled = shlex.join(("--home", str(self.folder)))
         for (option, variable), place, shown in (
             (STORE, self.store_url, self.shown_store),

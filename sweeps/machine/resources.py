@@ -45,7 +45,7 @@ def usable_cpus() -> int:
 def sign_of_gpus() -> str | None:
     """Return a sign that this process may use a GPU, such as `SLURM_GPUS_ON_NODE=2`; None if none.
 
-    CUDA is not asked, so the sign is there even if the driver or PyTorch does not work.
+    CUDA is not called, so a sign is found even if the driver or PyTorch does not work.
     """
     if gpus := _of_slurm(_SLURM_GPUS):
         return f"{_SLURM_GPUS}={gpus}"

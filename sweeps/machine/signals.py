@@ -122,7 +122,7 @@ def came_again() -> bool:
 def leave(number: int, frame: FrameType | None) -> None:
     """Signal handler that ends this process at once, with exit code 130 or that of `given_ending`.
 
-    It is installed when a command has said how it ends, so that a second Ctrl-C does not wait.
+    It is installed once a command has printed how it ends: a second Ctrl-C then does not wait.
     """
     del number, frame
     _, code = given_ending() or ("", INTERRUPTED)

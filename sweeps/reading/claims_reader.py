@@ -272,7 +272,7 @@ class ClaimsReader:
     def _changed(
         self, arms: Mapping[str, Config], path: str, setting: Any, at: At
     ) -> dict[str, Config]:
-        """Return arms with one value changed; none, and a fault, if one of them refuses it."""
+        """Return arms with one value changed; none, after a report, if one of them refuses it."""
         changed: dict[str, Config] = {}
         for arm, config in arms.items() if setting is not REFUSED else ():
             try:

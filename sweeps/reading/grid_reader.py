@@ -141,7 +141,7 @@ def _together(steps: Iterable[Settings]) -> Settings:
 
 
 def arm_name(arm: str, point: Mapping[str, Any]) -> str:
-    """Return `erm lr=0.1`; of each path, as few last parts as distinguish it from the others."""
+    """Return `erm lr=0.1`; of each path, only as many last parts as make it unique."""
     words = [arm] if arm else []
     for path, value in point.items():
         parts = path.split(".")

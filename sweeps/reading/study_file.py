@@ -139,7 +139,7 @@ def plugin_options(launch: Launch) -> tuple[str, ...]:
 
 
 def _top(content: bytes) -> Mapping[str, Any]:
-    """Return the keys at the top of a study file; none if it is not one."""
+    """Return the keys at the top of a study file; none if it is not a mapping."""
     value = read_yaml(content, lambda line: Place(source="", line=line)).value
     return value if isinstance(value, dict) else {}
 

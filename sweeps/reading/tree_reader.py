@@ -84,7 +84,7 @@ class TreeReader:
         return {(*at, number): item for number, item in enumerate(items)}
 
     def value(self, hint: Any, value: Any, at: At, noun: str = "") -> Any:
-        """Return a value converted to a type (`object`: as it is), or report it: `REFUSED`."""
+        """Return a value converted to a type (`object`: unchanged); `REFUSED` after a fault."""
         if hint is object:
             return value
         kinds = [member for member in members(hint) if member is not type(None)]

@@ -72,7 +72,7 @@ def train(  # noqa: PLR0913  independent objects that the caller opens
 
 
 def _note(slots: Slots) -> str | None:
-    """Return what a user may not expect: runs share a GPU in turns, or a cluster has no GPU."""
+    """Return a warning if runs share a GPU in turns, or a cluster has no GPU; otherwise None."""
     if not is_elsewhere():
         return spell_lack_of_mps(slots.gpus_per_run * slots.on_gpu)
     if any(node.gpus for node in nodes()):

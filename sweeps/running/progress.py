@@ -255,7 +255,7 @@ class Board:
         return [f"{'arm':<{width}}  done   running", *chosen(lines, most, in_training)]
 
     def _leave(self, key: str, epochs: int) -> None:
-        """Set the epochs that a run has left, and the work left of all, which are never summed."""
+        """Set the epochs left of a run, and update the work left of all runs without a new sum."""
         change = epochs - self._epochs_left.get(key, 0)
         self._work_left += change * self._work_per_epoch[key]
         self._epochs_left[key] = epochs

@@ -157,11 +157,11 @@ def _error_text(trial: Any) -> str:
 
 _LOOK_EVERY = 2.0
 _COST_SHARE = 50
-"""A look costs at most one part in so many of the driver's time: Ray lists all placement groups
-that it ever had."""
+"""Looks take at most one part in so many of the driver's time: Ray lists all placement groups that
+it ever had."""
 _PATIENCE = 60.0
-"""Seconds after which a job that still waits, although this launch holds no more than its part, is
-not waited for: it needs something that this launch does not have."""
+"""Seconds after which a waiting job is ignored although this launch holds no more than its part: it
+needs something that this launch does not have."""
 
 
 class Sharing(tune.Callback):  # type: ignore[misc]
@@ -224,7 +224,7 @@ class Sharing(tune.Callback):  # type: ignore[misc]
             self._ignored |= waiting
 
     def _tell(self, *, is_waiting: bool) -> None:
-        """Say once that other jobs hold the slots; not at the first look, as Ray may be placing."""
+        """Print once that other jobs hold the slots; not at the first look: Ray may place runs."""
         if is_waiting and self._was_waiting and not self._has_told:
             total, free = ray.cluster_resources(), ray.available_resources()
             held = self._taken({name: total[name] - free.get(name, 0) for name in total})

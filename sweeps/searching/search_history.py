@@ -83,7 +83,7 @@ class Owner:
 
 
 def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHistory:
-    """Return a search's points and why it ended; empty, and nothing made, if it is not there."""
+    """Return a search's points and why it ended; empty if it does not exist; creates nothing."""
     assert study.search is not None
     file = database_file(url) if "://" in url else Path(url)
     if file is not None and not os.path.lexists(file):

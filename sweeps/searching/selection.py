@@ -16,7 +16,7 @@ from sweeps.study.study import Study
 def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
     """Return a study with the points of its search as arms, and the confirmation once it is due.
 
-    It is left out if no point is complete. A study without a search is returned unchanged.
+    If no point is complete, it has no confirmation. A study without a search stays unchanged.
     """
     search = study.search
     if search is None:

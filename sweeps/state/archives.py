@@ -6,9 +6,9 @@ data/DIGEST.json                   class and image names of its image folders
 store/stages/, predictions/        the last stage of each run, and predictions, as in a store
 store/studies/STUDY/statements.json    when its claims were stated
 
-The checksums show accidents. They do not show who wrote an archive, so nothing in it is believed
-but the study itself: keys are computed from it again, only stages of its runs are taken, and they
-are marked as added.
+The checksums detect accidents. They do not prove who wrote an archive, so only its study is
+trusted: keys are computed from it again, only stages of its runs are added, and they are marked as
+added.
 """
 
 import dataclasses

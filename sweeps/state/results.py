@@ -162,7 +162,7 @@ def begun_seeds(results: Iterable[RunResult]) -> set[int]:
 
 
 def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return which limit ended a study; None while a begun seed has open runs, or none is left."""
+    """Return which limit ended a study; None if each seed has begun, or a begun one is open."""
     results = tuple(results)
     begun = begun_seeds(results)
     goes_on = all(result.run.seed in begun for result in results) or any(

@@ -91,7 +91,7 @@ def num_changes(statements: Mapping[Claim, Statement]) -> int:
 
 
 def statement_key(study: Study, claim: Claim) -> str:
-    """Return a hash of the content of a claim: other names of arms, or other words, leave it."""
+    """Return a hash of a claim's content, which names of arms and other words do not change."""
     that, keys = claim.that, study.keys_at(0)
     terms = sorted((keys.get(arm, arm), factor) for arm, factor in that.terms.items())
     parts = [that.metric, str(that.readout or study.readout), terms, list(map(repr, that.allowed))]

@@ -21,7 +21,7 @@ class _OneNumber(Checked, ABC):
 
     @abstractmethod
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return this number of a finished run's metric; None if it was not measured for it."""
+        """Return this number for a metric of a finished run; None if the run did not measure it."""
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
         """Return the lowest and highest value that this read-out can have, for a metric's range."""

@@ -1,4 +1,4 @@
-"""Search: a space of dotted paths, the points tried in it, the arms that these are, and its rules.
+"""Search: a space of dotted paths, the points tried in it, their arms, and its rules.
 
 This module does not use Optuna.
 """

@@ -140,7 +140,7 @@ class Study:
         return self.seeds[: self.reached.get(arm)]
 
     def runs(self) -> tuple[Run, ...]:
-        """Return every run; more arms leave the order: seed by seed, then added arms one by one."""
+        """Return every run, seed by seed, then added arms one by one; more arms keep this order."""
         return self._runs
 
     def runs_of(self, arm: str) -> tuple[Run, ...]:
@@ -214,7 +214,7 @@ class Study:
 
     @cached_property
     def settings(self) -> str:
-        """Hash (32 digits) of names and run keys of the arms in the file; more seeds leave it."""
+        """Hash (32 digits) of names and run keys of the file's arms, whatever the seeds are."""
         keys = self.keys_at(0)
         ids = " ".join(f"{arm} {keys[arm]}" for arm in self.fixed)
         return hashlib.sha256(ids.encode()).hexdigest()[:32]

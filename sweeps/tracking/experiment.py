@@ -136,7 +136,7 @@ class Experiment:
                 self.end(entry, "KILLED")
 
     def tag(self, tags: Mapping[str, str]) -> None:
-        """Set tags of the experiment that differ; no tag but the note is cut."""
+        """Set changed tags of the experiment; cut a long note, and skip other long texts."""
         for name, value in tags.items():
             cut = value[: _LONGEST["experiment"]]
             if self.tags.get(name) != cut and (cut == value or name == NOTE_TAG):

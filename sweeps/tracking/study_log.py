@@ -1,4 +1,4 @@
-"""Study log: writes the results of one study to MLflow; the store is the truth, and never MLflow.
+"""Study log: writes the results of one study to MLflow; the store, not MLflow, is the truth.
 
 A run in MLflow has a tag with a hash of what was written to it. A run with another hash than the
 stored results have is deleted and written again; a run without one, because the process that wrote
