@@ -40,16 +40,16 @@ def parsed(hint: Any, value: Any) -> Any:
     A boolean is not a number, a fraction not an integer, text not a number. A whole number is
     converted to float where a float is needed. A value that has the type already is returned as is.
     """
-    if known := words(hint):
-        if value not in known or isinstance(value, bool) != isinstance(known[0], bool):
+    if choices := words(hint):
+        if value not in choices or isinstance(value, bool) != isinstance(choices[0], bool):
             noun = noun_of(hint) if isinstance(value, str) else ""
-            raise SpellingError(expected(hint), value, tuple(map(str, known)), noun=noun)
+            raise SpellingError(expected(hint), value, tuple(map(str, choices)), noun=noun)
         return value
     hint = unmarked(hint)
     if get_origin(hint) is tuple:
         if not isinstance(value, list | tuple):
             raise SpellingError(expected(hint), value)
-        return tuple(_parsed_at(str(at), get_args(hint)[0], item) for at, item in enumerate(value))
+        return tuple(_parsed_at(str(n), get_args(hint)[0], item) for n, item in enumerate(value))
     if value is None and type(None) in members(hint):
         return None
     kinds = {kind_name(kind): kind for kind in members(hint) if dataclasses.is_dataclass(kind)}
@@ -68,8 +68,8 @@ def parsed(hint: Any, value: Any) -> Any:
 def chosen_kind(part: Part, name: object, path: str) -> type:
     """Return the dataclass that a tag or name selects for a field."""
     if not isinstance(name, str) or name not in part.options:
-        known = tuple(part.options)
-        raise SpellingError(f"one of {', '.join(known)}", name, known, path, part.noun)
+        names = tuple(part.options)
+        raise SpellingError(f"one of {', '.join(names)}", name, names, path, part.noun)
     return part.options[name]
 
 
@@ -98,13 +98,13 @@ def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> No
         name for name, option in part.options.items() if field in {p.name for p in parts(option)}
     ]
     if owners and kind_name(kind) not in owners:
-        at = path.rpartition(part.name)[0] + part.kind_path
-        forms = [spelling_of(part.options[name]) for name in owners] if at == path else []
+        choice = path.rpartition(part.name)[0] + part.kind_path
+        forms = [spelling_of(part.options[name]) for name in owners] if choice == path else []
         raise RuleError(
-            f"{field} needs {at} to be {' or '.join(owners)}",
-            {at: kind_name(kind), f"{path}.{field}": value},
-            fields=(f"{path}.{field}", at),
-            hint=f"write {at}: {' or '.join(forms)}" if 0 < len(forms) <= _MOST_FORMS else "",
+            f"{field} needs {choice} to be {' or '.join(owners)}",
+            {choice: kind_name(kind), f"{path}.{field}": value},
+            fields=(f"{path}.{field}", choice),
+            hint=f"write {choice}: {' or '.join(forms)}" if 0 < len(forms) <= _MOST_FORMS else "",
         )
 
 
@@ -134,18 +134,18 @@ def _held(node: Any) -> dict[str, Any]:
 
 def _rebuilt(kind: type, held: Mapping[str, Any], given: _Given, prefix: str) -> Any:
     """Return a dataclass whose fields come from `given`, else `held`, else their defaults."""
-    known = {part.name: part for part in parts(kind)}
+    parts_by_name = {part.name: part for part in parts(kind)}
     changes: dict[str, Any] = {}
     for name, entry in given.below.items():
-        if name not in known:
+        if name not in parts_by_name:
             raise KeyError(
                 f"path must name a field, got (path={prefix + name!r}); "
-                f"{kind.__name__} has {', '.join(known) or 'no fields'}."
+                f"{kind.__name__} has {', '.join(parts_by_name) or 'no fields'}."
             )
-        part = known[name]
+        part = parts_by_name[name]
         changes[name] = _value(part, held.get(name, part.default), entry, f"{prefix}{name}")
     values = {**held, **changes}
-    for name, part in known.items():
+    for name, part in parts_by_name.items():
         if part.default is REQUIRED and name not in values:
             raise RuleError(f"{prefix}{name} must be given", {f"{prefix}{name}": None})
     try:
@@ -173,13 +173,13 @@ def _value(part: Part, old: Any, entry: _Given, path: str) -> Any:
 def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
     """Return the new dataclass of a choice, set as a whole, by its tag or by some fields."""
     fields = dict(entry.below)
-    named = fields.pop("name", None) if part.is_named else None
+    name = fields.pop("name", None) if part.is_named else None
     kind = type(old)
-    value = entry.value if named is None else named.value
+    value = entry.value if name is None else name.value
     if value is None and part.is_optional and not fields:
         return None
-    if named is not None or isinstance(value, str):
-        kind = chosen_kind(part, value, f"{path}.name" if named is not None else path)
+    if name is not None or isinstance(value, str):
+        kind = chosen_kind(part, value, f"{path}.name" if name is not None else path)
     elif entry.value is not REQUIRED:
         old = _parsed_at(path, part.hint, entry.value)
         kind = type(old)
@@ -217,9 +217,9 @@ def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     if type(value) in options.values():
         return value
     for kind, form in ((kind, short_form(kind)) for kind in options.values()):
-        given = form and form.fields(value, [part.name for part in parts(kind)])
-        if given:
-            return built(kind, given)
+        fields = form and form.fields(value, [part.name for part in parts(kind)])
+        if fields:
+            return built(kind, fields)
     plain = options.get("")
     if plain and isinstance(value, Mapping):
         known = {part.name for part in parts(plain)}
@@ -248,8 +248,8 @@ def _parsed_under(options: Mapping[str, Any], tag: str, content: Any) -> Any:
     if isinstance(content, Mapping) and set(content) <= set(names):
         return built(kind, content)
     form = short_form(kind)
-    if form and (given := form.fields(content, names)):
-        return built(kind, given)
+    if form and (fields := form.fields(content, names)):
+        return built(kind, fields)
     if len(names) == 1:
         try:
             return built(kind, {names[0]: content})
@@ -261,8 +261,8 @@ def _parsed_under(options: Mapping[str, Any], tag: str, content: Any) -> Any:
 
 def _parsed_fields(kind: type, values: Mapping[Any, Any]) -> Any:
     """Return a dataclass from a mapping of its fields, as study files write them."""
-    known = tuple(part.name for part in parts(kind))
+    names = tuple(part.name for part in parts(kind))
     for name in values:
-        if name not in known:
-            raise SpellingError(f"one of {', '.join(known)}", name, known)
+        if name not in names:
+            raise SpellingError(f"one of {', '.join(names)}", name, names)
     return built(kind, values)

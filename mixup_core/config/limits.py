@@ -67,7 +67,7 @@ class Range(Limit):
         low = "minimum" if self.ends[0] == "[" else "exclusiveMinimum"
         high = "maximum" if self.ends[1] == "]" else "exclusiveMaximum"
         return {
-            key: at for key, at in {low: self.low, high: self.high}.items() if math.isfinite(at)
+            key: end for key, end in {low: self.low, high: self.high}.items() if math.isfinite(end)
         }
 
     @property

@@ -64,13 +64,13 @@ def leaves(kind: type) -> Mapping[str, Leaf]:
 
     A field that several dataclasses of a choice have appears once, with the union of its types.
     """
-    found: dict[str, Leaf] = {}
+    by_path: dict[str, Leaf] = {}
     for leaf in _leaves(kind, ""):
-        first = found.setdefault(leaf.path, leaf)
+        first = by_path.setdefault(leaf.path, leaf)
         if first.part.hint != leaf.part.hint:
             either = dataclasses.replace(first.part, hint=Union[first.part.hint, leaf.part.hint])  # noqa: UP007
-            found[leaf.path] = dataclasses.replace(first, part=either)
-    return found
+            by_path[leaf.path] = dataclasses.replace(first, part=either)
+    return by_path
 
 
 def places(kind: type) -> frozenset[str]:
@@ -79,23 +79,23 @@ def places(kind: type) -> frozenset[str]:
     These are the paths that accept a value (`leaves`), and also the groups of choices by name
     (`optimizer`) and the fields of list items, without an index: `probes.every`.
     """
-    found = set(leaves(kind))
+    paths = set(leaves(kind))
     for path, leaf in leaves(kind).items():
         if leaf.part.is_named:
-            found.add(path.removesuffix(".name"))
+            paths.add(path.removesuffix(".name"))
         lists = [whole for whole in members(unmarked(leaf.part.hint)) if get_origin(whole) is tuple]
         for kind in (kind for whole in lists for kind in members(get_args(whole)[0])):
             if dataclasses.is_dataclass(kind):
-                found.update(f"{path}.{field.name}" for field in dataclasses.fields(kind))
-    return frozenset(found)
+                paths.update(f"{path}.{field.name}" for field in dataclasses.fields(kind))
+    return frozenset(paths)
 
 
 def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
     for part in parts(kind):
         names = tuple(part.options)
-        named = dataclasses.replace(part, hint=Literal[names]) if part.is_named else part
+        whole = dataclasses.replace(part, hint=Literal[names]) if part.is_named else part
         if not part.is_group:
-            yield Leaf(path=f"{prefix}{part.kind_path}", part=named, owner=kind)
+            yield Leaf(path=f"{prefix}{part.kind_path}", part=whole, owner=kind)
         below = {part.name: part.hint} if part.is_group else part.options
         for inside in below.values():
             yield from _leaves(inside, f"{prefix}{part.name}.")
@@ -133,8 +133,8 @@ def noun_of(hint: Any) -> str:
     """Return `Register.noun` of the registry of a field's values, such as `model`; else `""`."""
     is_union = get_origin(hint) in {Union, types.UnionType}
     for kind in get_args(hint) if is_union else (hint,):
-        named = [mark.names for mark in limits(kind) if isinstance(mark, Among)]
-        for owner in (catalogue_of(kind), *named):
+        registers = [mark.names for mark in limits(kind) if isinstance(mark, Among)]
+        for owner in (catalogue_of(kind), *registers):
             if noun := getattr(owner, "noun", ""):
                 return str(noun)
     return ""

@@ -100,9 +100,9 @@ class Trial:
             one_kind = len(leaf.part.options) == 1 and not leaf.part.is_optional
             if one_kind or self.is_left_out(path):
                 continue
-            found = list(self._pairs(path))
-            if found or len(set(map(repr, possible_values(leaf.part.hint)))) > 1:
-                yield path, found
+            pairs = list(self._pairs(path))
+            if pairs or len(set(map(repr, possible_values(leaf.part.hint)))) > 1:
+                yield path, pairs
 
     def _pairs(self, path: str) -> Iterator[Change]:
         for base in self._bases(path):
@@ -185,16 +185,16 @@ def _num_shared(one: Any, other: Any) -> int:
 
 
 def _require_own_draws(trial: Trial) -> None:
-    found = []
+    results = []
     for seed in (1, 2):
         with seeded_globally(seed), watched() as drawn:
-            found.append(trial.trained())
+            results.append(trial.trained())
     if drawn:
         raise BaselessError(
             f"the code draws from the global generator of {' and '.join(drawn)}: draw only from "
             "the given generator (dropout and stochastic depth draw from the generator of torch)"
         )
-    if found[0] != found[1]:
+    if results[0] != results[1]:
         raise BaselessError(
             "two runs with the same seed give different results; possible causes: a generator "
             "without a seed, a use of the time, or state outside of the network and the optimizer"
@@ -282,9 +282,9 @@ def checks_of_problem(problem: Problem) -> Checks:
 def smallest(problem: Problem) -> Any:
     """Return a valid configuration of a problem: of 3 epochs, else 2, else the default number."""
     for epochs in ({"epochs": 3}, {"epochs": 2}, {}):
-        for given in spellings(problem.config):
+        for values in spellings(problem.config):
             with suppress(RuleError, SpellingError, KeyError):
-                config: Any = built(problem.config, {**given, **epochs})
+                config: Any = built(problem.config, {**values, **epochs})
                 if not any(True for _ in problem.reading.feasibility(config)):
                     return config
     raise BrokenError(

@@ -51,8 +51,8 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
     if len(arms) > _MOST_ARMS or not shared:
         return None
     seed, axis = shared[0], table.problem.axis
-    found = {arm: _curves(series, complete[arm][seed].records, table) for arm in arms}
-    curves = {arm: by_part for arm, by_part in found.items() if by_part}
+    by_arm = {arm: _curves(series, complete[arm][seed].records, table) for arm in arms}
+    curves = {arm: by_part for arm, by_part in by_arm.items() if by_part}
     if not any(len(curve) > 1 for by_part in curves.values() for curve in by_part.values()):
         return None
     parts = list(dict.fromkeys(part for by_part in curves.values() for part in by_part))
@@ -103,11 +103,11 @@ def _along_parts(series: Series, arranged: Arranged, table: Table, styles: Style
     values: dict[str, dict[int, dict[float, float]]] = {}
     for row in table.printed:
         last = {s: r.records[-1] for s, r in counted_runs(arranged[row.arm]).items()}
-        found = {seed: _parts(series, record, table) for seed, record in last.items()}
-        if found and all(found.values()):
+        parts_at_seed = {seed: _parts(series, record, table) for seed, record in last.items()}
+        if parts_at_seed and all(parts_at_seed.values()):
             values[row.arm] = {
                 seed: dict(sorted((float(part), value) for part, value in parts.items()))
-                for seed, parts in found.items()
+                for seed, parts in parts_at_seed.items()
             }
     if not values:
         return None

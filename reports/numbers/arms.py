@@ -54,8 +54,8 @@ def equals(study: Study) -> dict[str, str]:
         for arm in (study.baseline, *study.arms)
     }
     first: dict[tuple[tuple[int, ...], str], str] = {}
-    for arm, what in computed.items():
-        first.setdefault(what, arm)
+    for arm, computation in computed.items():
+        first.setdefault(computation, arm)
     return {arm: first[computed[arm]] for arm in study.arms}
 
 
@@ -69,7 +69,7 @@ def summarise_arm(
     numbers = {
         metric: [readout.of(result.records, metric) for result in counted] for metric in metrics
     }
-    known = {
+    measured = {
         metric: [value for value in values if value is not None]
         for metric, values in numbers.items()
     }
@@ -80,7 +80,7 @@ def summarise_arm(
         diverged=outcomes["diverged"],
         summaries={
             metric: summarise(values, measures_of(study, metric, readout)[arm])
-            for metric, values in known.items()
+            for metric, values in measured.items()
             if values and len(values) == len(counted)
         },
     )
@@ -111,12 +111,12 @@ def mark_best(
     others = [row.arm for row in ranked if equal[row.arm] != equal[best.arm]]
     measures = measures_of(study, metric, study.readout)
     compared = {arm: compare_pair((arm, best.arm), values, measures) for arm in others}
-    told = {arm for arm, c in compared.items() if c is not None and family.member(c).is_told}
+    different = {arm for arm, c in compared.items() if c is not None and family.member(c).is_told}
     return [
         replace(
             row,
             is_best=equal[row.arm] == equal[best.arm],
-            is_close=row.arm in others and metric in row.summaries and row.arm not in told,
+            is_close=row.arm in others and metric in row.summaries and row.arm not in different,
         )
         for row in rows
     ]

@@ -87,11 +87,11 @@ def sender_variables() -> dict[str, str]:
 
 def spell_other_sender() -> str | None:
     """Return a warning if another version of mixsweep submitted this cluster job."""
-    sender, own = os.environ.get(_SENDER_VARIABLE), installed_version("mixsweep")
-    if not sender or sender == own:
+    sender, version = os.environ.get(_SENDER_VARIABLE), installed_version("mixsweep")
+    if not sender or sender == version:
         return None
     return (
-        f"mixsweep {sender} submitted this job, and mixsweep {own} of the cluster trains it; "
+        f"mixsweep {sender} submitted this job, and mixsweep {version} of the cluster trains it; "
         "install the same version in both places"
     )
 

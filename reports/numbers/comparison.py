@@ -129,10 +129,10 @@ class Comparison:
 
     def _exact_interval(self, confidence: float) -> tuple[float, float]:
         """Return the interval that follows from exact limits of each arm."""
-        each = 1 - (1 - confidence) / len(self.sides)
+        per_arm = 1 - (1 - confidence) / len(self.sides)
         low = high = 0.0
         for side in self.sides:
-            limits = share_limits(side.mean, side.sd, self.n, side.measure, each)
+            limits = share_limits(side.mean, side.sd, self.n, side.measure, per_arm)
             ends = sorted(side.factor * limit for limit in limits)
             low, high = low + ends[0], high + ends[1]
         return low, high
@@ -154,9 +154,9 @@ class Comparison:
             return None
 
         def decides(log_level: float) -> bool:
-            found = self.interval(1 - math.exp(log_level))
-            assert found is not None
-            return is_decided(*found)
+            interval = self.interval(1 - math.exp(log_level))
+            assert interval is not None
+            return is_decided(*interval)
 
         low, high = math.log(_LEAST_LEVEL), math.log1p(-_LEAST_CONFIDENCE)
         if not decides(high):
@@ -210,11 +210,11 @@ def contrast(terms: Sequence[Term]) -> Comparison:
     if not is_equal_pair:
         spread = max(spread, math.sqrt(_counting_variance(terms, difference)))
     sides = tuple(
-        WeightedArm(factor=factor, mean=own.mean, sd=own.sd or 0.0, measure=measure)
+        WeightedArm(factor=factor, mean=summary.mean, sd=summary.sd or 0.0, measure=measure)
         for factor, by_seed, measure in terms
-        for own in (summarise([by_seed[seed] for seed in seeds]),)
+        for summary in (summarise([by_seed[seed] for seed in seeds]),)
     )
-    found = Comparison(
+    comparison = Comparison(
         n=n,
         difference=difference,
         sd=summary.sd,
@@ -223,22 +223,22 @@ def contrast(terms: Sequence[Term]) -> Comparison:
         sign_flip_p=_sign_flip_p(differences),
     )
     half = t_quantile(n, CONFIDENCE) * spread / math.sqrt(n)
-    least, most = found.bounds
+    least, most = comparison.bounds
     is_outside = difference - half < least or difference + half > most
     can_be_exact = all(measure.is_bounded for _, _, measure in terms) and not is_equal_pair
     if (spread == 0 or is_outside) and can_be_exact:
-        found = replace(found, is_exact=True)
-        low, high = found.interval(CONFIDENCE) or (None, None)
-        p = found.level(lambda low, high: not low <= 0 <= high)
-        return replace(found, ci_low=low, ci_high=high, p=p)
+        comparison = replace(comparison, is_exact=True)
+        low, high = comparison.interval(CONFIDENCE) or (None, None)
+        p = comparison.level(lambda low, high: not low <= 0 <= high)
+        return replace(comparison, ci_low=low, ci_high=high, p=p)
     if spread == 0:
-        return found
-    low, high = found.interval(CONFIDENCE) or (None, None)
+        return comparison
+    low, high = comparison.interval(CONFIDENCE) or (None, None)
     t = difference * math.sqrt(n) / spread
     has_effect = n >= 3 and abs(t) <= _LARGEST_T
     effect_low, effect_high = effect_interval(t, n) if has_effect else (None, None)
     return replace(
-        found,
+        comparison,
         ci_low=low,
         ci_high=high,
         p=2 * float(special.stdtr(n - 1, -abs(t))),
@@ -312,8 +312,8 @@ class Ratio(Comparison):
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
         """Return the confidence interval of the ratio; None if it is unknown."""
-        found = Comparison.interval(self, confidence)
-        return None if found is None else (math.exp(found[0]), math.exp(min(found[1], 700.0)))
+        ends = Comparison.interval(self, confidence)
+        return None if ends is None else (math.exp(ends[0]), math.exp(min(ends[1], 700.0)))
 
 
 def ratio_of_variances(left: Mapping[int, float], right: Mapping[int, float]) -> Comparison | None:
@@ -327,8 +327,8 @@ def ratio_of_variances(left: Mapping[int, float], right: Mapping[int, float]) ->
     parts = [_pseudo_values(values) for values in (left, right)]
     if not all(parts):
         return None
-    found = contrast([(1.0, parts[0], ANY), (-1.0, parts[1], ANY)])
-    return Ratio(**{name: getattr(found, name) for name in Comparison.__dataclass_fields__})
+    comparison = contrast([(1.0, parts[0], ANY), (-1.0, parts[1], ANY)])
+    return Ratio(**{name: getattr(comparison, name) for name in Comparison.__dataclass_fields__})
 
 
 def _pseudo_values(values: Mapping[int, float]) -> dict[int, float]:

@@ -49,7 +49,7 @@ def record_of(member: Member | None) -> dict[str, float | None]:
     means = {"difference": "difference", "difference_sd": "sd", "d": "effect"}
     return {
         **{name: getattr(alone, field, None) for name, field in means.items()},
-        **{name: getattr(member, own, None) for name, (own, _) in _COLUMNS.items()},
+        **{name: getattr(member, field, None) for name, (field, _) in _COLUMNS.items()},
         **{f"{name}_unadjusted": getattr(alone, f, None) for name, (_, f) in _COLUMNS.items()},
     }
 
@@ -134,8 +134,8 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
                     f"is {'' if other.is_told else 'not '}significantly different from 0 at 5 %"
                 )
             if changed:
-                what = f"{pair[0]} minus {pair[1]}"
-                sentences.append(f"{beginning}, {what} {' and '.join(changed)}.")
+                difference = f"{pair[0]} minus {pair[1]}"
+                sentences.append(f"{beginning}, {difference} {' and '.join(changed)}.")
     return sentences
 
 
@@ -143,9 +143,9 @@ def compare_pair(
     pair: Pair, values: Mapping[str, BySeed], measures: Mapping[str, Measure] | None = None
 ) -> Comparison | None:
     """Return the comparison of two arms over their shared seeds; None without any."""
-    known = measures or {}
+    measure_of = measures or {}
     factors = zip((1.0, -1.0), pair, strict=True)
-    return over_shared([(f, values.get(arm, {}), known.get(arm, ANY)) for f, arm in factors])
+    return over_shared([(f, values.get(arm, {}), measure_of.get(arm, ANY)) for f, arm in factors])
 
 
 def _bonferroni(p: float | None, size: int) -> float | None:

@@ -64,24 +64,24 @@ def varied_verdicts(
     Claims about predictions are left out.
     """
     results = tuple(results)
-    found = {}
+    by_label = {}
     for variant in study.variants:
         under = study.under(variant)
         names = {varied: arm for arm, varied in variant.arms.items()}
-        own = [
+        renamed = [
             replace(result, run=replace(result.run, arm=names[result.run.arm]))
             for result in results
             if result.run.arm in names
         ]
-        verdicts = verdicts_of(under, arrange(under, own), statements=statements)
+        verdicts = verdicts_of(under, arrange(under, renamed), statements=statements)
         predicted = study.problem.measuring.predicted
-        found[variant.label] = tuple(v for v in verdicts if v.claim.that.metric not in predicted)
-    return found
+        by_label[variant.label] = tuple(v for v in verdicts if v.claim.that.metric not in predicted)
+    return by_label
 
 
 def spell_variants(verdict: Verdict, varied: Varied) -> str:
     """Return, as text, the variants in which a verdict differs and in which it is the same."""
-    told: list[str] = []
+    different: list[str] = []
     same: list[str] = []
     for label, verdicts in varied.items():
         other = next((v for v in verdicts if v.claim == verdict.claim), None)
@@ -98,10 +98,10 @@ def spell_variants(verdict: Verdict, varied: Varied) -> str:
             if (verdict.value - number) * (other.value - number) < 0:
                 differs.append("other sign")
         if differs:
-            told.append(f"{label}: {', '.join(differs)}")
+            different.append(f"{label}: {', '.join(differs)}")
         else:
             same.append(label)
-    return "; ".join([*told, *([f"same under {', '.join(same)}"] if same else [])])
+    return "; ".join([*different, *([f"same under {', '.join(same)}"] if same else [])])
 
 
 def judge(
@@ -112,13 +112,13 @@ def judge(
     ends: Ends | None = None,
 ) -> tuple[Verdict, ...]:
     """Return the verdict of each claim of a study, computed from given values of the metrics."""
-    known = statements or {}
+    records = statements or {}
     if study.until is not None:
         ends = ends_if_measured(study, numbers) if ends is None else ends
-        found = Looked(study=study, numbers=numbers, ends=ends, statements=known).verdicts
+        verdicts = Looked(study=study, numbers=numbers, ends=ends, statements=records).verdicts
     else:
-        found = _verdicts(study, numbers, looks=1 + num_changes(known))
-    return tuple(replace(v, stated=str(known.get(v.claim, ""))) for v in found)
+        verdicts = _verdicts(study, numbers, looks=1 + num_changes(records))
+    return tuple(replace(v, stated=str(records.get(v.claim, ""))) for v in verdicts)
 
 
 def verdict_records(
@@ -151,39 +151,39 @@ def _verdicts(study: Study, numbers: Numbers, looks: int) -> tuple[Verdict, ...]
             levels[test] = min(1.0, looks * _level(claim.that, comparison))
     adjusted = dict(zip(levels, holm(list(levels.values())), strict=True))
     num_decided = sum(p <= _LEVEL for p in adjusted.values())
-    left = {
+    tests_left = {
         test: len(levels) - min(place, num_decided)
         for place, test in enumerate(sorted(levels, key=levels.__getitem__))
     }
     return tuple(
-        _verdict(study, claim, comparison, adjusted[test], 1 - _LEVEL / left[test] / looks)
+        _verdict(study, claim, comparison, adjusted[test], 1 - _LEVEL / tests_left[test] / looks)
         for claim, comparison in compared
         for test in (claim_test(study, claim),)
     )
 
 
-def _level(that: StatedComparison, comparison: Comparison) -> float:
-    level = comparison.level(lambda low, high: that.judge(low, high) != "undecided")
+def _level(claim: StatedComparison, comparison: Comparison) -> float:
+    level = comparison.level(lambda low, high: claim.judge(low, high) != "undecided")
     return 1.0 if level is None else level
 
 
 def _verdict(
     study: Study, claim: Claim, comparison: Comparison | None, p: float, confidence: float
 ) -> Verdict:
-    found = Verdict(
+    result = Verdict(
         claim=claim, verdict="unfinished", reference=difference_of_references(study, claim)
     )
     if comparison is None:
-        return found
-    found = replace(found, n=comparison.n)
+        return result
+    result = replace(result, n=comparison.n)
     if comparison.n < planned_seeds(study, claim):
-        return found
-    found = replace(found, verdict="undecided", value=comparison.value)
+        return result
+    result = replace(result, verdict="undecided", value=comparison.value)
     interval = comparison.interval(confidence)
     if interval is None:
-        return found
+        return result
     return replace(
-        found,
+        result,
         verdict=claim.that.judge(*interval) if p <= _LEVEL else "undecided",
         low=interval[0],
         high=interval[1],

@@ -38,8 +38,8 @@ class Foreseen:
     def reached(self, arms: Sequence[frozenset[str]], arm: str, at_least: int) -> NDArray[np.int64]:
         """Return the number of seeds that an arm gets in each simulated study."""
         places = [place for place, of_claim in enumerate(arms) if arm in of_claim]
-        found = self.seeds[:, places].max(axis=1, initial=at_least)
-        return np.asarray(found, dtype=np.int64)
+        largest = self.seeds[:, places].max(axis=1, initial=at_least)
+        return np.asarray(largest, dtype=np.int64)
 
 
 def foresee(
@@ -62,11 +62,11 @@ def foresee(
     is_decided = np.zeros(values.shape[:2], dtype=bool)
     for claim, decide in enumerate(decides):
         for study, drawn in enumerate(values[:, claim]):
-            for n, own in zip(sizes, nominal, strict=True):
+            for n, of_look in zip(sizes, nominal, strict=True):
                 if n <= after:
                     continue
                 mean, spread = float(drawn[:n].mean()), float(drawn[:n].std(ddof=1))
-                half = -float(special.stdtrit(n - 1, own / 2)) * spread / n**0.5
+                half = -float(special.stdtrit(n - 1, of_look / 2)) * spread / n**0.5
                 is_decided[study, claim] = decide(mean - half, mean + half)
                 chance = chance_at_the_end(until, decide, n, mean, spread, nominal[-1])
                 if is_decided[study, claim] or chance < until.futility:
@@ -92,16 +92,16 @@ def draw_after(
     the same correlation between claims as the measured ones.
     """
     number = until.sizes[-1]
-    known = np.array([[by_seed[seed] for seed in sorted(by_seed)] for by_seed in pilot])[:, :number]
-    n = known.shape[1]
-    mean, centred = known.mean(axis=1), known - known.mean(axis=1, keepdims=True)
+    first = np.array([[by_seed[seed] for seed in sorted(by_seed)] for by_seed in pilot])[:, :number]
+    n = first.shape[1]
+    mean, centred = first.mean(axis=1), first - first.mean(axis=1, keepdims=True)
     rng = np.random.default_rng(0)
     scale = 1 / np.sqrt(rng.chisquare(n - 1, studies))
     middle = rng.standard_normal((studies, 1, n)) / n**0.5
     coming = rng.standard_normal((studies, number - n, n)) + middle
     drawn = mean[:, None] + scale[:, None, None] * np.einsum("ck,stk->sct", centred, coming)
-    kept = np.broadcast_to(known, (studies, *known.shape))
-    return np.concatenate([kept, drawn], axis=2)
+    repeated = np.broadcast_to(first, (studies, *first.shape))
+    return np.concatenate([repeated, drawn], axis=2)
 
 
 MOST_SEEDS = 10_000
@@ -142,8 +142,8 @@ def found_by_looks(until: UntilDecided, tests: int) -> float:
     drawn = draw_effects(until, [0.0], _STUDIES)
 
     def power(difference: float) -> float:
-        found = foresee(until, [_is_told], drawn + difference, tests=tests)
-        return float(found.is_decided.mean())
+        foreseen = foresee(until, [_is_told], drawn + difference, tests=tests)
+        return float(foreseen.is_decided.mean())
 
     low, high = 0.0, 1.0
     while power(high) < POWER and high < 64:
@@ -184,24 +184,24 @@ def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -
     if that.of == "variance":
         return {"holds", "fails"} if n >= MIN_SEEDS_VARIANCE else set()
     terms = that.terms
-    own = [measures[arm] for arm in terms]
-    if not all(measure.is_bounded for measure in own):
+    of_arms = [measures[arm] for arm in terms]
+    if not all(measure.is_bounded for measure in of_arms):
         return {"holds", "fails"}
     both: set[Decision] = {"holds", "fails"}
-    found: set[Decision] = set()
-    for values in product(*(_places(measure, that) for measure in own)):
+    reached: set[Decision] = set()
+    for values in product(*(_places(measure, that) for measure in of_arms)):
         sides = [
             (factor, _seeds(value, measure, n, place), measure)
             for place, (factor, value, measure) in enumerate(
-                zip(terms.values(), values, own, strict=True)
+                zip(terms.values(), values, of_arms, strict=True)
             )
         ]
         interval = contrast(sides).interval(CONFIDENCE)
         if interval is not None:
-            found.add(that.judge(*interval))
-        if both <= found:
+            reached.add(that.judge(*interval))
+        if both <= reached:
             break
-    return found & both
+    return reached & both
 
 
 def _seeds(value: float, measure: Measure, n: int, place: int) -> dict[int, float]:

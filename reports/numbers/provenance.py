@@ -143,7 +143,7 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
         "points_wanted": search.points,
         "points": dict(Counter(point.state for point in points)),
         "ended": None if history is None else history.ended,
-        **({"points_known": known} if (known := sum(p.is_known for p in points)) else {}),
+        **({"points_known": num_known} if (num_known := sum(p.is_known for p in points)) else {}),
     }
 
 
@@ -155,10 +155,10 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
     machines += [f"torch {number}" for number in versions]
     code = provenance["code"]
     runs: Sequence[Mapping[str, Any]] = provenance.get("runs", ())
-    told = spell_added(len(runs), [run["added"]["archive"] for run in runs if "added" in run])
+    added = spell_added(len(runs), [run["added"]["archive"] for run in runs if "added" in run])
     sentences = [f"Trained on {', '.join(machines)}."] if machines else []
     sentences += [] if code is None else [f"Report made at {spell_code(code)}."]
-    warned = [f"WARNING, {told}, which cannot prove how they were trained."] if told else []
+    warned = [f"WARNING, {added}, which cannot prove how they were trained."] if added else []
     return " ".join([*sentences, *_spell_mixture(environments), *_spell_apart(runs), *warned])
 
 
@@ -257,7 +257,7 @@ def _describe_run(result: RunResult) -> dict[str, Any]:
 
 def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
     """Return each distinct environment that trained a stage, without run and process ids."""
-    found = {
+    texts = {
         json.dumps(
             {k: v for k, v in result.stage.environment.items() if k not in {"pid", TRIED, ADDED}},
             sort_keys=True,
@@ -265,7 +265,7 @@ def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
         for result in results
         if result.stage is not None
     }
-    return [json.loads(environment) for environment in sorted(found)]
+    return [json.loads(environment) for environment in sorted(texts)]
 
 
 def installed_versions() -> dict[str, str | None]:
@@ -304,7 +304,7 @@ def text_elsewhere(text: str) -> str:
     """Return a text without the folders of this machine: absolute paths in it are shortened."""
     if text.startswith(os.sep):
         return path_elsewhere(text)
-    return _PATH.sub(lambda found: path_elsewhere(found[0]), text)
+    return _PATH.sub(lambda match: path_elsewhere(match[0]), text)
 
 
 def command_elsewhere(command: str) -> str:
@@ -314,9 +314,9 @@ def command_elsewhere(command: str) -> str:
     except ValueError:
         return text_elsewhere(command)
     for word in words:
-        if (named := _word_elsewhere(word)) != word:
-            is_plain = shlex.quote(named.lstrip("~")) == named.lstrip("~")
-            command = command.replace(shlex.quote(word), named if is_plain else shlex.quote(named))
+        if (short := _word_elsewhere(word)) != word:
+            is_plain = shlex.quote(short.lstrip("~")) == short.lstrip("~")
+            command = command.replace(shlex.quote(word), short if is_plain else shlex.quote(short))
     return command
 
 

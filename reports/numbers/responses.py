@@ -108,9 +108,9 @@ def _numbers(
     counts = {}
     for path in paths:
         values = {flat[path] for flat in flats.values() if path in flat}
-        found = values - {None}
-        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
-            counts[path] = len(values if found and with_unset else found)
+        numbers = values - {None}
+        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers):
+            counts[path] = len(values if numbers and with_unset else numbers)
     counts.pop("seed", None)
     often = [path for path, count in counts.items() if count >= least]
     return sorted(often, key=lambda path: -counts[path])
@@ -120,13 +120,13 @@ def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat
     """Return the arms that have the given settings, without arms that differ in other ways too."""
     having = {arm: flat for arm, flat in flats.items() if flat.keys() >= set(paths)}
     setting = [flat for flat in having.values() if all(flat[path] is not None for path in paths)]
-    found = {
+    taken = {
         path: {flat.get(path) for flat in setting} for flat in having.values() for path in flat
     }
     return {
         arm: flat
         for arm, flat in having.items()
-        if all(flat.get(path) in found[path] for path in found if path not in (*paths, "seed"))
+        if all(flat.get(path) in taken[path] for path in taken if path not in (*paths, "seed"))
     }
 
 
@@ -168,8 +168,8 @@ def _is_decided(path: str, flats: Mapping[str, Flat], places: Mapping[str, Coord
 def _label(arms: Sequence[str], apart: Flat) -> str:
     """Return the words that the names of all arms share; if none, their common settings."""
     shared = [word for word in arms[0].split() if all(word in arm.split() for arm in arms)]
-    named = [f"{path.rpartition('.')[2]} {value}" for path, value in apart.items()]
-    return " ".join(shared) or ", ".join(named) or "all"
+    settings = [f"{path.rpartition('.')[2]} {value}" for path, value in apart.items()]
+    return " ".join(shared) or ", ".join(settings) or "all"
 
 
 def _is_plane(cells: Mapping[Coordinates, str]) -> bool:

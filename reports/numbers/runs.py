@@ -19,15 +19,15 @@ Arranged = Mapping[str, Mapping[int, RunResult]]
 
 def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, RunResult]]:
     """Return the results of a study by arm and seed, in the order of the study."""
-    given = {(result.run.arm, result.run.seed): result for result in results}
+    by_run = {(result.run.arm, result.run.seed): result for result in results}
     arranged: dict[str, dict[int, RunResult]] = {arm: {} for arm in study.arms}
     for run in study.runs():
         nothing = RunResult(run=run, stage=None, failure=None)
-        arranged[run.arm][run.seed] = given.pop((run.arm, run.seed), nothing)
-    if given:
+        arranged[run.arm][run.seed] = by_run.pop((run.arm, run.seed), nothing)
+    if by_run:
         raise ValueError(
             "results must belong to runs of the study, got results of these other pairs of arm and "
-            f"seed: {sorted(given)}."
+            f"seed: {sorted(by_run)}."
         )
     return arranged
 
@@ -53,10 +53,10 @@ def copies(study: Study, results: Iterable[RunResult]) -> Iterator[tuple[str, st
         alike.setdefault((*sorted(by_seed), *numbers), []).append(arm)
     for first, *others in alike.values():
         for arm in others:
-            own, its = ends[arm], ends[first]
-            shared = set.intersection(*(set(end) for end in (*own.values(), *its.values())))
-            varies = any(len({end[name] for end in own.values()}) > 1 for name in shared)
-            if varies and all(own[s][name] == its[s][name] for s in own for name in shared):
+            ours, theirs = ends[arm], ends[first]
+            shared = set.intersection(*(set(end) for end in (*ours.values(), *theirs.values())))
+            varies = any(len({end[name] for end in ours.values()}) > 1 for name in shared)
+            if varies and all(ours[s][name] == theirs[s][name] for s in ours for name in shared):
                 yield arm, first
 
 
@@ -123,17 +123,17 @@ def summariser(
 
 def metrics_of(study: Study, arranged: Arranged) -> tuple[str, ...]:
     """Return the names of all metrics of a study's complete runs, in the column order of tables."""
-    found = {study.headline}
+    measured = {study.headline}
     for by_seed in arranged.values():
         for result in complete_runs(by_seed).values():
-            found |= {
+            measured |= {
                 metric
                 for metric in result.records[-1].metrics
-                if metric not in found and study.readout.of(result.records, metric) is not None
+                if metric not in measured and study.readout.of(result.records, metric) is not None
             }
     metrics = study.problem.metrics
-    known = [name for name in metrics if name in found]
-    return (*known, *sorted(found - metrics.keys()))
+    listed = [name for name in metrics if name in measured]
+    return (*listed, *sorted(measured - metrics.keys()))
 
 
 def settings_of(config: Config) -> dict[str, Any]:

@@ -55,15 +55,15 @@ def spell_unpaired(configs: Iterable[Config]) -> str:
     """Return, as text, the settings that change the data on which configurations are evaluated."""
     first, *others = configs
     problem = problem_of(first)
-    own = flatten(first)
-    found: dict[str, None] = {}
+    settings = flatten(first)
+    paths: dict[str, None] = {}
     for theirs in map(flatten, others):
-        for path in (path for path, value in theirs.items() if value != own.get(path)):
+        for path in (path for path, value in theirs.items() if value != settings.get(path)):
             with suppress(ValueError):  # this value alone may contradict other fields
-                other = with_values(first, {path: theirs[path]})
-                if problem.comparing.population(other) != problem.comparing.population(first):
-                    found[path] = None
-    return " and ".join(found) or "the data that they are measured on"
+                changed = with_values(first, {path: theirs[path]})
+                if problem.comparing.population(changed) != problem.comparing.population(first):
+                    paths[path] = None
+    return " and ".join(paths) or "the data that they are measured on"
 
 
 SAME_AT_EVERY_SEED = "Each difference is the same at every seed, so no test is possible."
@@ -105,11 +105,11 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
         return []
     ordered = sorted(varying, key=lambda arm: (varying[arm], arm))
     low, high = ordered[0], ordered[-1]
-    found = _spell_detectable(varying[low], shown)
+    text = _spell_detectable(varying[low], shown)
     if low != high:
-        found = f"{found} ({low}) to {_spell_detectable(varying[high], shown)} ({high})"
+        text = f"{text} ({low}) to {_spell_detectable(varying[high], shown)} ({high})"
     return [
-        f"The smallest detectable difference (power 0.8) is {found}, if the true standard "
+        f"The smallest detectable difference (power 0.8) is {text}, if the true standard "
         "deviation of the differences equals the observed one."
     ]
 
@@ -125,10 +125,10 @@ def _spell_detectable(difference: float, shown: Metric) -> str:
 def spell_settings(study: Study, metric: str) -> str:
     """Return a caption's phrase on the setting of evaluation: the data, and its size."""
     setting = study.problem.presentation.setting
-    found = dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
-    parts = [text.split(", ") for text in found]
+    texts = dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
+    parts = [text.split(", ") for text in texts]
     if len({len(of_text) for of_text in parts}) > 1:
-        return " and ".join(found)
+        return " and ".join(texts)
     return ", ".join(map(_merged, zip(*parts, strict=True)))
 
 
@@ -196,13 +196,13 @@ def spell_equals(equal: Mapping[str, str]) -> list[str]:
             groups.setdefault(representative, [representative]).append(arm)
     if not groups:
         return []
-    named = ", ".join(" = ".join(group) for group in groups.values())
-    return [f"Arms that compute exactly the same share a row: {named}."]
+    listed = ", ".join(" = ".join(group) for group in groups.values())
+    return [f"Arms that compute exactly the same share a row: {listed}."]
 
 
 def spell_guessing(study: Study, rows: Sequence[ArmRow]) -> list[str]:
     """Return a warning if no arm has a lower mean than guessing, beyond the sampling noise."""
-    found: dict[str, float] = {}
+    guesses: dict[str, float] = {}
     shown, measuring = study.problem.metric(study.headline), study.problem.measuring
     for row in rows:
         config, summary = study.arms[row.arm], row.summaries.get(study.headline)
@@ -213,10 +213,10 @@ def spell_guessing(study: Study, rows: Sequence[ArmRow]) -> list[str]:
         noise = sampling_noise(guessed, size) if size else 0.0
         if summary.mean < guessed - 2 * noise:
             return []
-        found[row.arm] = guessed
-    if not found:
+        guesses[row.arm] = guessed
+    if not guesses:
         return []
-    level = spell_number(shown.scale * max(found.values()), shown.digits)
+    level = spell_number(shown.scale * max(guesses.values()), shown.digits)
     return [
         f"WARNING, no arm is better than guessing a class ({level} % {shown.label}): train for "
         "more epochs, or raise optimizer.lr."

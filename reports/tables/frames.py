@@ -88,13 +88,13 @@ def prediction_frames(
     """
     for arm, by_seed in arrange(study, results).items():
         for seed, result in by_seed.items():
-            (found,) = read([result])
-            if found is None:
+            (predictions,) = read([result])
+            if predictions is None:
                 continue
             run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
             config, problem = result.run.config, study.problem
             classes = dict(enumerate(problem.presentation.classes(config)))
-            for name, split in found.splits.items():
+            for name, split in predictions.splits.items():
                 found_files = list(problem.presentation.examples(config, name))
                 is_known = len(found_files) == len(split.labels)
                 files = found_files if is_known else [""] * len(split.labels)

@@ -63,7 +63,7 @@ class HeadToHead:
         c, shown = self.comparison, self.shown
         effect = spell_value(c.effect, c.effect_low, c.effect_high, 1.0, 1)
         signs = () if c.sign_flip_p is None else (spell_p(c.sign_flip_p),)
-        told = (spell_difference(c, shown), spell_p(c.p), *signs, effect)
+        texts = (spell_difference(c, shown), spell_p(c.p), *signs, effect)
         ours, theirs = (
             summarise(list(values.values()), measure)
             for values, measure in zip(self.values, self.measures, strict=True)
@@ -82,8 +82,8 @@ class HeadToHead:
                 "d",
             ),
             cells=(
-                (first, spell_summary(ours, shown), str(ours.n), *told),
-                (second, spell_summary(theirs, shown), str(theirs.n), *("" for _ in told)),
+                (first, spell_summary(ours, shown), str(ours.n), *texts),
+                (second, spell_summary(theirs, shown), str(theirs.n), *("" for _ in texts)),
             ),
             caption="Values are means ± the half-width of the 95 % t interval over seeds. The "
             f"difference is the mean of the paired differences over the {c.n} seeds that both have."
@@ -136,8 +136,8 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
             f"{studies[0].readout} and {studies[1].readout}"
         )
     values = [side.values(metric) for side in sides]
-    for side, found in zip(sides, values, strict=True):
-        if not found:
+    for side, numbers in zip(sides, values, strict=True):
+        if not numbers:
             raise ValueError(
                 f"the arm {side.arm} of the study {side.study.name} cannot be compared: "
                 f"{_why_none(side, metric)}"

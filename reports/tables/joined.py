@@ -72,14 +72,14 @@ class Joined:
 
     def listings(self) -> tuple[Listing, ...]:
         """Return the tables of several studies side by side, without empty ones."""
-        found = (
+        listings = (
             self._means(),
             self._differences(),
             self._verdicts(),
             joined_references(self.columns),
             same_runs(self.columns),
         )
-        return tuple(listing for listing in found if listing is not None)
+        return tuple(listing for listing in listings if listing is not None)
 
     def markdown(self) -> str:
         """Return the tables of several studies side by side as Markdown, each below its title."""
@@ -90,18 +90,18 @@ class Joined:
         label = "-".join(dict.fromkeys(column.study.name for column in self.columns.values()))
         texts = []
         for listing in self.listings():
-            own = f"tab:{label}-{listing.name}"
+            name = f"tab:{label}-{listing.name}"
             per_head, together = _LATEX_COLUMNS.get(listing.name, (0, 0))
             places = range(1, len(listing.header), max(1, per_head * together))
             for first in places if per_head else ():
                 columns = (0, *range(len(listing.header))[first : first + per_head * together])
                 part = listing.part(columns, listing.caption if first == 1 else "Further columns.")
-                texts.append(part.latex(own if first == 1 else f"{own}-{first}"))
+                texts.append(part.latex(name if first == 1 else f"{name}-{first}"))
         return "\n".join(texts)
 
     def files(self) -> dict[str, str]:
         """Return the files of a table of several studies: content by name, such as `joined.csv`."""
-        told = self._verdict_records()
+        verdicts = self._verdict_records()
         provenance = {"columns": [{"column": h, **facts} for h, facts in self.provenances.items()]}
         return {
             "joined.md": self.markdown(),
@@ -114,7 +114,7 @@ class Joined:
                     for record in run_records(column.study, column.results)
                 )
             ),
-            "joined_verdicts.csv": spell_csv(told) if told else "column\n",
+            "joined_verdicts.csv": spell_csv(verdicts) if verdicts else "column\n",
             "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
         }
 
@@ -245,8 +245,8 @@ class Joined:
                 for arm, against in table.pairs
                 if (member := table.family.members[arm, against]).p is not None
             }
-            found = spell_power(tested, table.family.size, table.shown)
-            power += [f"Column {head}: {text}" for text in (*found, *few_seeds(tested.values()))]
+            texts = spell_power(tested, table.family.size, table.shown)
+            power += [f"Column {head}: {text}" for text in (*texts, *few_seeds(tested.values()))]
         families = self._by_column([spell_family(table.family) for table in self._tables])
         return " ".join((*families, *power))
 
@@ -260,19 +260,19 @@ class Joined:
         return [f"Column {' and '.join(names)}: {text}" for text, names in heads.items()]
 
     def _told(self) -> _Told:
-        told: _Told = {}
+        verdicts: _Told = {}
         for head, column in self.columns.items():
             for verdict in column.verdicts:
                 key = (verdict.claim.says, verdict.claim.source)
-                told.setdefault(key, {})[head] = verdict
-        return told
+                verdicts.setdefault(key, {})[head] = verdict
+        return verdicts
 
     def _verdicts(self) -> Listing | None:
-        told = self._told()
-        if not told:
+        verdicts = self._told()
+        if not verdicts:
             return None
         cells = []
-        for (says, source), line in told.items():
+        for (says, source), line in verdicts.items():
             spelled = (
                 f"{line[head].verdict}: {spell_numbers(column.study, line[head])[0]}"
                 if head in line
@@ -300,9 +300,9 @@ class Joined:
     def _changed_verdicts(self) -> list[str]:
         sentences = []
         for (says, _), line in self._told().items():
-            found = {h: line[h].verdict if h in line else "not claimed" for h in self.heads}
-            if len(set(found.values())) > 1:
-                by_column = (f"{verdict} in {head}" for head, verdict in found.items())
+            verdicts = {h: line[h].verdict if h in line else "not claimed" for h in self.heads}
+            if len(set(verdicts.values())) > 1:
+                by_column = (f"{verdict} in {head}" for head, verdict in verdicts.items())
                 sentences.append(f"“{says}”: {', '.join(by_column)}.")
         return sentences
 

@@ -59,7 +59,7 @@ class Listing:
             self,
             header=tuple(self.header[column] for column in columns),
             cells=tuple(tuple(line[column] for column in columns) for line in self.cells),
-            bold=frozenset((row, places[at]) for row, at in self.bold if at in places),
+            bold=frozenset((row, places[column]) for row, column in self.bold if column in places),
             caption=caption,
         )
 

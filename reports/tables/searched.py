@@ -107,8 +107,8 @@ class Searched:
     @property
     def known(self) -> str:
         """A caption's phrase on how many points had stored results before they were proposed."""
-        known = sum(point.is_known for point in self.history.points)
-        return f" ({known} of them already in the store)" if known else ""
+        num_known = sum(point.is_known for point in self.history.points)
+        return f" ({num_known} of them already in the store)" if num_known else ""
 
     def selection(self, metric: str) -> Selection:
         """Return how the search selected its winner, for the caption of a table."""
@@ -139,12 +139,12 @@ def spell_winner(
     arm: str, values: Mapping[str, Any], num_tied: int, idle: Collection[str] = ()
 ) -> str:
     """Return the parameters of a search's winner as text, and the number of points tied with it."""
-    named = ", ".join(
+    settings = ", ".join(
         f"{path} = {_spell_value(value)}" + (" (has no effect)" if path in idle else "")
         for path, value in values.items()
     )
     tied = f"{num_tied or 'no'} other point{'s have' if num_tied > 1 else ' has'} the same mean"
-    return f"{arm} has {named}; {tied}"
+    return f"{arm} has {settings}; {tied}"
 
 
 def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -> Searched:
@@ -152,8 +152,8 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
     assert study.search is not None
     confirmed = study.confirmed()
     part = study.part(arm for arm in study.arms if arm not in confirmed)
-    own = [result for result in results if result.run.arm in part.arms]
-    arranged = arrange(part, own)
+    of_part = [result for result in results if result.run.arm in part.arms]
+    arranged = arrange(part, of_part)
     return Searched(
         study=part,
         history=history,
@@ -248,13 +248,13 @@ def winner_table(searched: Searched, table: Table) -> Listing:
     """Return the table of differences between the winner of a search and each arm."""
     winner, shown = table.selection.winner, table.shown
     assert winner is not None
-    found = {
+    members = {
         row.arm: table.family.members.get((winner, row.arm))
         for row in table.rows
         if row.arm != winner
     }
     records: list[dict[str, Any]] = []
-    for arm, member in found.items():
+    for arm, member in members.items():
         n = None if member is None else member.comparison.n
         records.append({"arm": winner, "baseline": arm, "n": n, **record_of(member)})
     return Listing(
@@ -268,7 +268,7 @@ def winner_table(searched: Searched, table: Table) -> Listing:
                 str(0 if member is None else member.comparison.n),
                 spell_p(None if member is None else member.p),
             )
-            for arm, member in found.items()
+            for arm, member in members.items()
         ),
         caption=f"Differences of {shown.label} are paired by seed, at the seeds of the "
         f"confirmation, which the search never used. {spell_family(table.family)} The comparisons "

@@ -142,19 +142,19 @@ class Table:
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The compared pairs of arms; if several pairs are one test, only the first."""
-        found: dict[frozenset[str], tuple[str, str]] = {}
+        pairs: dict[frozenset[str], tuple[str, str]] = {}
         for arm, against in self.family.members:
             sides = frozenset({self.equal[arm], self.equal[against]})
             if len(sides) == 2:
-                found.setdefault(sides, (arm, against))
-        return tuple(found.values())
+                pairs.setdefault(sides, (arm, against))
+        return tuple(pairs.values())
 
     @property
     def further(self) -> tuple[str, ...]:
         """The metrics that have a column in the main table beside the one that compares arms."""
         head = self.metric.partition("/")[0]
-        beside = (metric.replace("*", head) for metric in self.problem.presentation.beside)
-        return tuple(m for m in beside if m in self.metrics and m != self.metric)
+        others = (metric.replace("*", head) for metric in self.problem.presentation.beside)
+        return tuple(m for m in others if m in self.metrics and m != self.metric)
 
     @property
     def _has_sign_flip(self) -> bool:
@@ -190,8 +190,8 @@ class Table:
     def _name_of(self, row: ArmRow) -> str:
         names = [
             self.title_of(other)
-            for other, shown in self.equal.items()
-            if shown == row.arm and other != row.arm
+            for other, representative in self.equal.items()
+            if representative == row.arm and other != row.arm
         ]
         if len(names) < _MOST_NAMES:
             return " = ".join([row.title, *names])
