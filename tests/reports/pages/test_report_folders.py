@@ -291,7 +291,7 @@ def test_a_folder_at_the_path_of_a_file_is_reported_and_no_file_is_replaced(tmp_
     replace_files(folder, {"a": "old", "b": "old"}, is_own=True)
     (folder / "b").unlink()
     (folder / "b").mkdir()
-    with pytest.raises(OutputError, match="is a folder and is not replaced"):
+    with pytest.raises(OutputError, match="is no regular file and is not replaced"):
         replace_files(folder, {"a": "new", "b": "new"}, is_own=True)
     assert (folder / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["study"]
