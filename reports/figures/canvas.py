@@ -204,12 +204,6 @@ def place_of(record: EpochRecord, axis: Axis) -> float | None:
     return record.epoch + 1 if axis.metric is None else record.metrics.get(axis.metric)
 
 
-def numbers_of(summary: Any) -> dict[str, Any]:
-    """Return a metric's number of seeds, mean and interval as cells of a CSV row, by column."""
-    names = ("n", "mean", "ci_low", "ci_high")
-    return {name: getattr(summary, name, None) for name in names}
-
-
 def spell_counts(table: Table) -> str:
     """Return how many of each arm's seeds are complete, as text for captions."""
     counts = Counter(row.seeds for row in table.printed)

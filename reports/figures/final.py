@@ -16,7 +16,6 @@ from reports.figures.canvas import (
     Figure,
     Styles,
     finished,
-    numbers_of,
     scale_values,
     spell_counts,
     spell_scales,
@@ -27,7 +26,7 @@ from reports.numbers.comparison import compare
 from reports.numbers.families import Member, holm
 from reports.numbers.runs import Arranged, measure_of, measures_of, minus, values_of
 from reports.numbers.spelling import spell_csv, spell_heading, spell_number, upper_first
-from reports.numbers.summary import Summary, summarise
+from reports.numbers.summary import Summary, numbers_of, summarise
 from reports.tables.captions import spell_family
 from reports.tables.table import Table
 from sweeps.study.study import Study

@@ -23,7 +23,6 @@ from reports.figures.canvas import (
     ends_of,
     finished,
     legend,
-    numbers_of,
     panelled,
     place_of,
     scale_values,
@@ -34,7 +33,7 @@ from reports.figures.canvas import (
 )
 from reports.numbers.runs import Arranged, counted_runs, measure_of
 from reports.numbers.spelling import spell_csv, spell_interval, spell_number, upper_first
-from reports.numbers.summary import Measure, Summary, summarise
+from reports.numbers.summary import Measure, Summary, numbers_of, summarise
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Last

@@ -1,16 +1,14 @@
 """Predictions: decision maps of arms, and reliability diagrams."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from numpy.typing import NDArray
 
-from mixup_core.problem import Config
+from mixup_core.theory.moons import EXTENT, MoonsConfig, draw_moons
 from reports.figures.canvas import (
     PANEL_INCHES,
     Figure,
@@ -38,46 +36,26 @@ _CLASSES = "#0072B2", "#D55E00"
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DecisionPlane:
-    """Plane of a problem's two inputs; a decision map shows the class predicted at each point."""
-
-    head: str
-    """First part of the names of the metrics that record the boundary. For `boundary`, the metric
-    `boundary/0.5` is the horizontal position of the boundary at the height 0.5; class 1 is
-    predicted to its left.
-    """
-    extent: float
-    data: Callable[[Any], tuple[Array, Array]]
-    """Function from a configuration to its data: points (n, 2), horizontal coordinate first, and
-    their classes (n,).
-    """
-
-
-def _moons() -> DecisionPlane:
-    from mixup_core.theory.moons import EXTENT, draw_moons
-
-    return DecisionPlane(head="boundary/at", extent=EXTENT, data=draw_moons)
-
-
-PLANES: dict[str, Callable[[], DecisionPlane]] = {"moons": _moons}
-"""Function that returns the `DecisionPlane` of a problem, by the name of the problem."""
+_BOUNDARY = "boundary/at/"
+"""First part of the names of the metrics that record the boundary between the classes of `moons`.
+The metric `boundary/at/0.5` is the horizontal position of the boundary at the height 0.5; class 1
+is predicted to its left.
+"""
 
 
 def draw_decisions(arranged: Arranged, table: Table) -> Figure | None:
-    """Return a figure with one decision map per arm at the end of training."""
-    if table.problem.name not in PLANES:
+    """Return a figure with one decision map per arm of `moons` at the end of training."""
+    if table.problem.name != "moons":
         return None
-    plane = PLANES[table.problem.name]()
     arms = {
         row.arm: found
         for row in table.printed
-        if (found := _boundaries(counted_runs(arranged[row.arm]), plane))
+        if (found := _boundaries(counted_runs(arranged[row.arm])))
     }
     if not arms or len(arms) > _MOST_MAPS:
         return None
     heights = sorted(next(iter(next(iter(arms.values())).values())))
-    across = np.linspace(-plane.extent, plane.extent, _CELLS)
+    across = np.linspace(-EXTENT, EXTENT, _CELLS)
     up = np.linspace(heights[0], heights[-1], _CELLS)
     seed = next(iter(next(iter(arms.values()))))
     with styled():
@@ -92,7 +70,12 @@ def draw_decisions(arranged: Arranged, table: Table) -> Figure | None:
                 across, up, shares, norm=norm, cmap=colours, shading="nearest", rasterized=True
             )
             shown = next((s for s in (seed, *boundaries) if s in boundaries), seed)
-            _draw_points(axes, plane, arranged[arm][shown].run.config)
+            config = arranged[arm][shown].run.config
+            assert isinstance(config, MoonsConfig)
+            points, labels = draw_moons(config)
+            for label, colour in enumerate(_CLASSES):
+                own = points[labels == label]
+                axes.scatter(own[:, 0], own[:, 1], s=5, color=colour, linewidth=0)
             axes.set(title=table.title_of(arm), xlabel="x_1", ylabel="x_2", aspect="equal")
             axes.set_xlim(across[0], across[-1])
             axes.set_ylim(up[0], up[-1])
@@ -135,27 +118,17 @@ def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up:
     return shares
 
 
-def _boundaries(
-    results: Mapping[int, RunResult], plane: DecisionPlane
-) -> dict[int, dict[float, float]]:
-    """Return the final boundary of each seed, as position by height; empty if any seed has none."""
-    head = f"{plane.head}/"
+def _boundaries(results: Mapping[int, RunResult]) -> dict[int, dict[float, float]]:
+    """Return the boundary of each seed, as position by height; empty if any seed has none."""
     found = {
         seed: {
-            float(name.removeprefix(head)): value
+            float(name.removeprefix(_BOUNDARY)): value
             for name, value in result.records[-1].metrics.items()
-            if name.startswith(head)
+            if name.startswith(_BOUNDARY)
         }
         for seed, result in results.items()
     }
     return found if all(found.values()) else {}
-
-
-def _draw_points(axes: Axes, plane: DecisionPlane, config: Config) -> None:
-    points, labels = plane.data(config)
-    for label, colour in enumerate(_CLASSES):
-        own = points[labels == label]
-        axes.scatter(own[:, 0], own[:, 1], s=5, color=colour, linewidth=0)
 
 
 def _faint(colour: str) -> str:

@@ -16,7 +16,6 @@ from reports.figures.canvas import (
     finished,
     legend,
     line_styles,
-    numbers_of,
     panelled,
     scale_values,
     spell_counts,
@@ -35,7 +34,7 @@ from reports.numbers.responses import (
     response_of,
 )
 from reports.numbers.spelling import spell_csv, spell_number, upper_first
-from reports.numbers.summary import Summary
+from reports.numbers.summary import Summary, numbers_of
 from reports.tables.listings import spell_summary
 from reports.tables.table import Table
 from sweeps.study.study import Study

@@ -14,11 +14,11 @@ from reports.figures.canvas import (
     Figure,
     Styles,
     finished,
-    numbers_of,
     scale_values,
     styled,
 )
 from reports.numbers.spelling import spell_csv, upper_first
+from reports.numbers.summary import numbers_of
 from reports.tables.searched import Searched
 from sweeps.searching.selection import pareto_front
 from sweeps.study.search import Point

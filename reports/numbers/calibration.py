@@ -99,8 +99,7 @@ def reliability(chances: Array, labels: Labels) -> Reliability:
     """
     predicted = chances.argmax(1)
     confidence = chances[np.arange(len(predicted)), predicted]
-    bins = np.maximum(np.ceil(confidence * NUM_BINS).astype(np.int64), 1) - 1
-    bins = np.minimum(bins, NUM_BINS - 1)
+    bins = confidence_bins(confidence)
     of_images = (
         None,
         confidence,
@@ -112,6 +111,11 @@ def reliability(chances: Array, labels: Labels) -> Reliability:
         for weights in of_images
     )
     return Reliability(count=count, confidence=sums, correct=correct, variance=variance)
+
+
+def confidence_bins(confidence: Array) -> Labels:
+    """Return the number of the bin of each confidence, from 0 to `NUM_BINS` - 1."""
+    return np.clip(np.ceil(confidence * NUM_BINS).astype(np.int64) - 1, 0, NUM_BINS - 1)
 
 
 def brier(chances: Array, labels: Labels) -> float:

@@ -1,7 +1,7 @@
 """Ensembles: error, NLL, Brier score and calibration of ensembles, by number of networks."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from reports.numbers.calibration import NUM_BINS, fitted_temperature, probabilities
+from reports.numbers.calibration import (
+    NUM_BINS,
+    confidence_bins,
+    fitted_temperature,
+    probabilities,
+)
 from reports.numbers.summary import CONFIDENCE, Measure, share_limits, t_quantile
 
 Array = NDArray[np.float64]
@@ -167,8 +172,8 @@ def _of_images(chances: Array, labels: Labels, groups: NDArray[np.int64], used: 
     sums = np.stack(
         [np.bincount(groups, values, used) for values in (1 - is_right, nll, brier)], axis=1
     )
-    bins = np.clip(np.ceil(confidence * NUM_BINS).astype(np.int64) - 1, 0, NUM_BINS - 1)
-    gaps = np.bincount(groups * NUM_BINS + bins, is_right - confidence, used * NUM_BINS)
+    bins = groups * NUM_BINS + confidence_bins(confidence)
+    gaps = np.bincount(bins, is_right - confidence, used * NUM_BINS)
     gaps = gaps.reshape(used, NUM_BINS)
     counts = np.bincount(groups, minlength=used)[:, None]
     parts = [np.concatenate([whole.sum(0, keepdims=True), whole.sum(0) - whole]) for whole in
@@ -232,10 +237,3 @@ def _ends(mean: float, half: float, most: float) -> tuple[float | None, float | 
     if half <= _ROUNDING * abs(mean) or half == 0:
         return None, None
     return max(0.0, mean - half), min(most, mean + half)
-
-
-def sizes_of(found: Mapping[str, Mapping[int, EnsembleSize]]) -> Iterator[tuple[str, EnsembleSize]]:
-    """Yield pairs of an arm's name and its ensembles of one size: arm by arm, small sizes first."""
-    for arm, by_size in found.items():
-        for of_size in by_size.values():
-            yield arm, of_size

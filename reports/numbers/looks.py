@@ -23,7 +23,7 @@ from scipy import special
 
 from mixup_core.store.checkpoints import Store
 from reports.numbers.comparison import Comparison
-from reports.numbers.predicted import gather_predictions
+from reports.numbers.predicted import Predicted, gather_predictions
 from reports.numbers.runs import Arranged, arrange
 from reports.numbers.summary import CONFIDENCE
 from reports.numbers.verdict import (
@@ -33,6 +33,7 @@ from reports.numbers.verdict import (
     Verdict,
     VerdictName,
     claim_test,
+    claims_predictions,
     difference_of_references,
     measured,
     numbers_by,
@@ -359,14 +360,21 @@ def stored_looks(study: Study, store: Store) -> Looked:
     """Return a study's looks, from its stored results."""
     arranged = arrange(study, read_results(study.runs(), store))
     predicted = None
-    if any(claim.that.metric in study.problem.measuring.predicted for claim in study.claims):
+    if claims_predictions(study):
         read = partial(read_predictions, store=store)
         predicted = gather_predictions(study, arranged, read)
+    return looks_of(study, arranged, predicted, statements_of(study, store))
+
+
+def looks_of(
+    study: Study, arranged: Arranged, predicted: Predicted | None, statements: Statements | None
+) -> Looked:
+    """Return a study's looks, from its results by arm and seed."""
     return Looked(
         study=study,
         numbers=numbers_by(study, arranged, predicted),
         ends=ends_of(arranged),
-        statements=statements_of(study, store),
+        statements=statements or {},
     )
 
 

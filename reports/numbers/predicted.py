@@ -101,6 +101,11 @@ class Predicted:
     planned looks use them; it is empty in a study without planned looks.
     """
 
+    def with_images_of(self, arm: str) -> dict[str, PredictedArm]:
+        """Return the arms with the same test images as an arm, by name; none if it is unknown."""
+        images = self.arms[arm].images if arm in self.arms else None
+        return {name: of_arm for name, of_arm in self.arms.items() if of_arm.images == images}
+
     def values(self, metric: str) -> dict[str, dict[int, float]]:
         """Return one measure, such as NLL, of every run that has it, by arm and seed."""
         return _values({arm: of_arm.runs for arm, of_arm in self.arms.items()}, metric)

@@ -142,6 +142,11 @@ def summary_columns(metric: str, summary: Summary | None) -> dict[str, float | N
     return {f"{metric}_{name}": getattr(summary, name, None) for name in _COLUMNS}
 
 
+def numbers_of(summary: Summary | None) -> dict[str, float | None]:
+    """Return number of seeds, mean and interval as cells of a CSV row, by column."""
+    return {name: getattr(summary, name, None) for name in ("n", "mean", "ci_low", "ci_high")}
+
+
 @cache
 def t_quantile(n: int, confidence: float) -> float:
     """Return half the width of a mean's t interval, in standard errors: 2.78 for n = 5 at 95 %."""

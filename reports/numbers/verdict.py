@@ -106,6 +106,11 @@ def can_be_judged(claim: Claim, study: Study) -> bool:
     return len({study.problem.comparing.population(study.arms[arm]) for arm in arms}) == 1
 
 
+def claims_predictions(study: Study) -> bool:
+    """Return True if a claim of a study is about stored predictions."""
+    return any(claim.that.metric in study.problem.measuring.predicted for claim in study.claims)
+
+
 def family_size(study: Study) -> int:
     """Return the number of different tests of a study's claims, which Holm's procedure needs."""
     return len({claim_test(study, claim) for claim in study.claims})

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from reports.figures.canvas import Figure, Styles, arm_styles
@@ -18,7 +19,7 @@ from reports.numbers.predicted import Predicted, ReadPredictions, gather_predict
 from reports.numbers.provenance import describe, spell_origin
 from reports.numbers.runs import Arranged, arrange, copies, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
-from reports.numbers.verdict import Statements
+from reports.numbers.verdict import Statements, claims_predictions
 from reports.pages.html_pages import MAIN_FIGURE, render_page
 from reports.pages.report_folders import Content, holds_report, listed_files, replace_files
 from reports.pages.screen import conclusion, findings, screen
@@ -106,7 +107,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         result for by_seed in arrange(study, results).values() for result in by_seed.values()
     ]
     parts = _parts(study, ordered, history)
-    arranged = arrange(parts.study, parts.results)
+    arranged = parts.arranged
     predicted = _predicted(parts, predictions)
     read = _read_of(predicted, arranged)
     provenance = describe(
@@ -202,11 +203,8 @@ def report_table(
     predictions: ReadPredictions | None = None,
 ) -> Table:
     """Return the main table of a study's report, with its caption, without making the report."""
-    ordered = [
-        result for by_seed in arrange(study, results).values() for result in by_seed.values()
-    ]
-    parts = _parts(study, ordered, history)
-    return _tabulated(parts, _origin(study, ordered, history), _predicted(parts, predictions))
+    parts = _parts(study, results, history)
+    return _tabulated(parts, _origin(study, results, history), _predicted(parts, predictions))
 
 
 def _origin(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> str:
@@ -225,11 +223,8 @@ def report_screen(
 ) -> str:
     """Return what a study found on one screen, as its report would, without making the report."""
     parts = _parts(study, results, history)
-    asked = {claim.that.metric for claim in parts.study.claims}
-    is_asked = not asked.isdisjoint(study.problem.measuring.predicted)
-    predicted = _predicted(parts, predictions) if is_asked else None
-    arranged = arrange(parts.study, parts.results)
-    verdicts = verdicts_of(parts.study, arranged, predicted, statements)
+    predicted = _predicted(parts, predictions) if claims_predictions(parts.study) else None
+    verdicts = verdicts_of(parts.study, parts.arranged, predicted, statements)
     return screen(parts.study, _tabulated(parts, _origin(study, results, history), None), verdicts)
 
 
@@ -242,8 +237,7 @@ def draw_report(
 
 
 def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[Figure, ...]:
-    study, styles = parts.study, parts.styles
-    arranged = arrange(study, parts.results)
+    study, styles, arranged = parts.study, parts.styles, parts.arranged
     figures = (
         draw_curves(study, arranged, table, styles),
         draw_finals(study, arranged, table, styles),
@@ -263,8 +257,7 @@ def _predicted(parts: "_Parts", predictions: ReadPredictions | None) -> Predicte
     configs, cost = parts.study.arms.values(), parts.study.problem.cost
     if predictions is None or not any(cost.prediction_bytes(config) > 0 for config in configs):
         return None
-    arranged = arrange(parts.study, parts.results)
-    return gather_predictions(parts.study, arranged, predictions)
+    return gather_predictions(parts.study, parts.arranged, predictions)
 
 
 def _read_of(predicted: Predicted | None, arranged: Arranged) -> frozenset[str]:
@@ -296,14 +289,13 @@ def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> 
     short = [counts] if is_short else []
     reason = ended_on_budget(parts.study, parts.results)
     ended = [] if reason is None else [f"the study {reason}"]
-    arranged = arrange(parts.study, parts.results)
     return tabulate(
         parts.study,
         parts.results,
         made_with=made_with,
         selection=parts.selection,
         notes=lambda table: [
-            *changed_by_readout(sensitivity_table(parts.study, arranged, table)),
+            *changed_by_readout(sensitivity_table(parts.study, parts.arranged, table)),
             *short,
             *ended,
             *parts.notes,
@@ -315,7 +307,7 @@ def _blocks(listings: Sequence[Listing]) -> list[str]:
     return [f"{listing.title}\n\n{listing.markdown()}" for listing in listings]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Parts:
     """The study whose arms the main table shows, and the tables and figures that go with it."""
 
@@ -326,6 +318,10 @@ class _Parts:
     searched: Searched | None = None
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def arranged(self) -> Arranged:
+        return arrange(self.study, self.results)
 
 
 def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:

@@ -20,11 +20,11 @@ from markupsafe import Markup, escape
 from mixup_core.config.written_forms import flatten
 from mixup_core.rules import spell_time
 from mixup_core.store.errors import UnreadableError
-from mixup_core.store.json_records import Line, Lines, Natural, Time, read_note, record_of
+from mixup_core.store.json_records import read_note, record_of
 from mixup_core.store.local_files import read_regular
 from mixup_core.temporary import require_places
 from reports.figures.canvas import Figure
-from reports.pages.report_folders import holds_report, listed_files, replace_files
+from reports.pages.report_folders import Provenance, holds_report, listed_files, replace_files
 from reports.tables.captions import spell_settings
 from reports.tables.listings import Listing
 from reports.tables.table import Table
@@ -227,34 +227,9 @@ def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
             raise UnreadableError(f"{path}: is missing; write the report again") from error
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Code:
-    commit: Line
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Run:
-    outcome: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Facts:
-    """The entries of `provenance.json` that the index shows."""
-
-    description: Lines
-    finished: bool
-    runs: tuple[_Run, ...]
-    seeds: tuple[Natural, ...]
-    code: _Code | None
-    last_epoch_stored_at_ms: Time | None
-    conclusion: tuple[Lines, ...] = ()
-    main_figure: str = ""
-    files: tuple[str, ...] = ()
-
-
 def _entry(folder: Path) -> dict[str, Any]:
     try:
-        found = record_of(_Facts, read_note(folder / "provenance.json"))
+        found = record_of(Provenance, read_note(folder / "provenance.json"))
         named = next((name for name in found.files if name.endswith("verdicts.csv")), "")
         verdicts = tuple(_verdicts(folder / named))
     except (ValueError, KeyError, csv.Error) as error:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from mixup_core.store.errors import naming
-from mixup_core.store.json_records import filled, matching, read_note
+from mixup_core.store.json_records import Line, Lines, Time, filled, matching, read_note
 from mixup_core.store.local_files import share, sync
 from mixup_core.temporary import require_places, temporary_folder
 from sweeps.state.ledger import plugin_settings, spell_differences
@@ -38,6 +38,59 @@ _UNKNOWN = frozenset({""})
 """Placeholder for unknown run keys. No other report has this key, so none may replace a report that
 has it.
 """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Code:
+    commit: Line
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Run:
+    run_key: str
+    outcome: str
+    has_predictions: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Plugin:
+    plugin: str
+    sha256: str
+    arms: tuple[str, ...]
+    """The arms that use it."""
+
+
+_FileName = Annotated[
+    str, matching(r"([a-zA-Z0-9_-][a-zA-Z0-9._-]{0,200}/){0,2}[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,200}",
+                  "the name of a file of a report")
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provenance:
+    """The entries of `provenance.json` that are read again: by a later report, and by a site."""
+
+    study: str
+    description: Lines
+    seeds: tuple[int, ...]
+    arms: Mapping[str, Mapping[str, Any]]
+    runs: tuple[_Run, ...]
+    settings: Annotated[str, matching("[0-9a-f]{32}", "32 hexadecimal digits")]
+    finished: bool
+    code: _Code | None
+    last_epoch_stored_at_ms: Time | None
+    conclusion: tuple[Lines, ...] = ()
+    main_figure: str = ""
+    files: tuple[_FileName, ...] = ()
+    plugins: tuple[_Plugin, ...] = ()
+
+    def plugins_of(self, arm: str) -> dict[str, str]:
+        return {p.plugin: p.sha256 for p in self.plugins if arm in p.arms}
+
+
+def read_provenance(folder: Path) -> Provenance | None:
+    """Read the provenance of a report; None if the folder has none that can be read."""
+    return filled(Provenance, read_note(folder / _PROVENANCE))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +167,7 @@ def room_for(
 
 def standing(folder: Path, study: str) -> Standing | None:
     """Return the report of a study in a folder; None if the folder has no report."""
-    found = filled(_Provenance, read_note(folder / _PROVENANCE))
+    found = read_provenance(folder)
     if found is None:
         if not any((folder / name).exists() for name in _TELLING):
             return None
@@ -141,12 +194,12 @@ def standing(folder: Path, study: str) -> Standing | None:
 
 def holds_report(folder: Path) -> bool:
     """Return whether a folder contains the provenance of a report."""
-    return filled(_Provenance, read_note(folder / _PROVENANCE)) is not None
+    return read_provenance(folder) is not None
 
 
 def listed_files(folder: Path) -> tuple[str, ...]:
     """Return the paths of a report's files below its folder, as its provenance lists them."""
-    found = filled(_Provenance, read_note(folder / _PROVENANCE))
+    found = read_provenance(folder)
     return () if found is None else found.files
 
 
@@ -179,48 +232,6 @@ def spell_moved(room: Room, study: Study) -> str | None:
     else:
         why = "it has runs or predictions that the new report lacks"
     return f"the earlier report in {room.folder} was moved to {room.moves}: {why}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Run:
-    """The entry of a run in `provenance.json`."""
-
-    run_key: str
-    outcome: str
-    has_predictions: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Plugin:
-    """The entry of a plugin in `provenance.json`."""
-
-    plugin: str
-    sha256: str
-    arms: tuple[str, ...]
-    """The arms that use it."""
-
-
-_FileName = Annotated[
-    str, matching(r"([a-zA-Z0-9_-][a-zA-Z0-9._-]{0,200}/){0,2}[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,200}",
-                  "the name of a file of a report")
-]  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Provenance:
-    """The entries of `provenance.json` that this module uses."""
-
-    study: str
-    seeds: tuple[int, ...]
-    arms: Mapping[str, Mapping[str, Any]]
-    runs: tuple[_Run, ...]
-    settings: Annotated[str, matching("[0-9a-f]{32}", "32 hexadecimal digits")]
-    finished: bool
-    files: tuple[_FileName, ...] = ()
-    plugins: tuple[_Plugin, ...] = ()
-
-    def plugins_of(self, arm: str) -> dict[str, str]:
-        return {p.plugin: p.sha256 for p in self.plugins if arm in p.arms}
 
 
 def _beside(folder: Path, study: str, here: Standing) -> Path:

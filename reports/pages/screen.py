@@ -120,9 +120,9 @@ def _of_claim(study: Study, table: Table, verdict: Verdict) -> ComparisonResult:
         word = "lower" if that.relation == "less" else "higher"
         than = f"{word} for {left} than for {right}"
         if kind == "holds":
-            kind, amount = word, spell_amount(abs(verdict.value), shown)
-            interval = _positive(verdict.low, verdict.high, verdict.value, verdict.n, shown)
-            sentence = f"{shown.label} is {than}, by {amount}{interval}."
+            kind = word
+            by = _spell_size(verdict.value, verdict.low, verdict.high, verdict.n, shown)
+            sentence = f"{shown.label} is {than}, by {by}."
         elif kind == "fails":
             sentence = f"{shown.label} is not {than}: the difference is {_with_unit(value, shown)}."
         elif kind == "undecided":
@@ -170,11 +170,9 @@ def _of_row(table: Table, arm: str, member: Member | None) -> ComparisonResult:
         kind, sentence = "undecided", f"{against} is {_NOT}{told}."
     else:
         kind = "lower" if value < 0 else "higher"
-        label = upper_first(shown.label)
-        amount = spell_amount(abs(value), shown)
-        interval = _positive(member.low, member.high, value, member.comparison.n, shown)
+        by = _spell_size(value, member.low, member.high, member.comparison.n, shown)
         than = f"{kind} for {title} than for {table.baseline}"
-        sentence = f"{label} is {than}, by {amount}{interval}."
+        sentence = f"{upper_first(shown.label)} is {than}, by {by}."
     return ComparisonResult(
         sentence=sentence, kind=kind, arm=arm, difference=cell, p=spell_p(member.p)
     )
@@ -213,11 +211,18 @@ def _finds(member: Member | None, size: int, shown: Metric) -> str:
     return f": {comparison.n} seeds find a difference of {amount} 4 times in 5"
 
 
-def _positive(low: float | None, high: float | None, value: float, n: int, shown: Metric) -> str:
-    """Return the interval of the size of a difference, whose sign the words before it say."""
-    if value < 0 and low is not None and high is not None:
-        low, high = -high, -low
-    return spell_interval(low, high, shown.scale, digits_of(n, shown))
+def _spell_size(value: float, low: float | None, high: float | None, n: int, shown: Metric) -> str:
+    """Return the size of a difference with its interval; the words before it say its sign."""
+    low, high = _times_sign(value, low, high)
+    interval = spell_interval(low, high, shown.scale, digits_of(n, shown))
+    return spell_amount(abs(value), shown) + interval
+
+
+def _times_sign(
+    sign: float, low: float | None, high: float | None
+) -> tuple[float | None, float | None]:
+    """Return the ends of an interval times the sign of a number."""
+    return (-high, -low) if sign < 0 and low is not None and high is not None else (low, high)
 
 
 def _with_unit(text: str, shown: Metric) -> str:
@@ -230,9 +235,7 @@ def _oriented(verdict: Verdict, shown: Metric, sign: int) -> str:
     """Return value and interval of a claim as the difference of its arm from the baseline."""
     if verdict.value is None:
         return ""
-    low, high = verdict.low, verdict.high
-    if sign < 0 and low is not None and high is not None:
-        low, high = -high, -low
+    low, high = _times_sign(sign, verdict.low, verdict.high)
     return spell_value(sign * verdict.value, low, high, shown.scale, digits_of(verdict.n, shown))
 
 

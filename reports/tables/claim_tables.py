@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 from mixup_core.problem import Metric
 from reports.numbers.judging import Varied, spell_variants, verdict_records
-from reports.numbers.looks import Looked, ends_of
+from reports.numbers.looks import looks_of
 from reports.numbers.predicted import Predicted
 from reports.numbers.runs import Arranged
 from reports.numbers.spelling import DASH, spell_number, spell_p, spell_value
-from reports.numbers.verdict import Statements, Verdict, family_size, numbers_by
+from reports.numbers.verdict import Statements, Verdict, family_size
 from reports.tables.listings import Listing, digits_of
 from sweeps.state.statements import num_changes
 from sweeps.study.claims import Claim, Relation, Side, StatedComparison, UntilDecided
@@ -205,13 +205,7 @@ def looks_table(
     """Return the table with the result of each claim of a study at each look taken so far."""
     if study.until is None:
         return None
-    looked = Looked(
-        study=study,
-        numbers=numbers_by(study, arranged, predicted),
-        ends=ends_of(arranged),
-        statements=statements or {},
-    )
-    lines = looked.history
+    lines = looks_of(study, arranged, predicted, statements).history
     return Listing(
         name="looks",
         title="Claims at each planned look",

@@ -19,7 +19,7 @@ from reports.numbers.spelling import (
     spell_number,
     spell_p,
 )
-from reports.numbers.summary import summarise
+from reports.numbers.summary import numbers_of, summarise
 from reports.tables.listings import Listing, digits_of, spell_member, spell_summary
 from reports.tables.table import Table
 from sweeps.study.readouts import Averaged, Last, MeanOfLast, Readout
@@ -225,9 +225,7 @@ def reference_table(study: Study, arranged: Arranged) -> Listing | None:
             ours = summarise(values, measure) if values else None
             difference, interval = DASH, ""
             record: dict[str, Any] = {"arm": arm, "metric": metric, "paper": paper}
-            for name in ("n", "mean", "ci_low", "ci_high"):
-                record[name] = getattr(ours, name, None)
-            record["difference"] = None if ours is None else ours.mean - paper
+            record |= numbers_of(ours) | {"difference": None if ours is None else ours.mean - paper}
             if ours is not None:
                 ends = [None if end is None else end - paper for end in (ours.ci_low, ours.ci_high)]
                 digits = digits_of(ours.n, shown)

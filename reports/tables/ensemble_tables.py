@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from mixup_core.problem import Metric
-from reports.numbers.ensembles import NAMES, SCALED, Measured, sizes_of
-from reports.numbers.families import Family, family_of, record_of
+from reports.numbers.ensembles import NAMES, SCALED, Measured
+from reports.numbers.families import Family, record_of
 from reports.numbers.predicted import Predicted
 from reports.numbers.spelling import DASH, spell_number, spell_value
 from reports.tables.captions import spell_family
 from reports.tables.listings import Listing, digits_of, spell_member
+from reports.tables.predictive import family_by_part, part_of
 
 _PERCENT = Metric(label="", unit="%")
 _PLAIN = Metric(label="")
@@ -29,10 +30,10 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
         return None
-    found = list(sizes_of({arm: of_arm.sizes for arm, of_arm in arms.items()}))
+    found = [(arm, of_size) for arm, of_arm in arms.items() for of_size in of_arm.sizes.values()]
     known = {name for _, of_size in found for name in of_size.measures}
     names = [name for name in (*NAMES, *SCALED) if name in known]
-    families = {name: _families(predicted, name, baseline, equal) for name in names}
+    families = {name: _family(predicted, name, baseline, equal) for name in names}
     cells, records = [], []
     for arm, of_size in found:
         line = [arm, str(of_size.size), str(of_size.num_ensembles)]
@@ -48,7 +49,7 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
             line.append(_spell(measured, _SHOWN[name][1]))
             record |= _record(name, measured)
             member = families[name].members.get(
-                (_row(arm, of_size.size), _row(baseline, of_size.size))
+                (part_of(arm, of_size.size), part_of(baseline, of_size.size))
             )
             if name == "calibration_error":
                 line.append(spell_member(member, _PERCENT))
@@ -140,22 +141,17 @@ def spread_table(predicted: Predicted) -> Listing | None:
     )
 
 
-def _row(arm: str, size: int) -> str:
-    return f"{arm} x {size}"
-
-
-def _families(predicted: Predicted, name: str, baseline: str, equal: Mapping[str, str]) -> Family:
+def _family(predicted: Predicted, name: str, baseline: str, equal: Mapping[str, str]) -> Family:
     """Return the comparisons with the baseline, at equal numbers of networks, as one family."""
-    images = predicted.arms[baseline].images if baseline in predicted.arms else None
-    values, pairs, alike = {}, [], {}
-    for arm, of_arm in predicted.arms.items():
-        for size, of_size in of_arm.sizes.items():
-            row, other = _row(arm, size), _row(baseline, size)
-            alike[row] = _row(equal.get(arm, arm), size)
-            if name in of_size.measures and of_arm.images == images:
-                values[row] = of_size.measures[name].by_seed
-                pairs += [(row, other)] if arm != baseline else []
-    return family_of([pair for pair in pairs if pair[1] in values], values, alike)
+    values = {
+        arm: {
+            size: of_size.measures[name].by_seed
+            for size, of_size in of_arm.sizes.items()
+            if name in of_size.measures
+        }
+        for arm, of_arm in predicted.with_images_of(baseline).items()
+    }
+    return family_by_part(values, baseline, equal)
 
 
 def _spell(measured: Measured | None, metric: Metric) -> str:

@@ -12,7 +12,7 @@ from reports.numbers.predicted import ReadPredictions, gather_predictions
 from reports.numbers.provenance import spell_origin
 from reports.numbers.runs import arrange, values_of
 from reports.numbers.spelling import DASH, spell_amount, spell_heading, spell_number
-from reports.numbers.verdict import Statements, Verdict
+from reports.numbers.verdict import Statements, Verdict, claims_predictions
 from reports.tables.captions import spell_seeds_of, spell_settings
 from reports.tables.comparisons import REFERENCES_TITLE, UNCOVERED, reference_table, spell_differing
 from reports.tables.listings import Listing, spell_difference
@@ -47,10 +47,7 @@ class JoinedColumn:
         """The verdict of each claim of the study, as in its report."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
-        is_asked = any(
-            claim.that.metric in study.problem.measuring.predicted for claim in study.claims
-        )
-        if is_asked and self.predictions is not None:
+        if self.predictions is not None and claims_predictions(study):
             predicted = gather_predictions(study, arranged, self.predictions)
         return verdicts_of(study, arranged, predicted, self.statements)
 

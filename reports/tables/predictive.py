@@ -1,7 +1,7 @@
 """Predictive: tables from stored predictions: calibration, ensembles, error of each class."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,7 @@ from mixup_core.rules import printable
 from reports.numbers.families import BySeed, Family, Member, family_of, record_of
 from reports.numbers.predicted import MOST_PAIRED, Predicted
 from reports.numbers.spelling import DASH, spell_number, spell_p, spell_value
-from reports.numbers.summary import Measure, Summary, summarise, summary_columns
+from reports.numbers.summary import ANY, Measure, Summary, summarise, summary_columns
 from reports.tables.captions import spell_family
 from reports.tables.listings import Listing, digits_of, spell_member, spell_summary
 
@@ -219,44 +219,40 @@ def class_differences(
     """Return the table of each arm's error by class, minus the baseline's error of that class."""
     if baseline not in predicted.arms:
         return None
-    images = predicted.arms[baseline].images
-    arms = [arm for arm, of_arm in predicted.arms.items() if of_arm.images == images]
     sizes = predicted.arms[baseline].of_class
-    values, measures, alike = {}, {}, {}
-    for arm, (label, size) in product(arms, enumerate(sizes)):
-        row = _of_class(arm, label)
-        runs = predicted.arms[arm].runs.items()
-        values[row] = {seed: float(run.classes[label]) for seed, run in runs} if size else {}
-        measures[row] = Measure(least=0.0, most=1.0, size=size or None)
-        alike[row] = _of_class(equal.get(arm, arm), label)
-    others = [arm for arm in arms if arm != baseline]
-    pairs = [
-        (_of_class(arm, label), _of_class(baseline, label))
-        for label in range(len(sizes))
-        for arm in others
-    ]
-    family = family_of(pairs, values, alike, measures)
+    values = {
+        arm: {
+            label: {seed: float(run.classes[label]) for seed, run in of_arm.runs.items()}
+            for label, size in enumerate(sizes)
+            if size
+        }
+        for arm, of_arm in predicted.with_images_of(baseline).items()
+    }
+    family = family_by_part(
+        values, baseline, equal, lambda label: Measure(least=0.0, most=1.0, size=sizes[label])
+    )
     if not family.members:
         return None
+    others = [arm for arm in values if arm != baseline]
+    found = {
+        (label, arm): family.members.get((part_of(arm, label), part_of(baseline, label)))
+        for label, arm in product(range(len(sizes)), others)
+    }
+    told = {place for place, member in found.items() if member is not None and member.is_told}
     shown = [printable(name) for name in names.get(baseline, ())]
-    named = [shown[label] if label < len(shown) else str(label) for label in range(len(sizes))]
-    told = {pair for pair, member in family.members.items() if member.is_told}
-    found = [family.members.get(pair) for pair in pairs]
-    width = len(others)
+    named = [shown[label] if label < len(shown) else "" for label in range(len(sizes))]
+    printed = range(min(len(sizes), _MOST_CLASSES))
     return Listing(
         name="class_differences",
         title=f"Error of each class, minus {baseline}",
         header=("class", "test images", *others),
         cells=tuple(
             (
-                named[label],
+                named[label] or str(label),
                 str(sizes[label]),
-                *(
-                    spell_member(member, _ERROR)
-                    for member in found[width * label : width * (label + 1)]
-                ),
+                *(spell_member(found[label, arm], _ERROR) for arm in others),
             )
-            for label in range(min(len(sizes), _MOST_CLASSES))
+            for label in printed
         ),
         caption=f"Test error of the images of each class minus that of {baseline} at the same "
         f"seed, in points, from the {predicted.counts} ({predicted.weights}). "
@@ -265,26 +261,39 @@ def class_differences(
         + (f" The first {_MOST_CLASSES} classes are shown." if len(sizes) > _MOST_CLASSES else ""),
         records=tuple(
             {
-                "class": place // width,
-                "name": shown[place // width] if place // width < len(shown) else "",
-                "images": sizes[place // width],
-                "arm": others[place % width],
+                "class": label,
+                "name": named[label],
+                "images": sizes[label],
+                "arm": arm,
                 "n": 0 if member is None else member.comparison.n,
                 **record_of(member),
             }
-            for place, member in enumerate(found)
+            for (label, arm), member in found.items()
         ),
-        bold=frozenset(
-            (place // width, 2 + place % width)
-            for place, pair in enumerate(pairs)
-            if pair in told and place // width < _MOST_CLASSES
-        ),
+        bold=frozenset((label, 2 + others.index(arm)) for label, arm in told if label in printed),
         is_long=True,
     )
 
 
-def _of_class(arm: str, label: int) -> str:
-    return f"{arm} of class {label}"
+def part_of(arm: str, part: int) -> str:
+    """Return the name of a part of an arm's results: one class, or one number of networks."""
+    return f"{arm}: {part}"
+
+
+def family_by_part(
+    values: Mapping[str, Mapping[int, BySeed]],
+    baseline: str,
+    equal: Mapping[str, str],
+    measure: Callable[[int], Measure] = lambda _: ANY,
+) -> Family:
+    """Compare each part of the arms with the same part of the baseline, as one family."""
+    parts = [(arm, part) for arm, by_part in values.items() for part in by_part]
+    return family_of(
+        [(part_of(arm, p), part_of(baseline, p)) for arm, p in parts if arm != baseline],
+        {part_of(arm, part): values[arm][part] for arm, part in parts},
+        {part_of(arm, part): part_of(equal.get(arm, arm), part) for arm, part in parts},
+        {part_of(arm, part): measure(part) for arm, part in parts},
+    )
 
 
 def _summary(values: BySeed, measure: Measure) -> Summary | None:
@@ -299,11 +308,9 @@ def _against_baseline(
     measure: Measure,
 ) -> Family:
     """Return the comparisons with the baseline for arms with the same test images."""
-    images = predicted.arms[baseline].images if baseline in predicted.arms else None
-    arms = [arm for arm in values if arm != baseline and predicted.arms[arm].images == images]
-    return family_of(
-        [(arm, baseline) for arm in arms], values, equal, dict.fromkeys(values, measure)
-    )
+    arms = [arm for arm in predicted.with_images_of(baseline) if arm in values and arm != baseline]
+    measures = dict.fromkeys(values, measure)
+    return family_of([(arm, baseline) for arm in arms], values, equal, measures)
 
 
 def _adjusted(before: str, family: Family) -> str:
