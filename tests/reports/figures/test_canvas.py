@@ -26,14 +26,6 @@ def test_thirty_arms_have_distinct_looks_in_their_order() -> None:
     assert list(styles) == list(study.arms)
 
 
-def test_figures_have_the_same_bytes_for_any_order_of_results(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    first, second = draw(study, results), draw(study, results[::-1])
-    assert list(first) == ["learning_curves", "final_values"]
-    assert first == second
-
-
 def test_matplotlib_settings_of_the_user_do_not_change_figures(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:

@@ -1,44 +1,28 @@
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from reports.tables.table import tabulate
-from sweeps.state.results import RunResult
-from sweeps.study.study import Study
 from tests.reports.drawn import draw, numbers_of
 from tests.reports.synthetic import AT_A_BOUND, at_a_bound, finish, make_study
 
 
-def test_numbers_of_the_curves_are_the_summary_of_every_epoch(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
+def test_curves_have_every_epoch_and_end_at_the_interval_in_the_table() -> None:
+    study = make_study()
+    results = at_a_bound(study, AT_A_BOUND[0])
     lines = numbers_of(draw(study, results)["learning_curves"])
     assert len(lines) == 2 * 3 * 10
-    (last,) = [
-        line
+    last = {
+        line["arm"]: line
         for line in lines
-        if (line["metric"], line["arm"], line["epoch"]) == ("test/error", "uniform", "10")
-    ]
-    summary = tabulate(study, results).rows[2].summaries["test/error"]
-    assert (float(last["mean"]), float(last["ci_low"])) == (summary.mean, summary.ci_low)
-    assert sum(float(last[f"seed_{seed}"]) for seed in range(5)) / 5 == pytest.approx(summary.mean)
-
-
-@pytest.mark.parametrize("errors", AT_A_BOUND)
-def test_the_band_of_the_last_epoch_ends_at_the_limits_of_the_table(
-    errors: Sequence[float],
-) -> None:
-    study = make_study()
-    results = at_a_bound(study, errors)
-    lines = numbers_of(draw(study, results)["learning_curves"])
-    (last,) = [
-        line
-        for line in lines
-        if (line["metric"], line["arm"], line["epoch"]) == ("test/error", "erm", "10")
-    ]
-    summary = tabulate(study, results).rows[0].summaries["test/error"]
-    assert (float(last["ci_low"]), float(last["ci_high"])) == (summary.ci_low, summary.ci_high)
+        if (line["metric"], line["epoch"]) == ("test/error", "10")
+    }
+    for row in tabulate(study, results).rows:
+        summary, line = row.summaries["test/error"], last[row.arm]
+        drawn = tuple(float(line[name]) for name in ("mean", "ci_low", "ci_high"))
+        assert drawn == (summary.mean, summary.ci_low, summary.ci_high)
+        own = [float(line[f"seed_{seed}"]) for seed in range(5)]
+        assert sum(own) / 5 == pytest.approx(summary.mean)
 
 
 def test_an_unfinished_seed_is_drawn_thin_and_left_out_of_the_mean() -> None:

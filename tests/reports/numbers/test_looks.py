@@ -1,6 +1,5 @@
 """Tests of planned looks: verdicts and numbers of seeds."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,7 +8,6 @@ import pytest
 
 from reports.numbers.judging import judge, spell_variants
 from reports.numbers.looks import Answer, Looked, Question, ends_if_measured, take_looks
-from reports.numbers.summary import t_quantile
 from reports.numbers.verdict import Verdict
 from sweeps.study.bounds import nominal_levels
 from sweeps.study.claims import Claim, UntilDecided
@@ -62,14 +60,6 @@ def test_a_large_difference_is_decided_at_an_early_look(noise: np.ndarray) -> No
     assert answer.p <= 0.05
     level = nominal_levels(UNTIL.sizes, UNTIL.spending, 0.05)[0]
     assert answer.confidence == pytest.approx(1 - level)
-
-
-def test_the_interval_of_a_look_is_the_t_interval_at_its_level(noise: np.ndarray) -> None:
-    answer = one(noise + 4)
-    low, high = answer.comparison.interval(answer.confidence) or (0.0, 0.0)
-    half = t_quantile(3, answer.confidence) * float(np.std(noise[:3], ddof=1)) / math.sqrt(3)
-    mean = float(np.mean(noise[:3])) + 4
-    assert (low, high) == pytest.approx((mean - half, mean + half))
 
 
 def test_a_lost_run_ends_only_its_own_question(noise: np.ndarray) -> None:

@@ -77,22 +77,6 @@ def test_simulated_looks_end_at_the_same_look_as_real_looks() -> None:
             assert (answer.ending == "decided") == found.is_decided[place, claim]
 
 
-# Fixed designs of the same power: 16 seeds for 1 sd, see docs/explanation/statistics.md.
-@pytest.mark.parametrize(
-    ("effect", "most_seeds", "least_power"),
-    [(0.0, 12.5, 0.0), (1.0, 12.0, 0.93), (1.5, 8.5, 0.99), (2.0, 7.0, 0.99)],
-)
-def test_looks_take_fewer_seeds_than_a_fixed_design(
-    effect: float, most_seeds: float, least_power: float
-) -> None:
-    found = foresee(UNTIL, [is_told], draw_effects(UNTIL, [effect], studies=400))
-    assert found.seeds.mean() <= most_seeds
-    share = found.is_decided.mean()
-    assert share >= least_power
-    if effect == 0:
-        assert share <= 0.083, "5 % is exceeded by chance in 1 of 1,000 tests of 400 studies"
-
-
 def test_simulated_seeds_after_a_pilot_keep_its_values_mean_and_spread() -> None:
     rng = np.random.default_rng(1)
     pilot = [dict(enumerate(row)) for row in rng.normal([[1.0], [-2.0]], [[1.0], [0.5]], (2, 12))]

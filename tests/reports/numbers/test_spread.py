@@ -38,14 +38,6 @@ def test_equal_errors_on_different_images_have_no_spread_and_no_interval() -> No
 
 Array = NDArray[np.float64]
 
-ISHIGAMI = [(0.3139, 0.5576), (0.4424, 0.4424), (0.0, 0.2437)]
-"""First-order and total index of each input, a = 7, b = 0.1 (Saltelli et al. 2008, page 179)."""
-
-
-def ishigami(x: Array) -> Array:
-    value: Array = np.sin(x[0]) + 7 * np.sin(x[1]) ** 2 + 0.1 * x[2] ** 4 * np.sin(x[0])
-    return value
-
 
 def added(x: Array) -> Array:
     value: Array = 10 + 3 * x[0] + 2 * x[1] + x[2]
@@ -62,17 +54,6 @@ def ends(index: Index) -> tuple[float, float]:
     assert index.low is not None
     assert index.high is not None
     return index.low, index.high
-
-
-def test_intervals_of_sobol_indices_contain_the_true_indices_of_ishigami() -> None:
-    rng = np.random.default_rng(0)
-    a, b = rng.uniform(-np.pi, np.pi, (2, 3, 2000))
-    for place, (first, total) in enumerate(ISHIGAMI):
-        found = indices(ishigami(a), ishigami(b), ishigami(moved(a, b, place)))
-        for index, part, widest in ((found.first, first, 0.12), (found.total, total, 0.14)):
-            low, high = ends(index)
-            assert low <= part <= high
-            assert high - low < widest
 
 
 @pytest.mark.parametrize("n", [20, 100])

@@ -1,11 +1,9 @@
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reports.pages.build import Report, draft_report
-from reports.pages.html_pages import Page
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic import finish, make_study
@@ -61,33 +59,6 @@ def test_only_the_page_and_the_provenance_contain_times(
     )
     second = read(write(study, slower, tmp_path / "two"))
     assert {name for name in first if first[name] != second[name]} == TIMED
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_failed_report_leaves_the_old_report_unchanged(
-    study: Study, results: tuple[RunResult, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = read(write(study, results, tmp_path / "small"))
-
-    def fail(page: Page) -> Iterator[str]:
-        yield "<!doctype html>"
-        raise OSError("disk full")
-
-    monkeypatch.setattr(Page, "__iter__", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write(study, (), tmp_path / "small")
-    monkeypatch.undo()
-    assert {name: (tmp_path / "small" / name).read_bytes() for name in before} == before
-    assert [path.name for path in tmp_path.iterdir()] == ["small"]
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_report_of_a_running_study_counts_finished_runs(tmp_path: Path) -> None:
-    study = make_study()
-    results = tuple(finish(run, epochs=4 if run.seed else 10) for run in study.runs())
-    table = write(study, results, tmp_path / "small").table
-    assert [row.seeds for row in table.rows] == ["1/5"] * 3
-    assert len(table.unfinished) == 12
 
 
 def test_predictions_add_tables_and_figures_without_changing_other_files(

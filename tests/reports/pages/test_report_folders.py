@@ -3,8 +3,6 @@
 import errno
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -176,17 +174,6 @@ def test_a_finished_report_is_kept_if_a_run_is_damaged_or_fails_later(
     assert "1/2" in (home / "reports" / "digits" / "table.md").read_text()
 
 
-def test_a_finished_report_in_a_folder_of_the_user_is_moved_aside_by_an_unfinished_one(
-    home: Path, report: Mixsweep, finished: dict[str, bytes]
-) -> None:
-    out = home / "paper"
-    assert report("--out", str(out)).return_value == 0
-    before = _bytes(out)
-    assert report("--out", str(out), "--set", "base.epochs=7").return_value == 1
-    (whole,) = home.glob("paper@*")
-    assert _bytes(whole) == before
-
-
 def test_a_finished_report_under_other_settings_is_not_replaced_by_an_unfinished_one(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
@@ -295,22 +282,6 @@ def test_a_folder_at_the_path_of_a_file_is_reported_and_no_file_is_replaced(tmp_
         replace_files(folder, {"a": "new", "b": "new"}, is_own=True)
     assert (folder / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["study"]
-
-
-def test_only_partial_reports_of_killed_processes_are_removed(
-    tmp_path: Path,
-) -> None:
-    program = (
-        "import os, sys; from pathlib import Path; from mixup_core.temporary import *\n"
-        "with temporary_folder(Path(sys.argv[1]), '.study.') as folder:\n"
-        "    (folder / 'a').touch(); os.kill(os.getpid(), 9)"
-    )
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
-    (left,) = tmp_path.iterdir()
-    assert sorted(path.name for path in left.iterdir()) == ["a", "lock"]
-    (tmp_path / ".study.conclusion.json").touch()
-    replace_files(tmp_path / "study", {"a": "new"}, is_own=True)
-    assert names(tmp_path) == {"study/a", ".study.conclusion.json"}
 
 
 def test_former_files_below_a_link_are_not_deleted(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from mixup_core.config.building import with_values
 from reports.tables.head_to_head import HeadToHead, StudyArm, head_to_head
@@ -31,25 +30,6 @@ def last_errors(results: Sequence[RunResult], arm: str) -> dict[int, float]:
         for result in results
         if result.run.arm == arm and result.outcome == "complete"
     }
-
-
-def test_two_arms_are_compared_by_the_paired_t_test_of_scipy(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    found = against(study, results)
-    ours, theirs = (list(last_errors(results, arm).values()) for arm in ("uniform", "erm"))
-    test = scipy.stats.ttest_rel(ours, theirs)
-    interval = test.confidence_interval(0.95)
-    comparison = found.comparison
-    assert comparison.n == 5
-    assert comparison.difference == pytest.approx(np.mean(ours) - np.mean(theirs))
-    assert comparison.p == pytest.approx(test.pvalue)
-    assert (comparison.ci_low, comparison.ci_high) == pytest.approx(tuple(interval))
-    assert found.names == ("uniform", "erm")
-    assert found.values == (last_errors(results, "uniform"), last_errors(results, "erm"))
-    swapped = against(study, results, arms="erm uniform").comparison
-    assert swapped.difference == pytest.approx(-comparison.difference)
-    assert swapped.p == pytest.approx(comparison.p)
 
 
 def test_seeds_that_one_arm_lacks_are_shown_and_not_compared() -> None:

@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from reports.pages.build import draft_report
+from reports.pages.build import draft_report, report_table
 from reports.tables.searched import gather, points_table, winner_table
-from reports.tables.table import Table, tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic_search import HISTORY, result_of, search_study
@@ -60,7 +59,7 @@ def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_with_one_adj
     grown: Study, grown_results: tuple[RunResult, ...]
 ) -> None:
     searched = gather(grown, grown_results, HISTORY)
-    main = confirmed_table(grown, grown_results)
+    main = report_table(grown, grown_results, history=HISTORY)
     table = winner_table(searched, main)
     assert [record["baseline"] for record in table.records] == ["erm", "uniform"]
     assert [record["n"] for record in table.records] == [4, 4]
@@ -69,18 +68,6 @@ def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_with_one_adj
     assert table.records[0]["p"] == main.rows[2].compared.p
     assert "3 comparisons" in main.caption
     assert "3 comparisons" in table.caption
-
-
-def confirmed_table(grown: Study, grown_results: tuple[RunResult, ...]) -> Table:
-    confirmed = grown.confirmation()
-    originals = grown.confirmed()
-    results = [
-        replace(r, run=replace(r.run, arm=originals[r.run.arm]))
-        for r in grown_results
-        if r.run.arm in originals
-    ]
-    selection = gather(grown, grown_results, HISTORY).selection("test/error")
-    return tabulate(confirmed, results, selection=selection)
 
 
 def test_points_on_the_pareto_front_of_several_objectives_are_marked(grown: Study) -> None:

@@ -172,20 +172,3 @@ def test_the_csv_has_the_p_and_the_interval_that_the_table_prints(num_seeds: int
             assert printed["d"].endswith(f" [{low:.1f}, {high:.1f}]")
         if num_seeds > 5:
             assert printed["sign-flip p"] == spell_p(float(row["sign_flip_p"]))
-
-
-@pytest.mark.parametrize("baseline", ["erm", "midpoint", "uniform"])
-@pytest.mark.parametrize("near", [0.0, 0.5, 0.8, 1.0])
-def test_a_dagger_is_consistent_with_the_printed_interval(baseline: str, near: float) -> None:
-    study = replace(make_study(), baseline=baseline)
-    errors = {
-        (arm, seed): {"error": 0.2 + (1 - near) * 0.02 * place + 0.004 * (-1) ** (seed + place)}
-        for place, arm in enumerate(study.arms)
-        for seed in study.seeds
-    }
-    table = tabulate(study, ended(study, errors))
-    (best,) = (row for row in table.rows if row.is_best)
-    for row in table.rows:
-        member = row.compared if best.arm == baseline else best.compared
-        if row.arm == (baseline if best.arm != baseline else row.arm) and row.arm != best.arm:
-            assert row.is_close == (not member.is_told)
