@@ -5,7 +5,7 @@ import pytest
 from mixup_core.problem import PROBLEMS
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
-from tests.reports.decay import DECAY, RAMP
+from tests.reports.decay import DECAY
 from tests.reports.synthetic import finish, make_study
 from tests.reports.synthetic_search import HISTORY, result_of, search_study
 
@@ -39,7 +39,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def decay() -> Iterator[None]:
-    """Register the problems `decay` and `ramp` during a test."""
-    PROBLEMS.add(DECAY, RAMP)
+    """Register the problem `decay` during a test."""
+    PROBLEMS.add(DECAY)
     yield
-    PROBLEMS.remove(DECAY.name, RAMP.name)
+    PROBLEMS.remove(DECAY.name)

@@ -4,10 +4,10 @@ Larger values are better.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from mixup_core.problem import Axis, Keying, Metric, Presentation, Problem, Searching
+from mixup_core.problem import Axis, Metric, Presentation, Problem, Searching
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.state.results import RunResult
@@ -44,43 +44,25 @@ DECAY = Problem(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RampConfig(DecayConfig):
-    """Configuration in which every epoch has its own setting."""
-
-    problem: ClassVar[str] = "ramp"
-
-
-RAMP = replace(
-    DECAY,
-    name="ramp",
-    config=RampConfig,
-    axis=Axis(unit="step"),
-    keying=Keying(of_epoch=lambda config, epoch: epoch),
-)
-
-
-def decay_study(rates: Sequence[float] = (1.0, 2.0), *, epochs: int = 4, seeds: int = 3) -> Study:
+def decay_study(rates: Sequence[float] = (1.0, 2.0)) -> Study:
     return Study(
         name="decay",
         description="",
-        arms={f"rate {rate:g}": DecayConfig(rate=rate, epochs=epochs) for rate in rates},
-        seeds=tuple(range(seeds)),
+        arms={f"rate {rate:g}": DecayConfig(rate=rate) for rate in rates},
+        seeds=(0, 1, 2),
         baseline=f"rate {rates[0]:g}",
         source="study: decay\n",
     )
 
 
-def decayed(run: Run, varied: float = 0.0) -> RunResult:
-    """Return a finished run; differences between arms are equal at all seeds, unless varied."""
+def decayed(run: Run) -> RunResult:
+    """Return a finished run; differences between arms are equal at all seeds."""
     assert isinstance(run.config, DecayConfig)
     records = tuple(
         EpochRecord(
             epoch=epoch,
             metrics={
-                "margin": run.config.rate * (1 + epoch)
-                + 0.01 * (run.seed - 1) ** 2
-                + varied * run.config.rate * run.seed,
+                "margin": run.config.rate * (1 + epoch) + 0.01 * (run.seed - 1) ** 2,
                 "norm": float(epoch),
                 "time": 10.0**epoch,
             },

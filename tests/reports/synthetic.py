@@ -27,15 +27,11 @@ NOISE = (0.001, -0.004, 0.006, -0.002, 0.003, 0.0, -0.005, 0.004)
 def make_study(
     arms: tuple[str, ...] = ("erm", "midpoint", "uniform"),
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
-    switch_epoch: int | None = None,
 ) -> Study:
     configs = {
         arm: TrainConfig(
             data=DataConfig(views="concat"),
-            mix=MixConfig(
-                law=LAWS.get(arm, Beta(alpha=2.0 + place)),
-                switch_epoch=None if arm == "erm" else switch_epoch,
-            ),
+            mix=MixConfig(law=LAWS.get(arm, Beta(alpha=2.0 + place))),
             epochs=EPOCHS,
             batch_size=100,
         )

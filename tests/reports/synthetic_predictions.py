@@ -27,13 +27,11 @@ def split_of(arm: str, seed: int, *, shift: int = 0, size: int = NUM_IMAGES) -> 
     )
 
 
-def reader(*, has_val: bool = True, without: int = 0) -> ReadPredictions:
-    """Return a function that reads predictions of every run except seeds below `without`."""
+def reader(*, has_val: bool = True) -> ReadPredictions:
+    """Return a function that reads predictions of every run."""
 
-    def read(result: RunResult) -> Predictions | None:
+    def read(result: RunResult) -> Predictions:
         run = result.run
-        if run.seed < without:
-            return None
         splits = {"test": split_of(run.arm, run.seed)}
         if has_val:
             splits["val"] = split_of(run.arm, run.seed, shift=1, size=900)

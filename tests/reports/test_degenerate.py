@@ -139,16 +139,12 @@ def tables(contents: Mapping[str, str]) -> Iterator[tuple[str, list[dict[str, st
     yield from ((name, rows_of(t)) for name, t in contents.items() if name.endswith(".csv"))
 
 
-def intervals(rows: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the common name of each pair of interval columns, and each row that has both."""
+def intervals(rows: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each column of lower ends, with both ends of each row."""
     for row in rows:
         for name in row:
-            head, _, tail = name.rpartition("low")
-            if tail and not tail.startswith("_unadjusted"):
-                continue
-            if name != f"{head}low{tail}" or f"{head}high{tail}" not in row:
-                continue
-            yield f"{head}|{tail}", row
+            if re.search(r"low(_unadjusted)?$", name):
+                yield name, row[name], row[name.replace("low", "high")]
 
 
 NOT_OF_RUNS = {"figures/reliability.csv"}
@@ -159,20 +155,18 @@ def test_intervals_have_a_width_and_stay_within_the_bounds(contents: Mapping[str
     for name, rows in tables(contents):
         if name in NOT_OF_RUNS:
             continue
-        for pair, row in intervals(rows):
-            head, _, tail = pair.partition("|")
-            low, high = row[f"{head}low{tail}"], row[f"{head}high{tail}"]
-            assert (low == "") == (high == ""), (name, pair, row)
+        for column, low, high in intervals(rows):
+            where = name, column, low, high
+            assert (low == "") == (high == ""), where
             if not low:
                 continue
-            assert float(low) < float(high), (name, pair, row)
-            of_share = re.search(r"error|gain|disagreement|difference", f"{head}{name}")
-            if of_share and not re.search(r"nll|brier|d_|seconds", head):
-                assert float(low) >= -1, (name, pair, row)
-                assert float(high) <= 1, (name, pair, row)
-            is_level = re.search(r"(^|/)(error|ensemble_error|disagreement)|_error_ci", head)
-            if is_level and "difference" not in head:
-                assert float(low) >= 0, (name, pair, row)
+            assert float(low) < float(high), where
+            of_share = re.search(r"error|gain|disagreement|difference", f"{column}{name}")
+            if of_share and not re.search(r"nll|brier|d_|seconds", column):
+                assert -1 <= float(low) <= float(high) <= 1, where
+            is_level = re.search(r"(^|/)(error|ensemble_error|disagreement)|_error_ci", column)
+            if is_level and "difference" not in column:
+                assert float(low) >= 0, where
 
 
 def test_no_p_value_is_computed_from_an_unknown_spread(contents: Mapping[str, str]) -> None:

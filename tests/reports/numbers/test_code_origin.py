@@ -9,31 +9,29 @@ from reports.numbers import code_origin
 from reports.numbers.code_origin import describe_code
 
 
-def test_the_commit_of_a_source_tree_is_found_with_its_changes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def git(*arguments: str) -> str:
-        identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
-        command = ["git", "-C", str(tmp_path), *identity, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
+@pytest.fixture(autouse=True)
+def _source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(code_origin, "SOURCE", tmp_path)
-    git("init", "-b", "topic")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_the_commit_of_a_source_tree_is_found_with_its_changes(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-b", "topic")
     published = tmp_path / "reports" / "published" / "table.csv"
     published.parent.mkdir(parents=True)
     published.write_text("1\n")
     (tmp_path / "file").write_text("one")
-    git("add", "file", "reports")
-    git("commit", "-m", "one")
+    git(tmp_path, "add", "file", "reports")
+    git(tmp_path, "commit", "-m", "one")
     published.write_text("2\n")
-    assert describe_code() == {
-        "commit": git("rev-parse", "HEAD"),
-        "branch": "topic",
-        "dirty": False,
-    }
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    assert describe_code() == {"commit": commit, "branch": "topic", "dirty": False}
     (tmp_path / "file").write_text("two")
-    code = describe_code()
-    assert code["dirty"] is True
+    assert describe_code()["dirty"] is True
 
 
 def test_an_installed_copy_records_the_commit_of_its_build(
@@ -43,7 +41,6 @@ def test_an_installed_copy_records_the_commit_of_its_build(
     noted = tmp_path / "reports" / "built_from.json"
     noted.parent.mkdir()
     noted.write_text(json.dumps(code))
-    monkeypatch.setattr(code_origin, "SOURCE", tmp_path)
     monkeypatch.setenv("MIXSWEEP_COMMIT", "of the job that runs it")
     assert describe_code() == code
     noted.write_text("{")
@@ -55,7 +52,6 @@ def test_a_job_records_the_commit_of_its_submission(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     code = {"commit": "0123abc", "branch": "topic", "dirty": True}
-    monkeypatch.setattr(code_origin, "SOURCE", tmp_path)
     monkeypatch.chdir(tmp_path)
     for name, value in code_origin.code_variables(code).items():
         monkeypatch.setenv(name, value)
@@ -76,9 +72,8 @@ def test_the_commit_of_another_repository_is_never_recorded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A user's own repository, in which an installed copy is used."""
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
-    for command in (["init", "-q"], [*identity, "commit", "-q", "--allow-empty", "-m", "one"]):
-        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "one")
     (tmp_path / "installed").mkdir()
     monkeypatch.setattr(code_origin, "SOURCE", tmp_path / "installed")
     monkeypatch.delenv("MIXSWEEP_COMMIT", raising=False)

@@ -20,8 +20,8 @@ from tests.reports.synthetic import ended
 from tests.reports.synthetic_predictions import reader, split_of
 
 
-def gathered(study: Study, results: tuple[RunResult, ...], **options: int) -> Predicted:
-    return gather_predictions(study, arrange(study, results), reader(**options))
+def gathered(study: Study, results: tuple[RunResult, ...]) -> Predicted:
+    return gather_predictions(study, arrange(study, results), reader())
 
 
 def test_numbers_of_predictions_of_an_arm_follow_from_its_runs(

@@ -2,20 +2,16 @@
 
 import io
 from collections.abc import Callable, Sequence
-from itertools import product
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from mixup_core.predictions import AVERAGED
 from reports.numbers.runs import runs_csv
-from reports.tables.frames import arms_frame, epochs_frame, prediction_frames, runs_frame
+from reports.tables.frames import arms_frame, epochs_frame, runs_frame
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic import ended, make_study
-from tests.reports.synthetic_predictions import NUM_IMAGES, reader, split_of
 
 
 @pytest.fixture
@@ -75,26 +71,3 @@ def test_results_of_another_study_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=r"results must belong to runs of the study.*uniform"):
         frame_of(make_study(arms=("erm", "midpoint")), results)
-
-
-def test_the_predictions_frame_has_a_row_of_logits_per_image_split_and_network(
-    study: Study,
-) -> None:
-    results = ended(study, {})
-    frames = prediction_frames(study, results[::-1], reader())
-    kinds = product(by_arm(results), ("test", "val"), ("last", "averaged"))
-    for frame, (result, name, weights) in zip(frames, kinds, strict=True):
-        arm, seed = result.run.arm, result.run.seed
-        shift, size = (0, NUM_IMAGES) if name == "test" else (1, 900)
-        split = split_of(arm, seed, shift=shift, size=size)
-        expected = pd.DataFrame(
-            {"study": "small", "arm": arm, "seed": seed, "run_key": result.run.key, "split": name}
-            | {"weights": weights, "images": split.images, "index": range(size), "file": ""}
-            | {"label": split.labels, "class": ""}
-        )
-        pd.testing.assert_frame_equal(
-            frame.drop(columns=["class", "logits"]), expected.drop(columns="class")
-        )
-        stacked = np.stack(list(frame["logits"]))
-        assert stacked.dtype == np.float32
-        np.testing.assert_array_equal(stacked, split.logits["" if weights == "last" else AVERAGED])
