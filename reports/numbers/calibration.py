@@ -115,7 +115,8 @@ def reliability(chances: Array, labels: Labels) -> Reliability:
 
 def confidence_bins(confidence: Array) -> Labels:
     """Return the number of the bin of each confidence, from 0 to `NUM_BINS` - 1."""
-    return np.clip(np.ceil(confidence * NUM_BINS).astype(np.int64) - 1, 0, NUM_BINS - 1)
+    bins: Labels = np.clip(np.ceil(confidence * NUM_BINS).astype(np.int64) - 1, 0, NUM_BINS - 1)
+    return bins
 
 
 def brier(chances: Array, labels: Labels) -> float:

@@ -105,21 +105,13 @@ class Index:
     high: float | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Indices:
-    """First-order and total index: shares of variance caused by one source of randomness."""
-
-    n: int
-    first: Index
-    """First-order index: share of the variance that would vanish, on average, if the source were
-    fixed.
-    """
-    total: Index
-    """Total index: share that would remain if all other sources were fixed."""
-
-
-def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[float]) -> Indices:
+def indices(
+    first: Sequence[float], second: Sequence[float], moved: Sequence[float]
+) -> tuple[Index, Index]:
     """Return first-order and total variance index (Sobol) of one source of randomness.
+
+    The first-order index is the share of the variance that would vanish, on average, if the source
+    were fixed; the total index is the share that would remain if all other sources were fixed.
 
     Each argument has one value of the metric per context. A context is a pair of random draws, a
     first and a second one, of every source. A is `first`, B is `second` and M is `moved`.
@@ -159,7 +151,7 @@ def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[flo
     of_first, of_total = (
         _index(float(value), float(width)) for value, width in zip(estimates, half, strict=True)
     )
-    return Indices(n=n, first=of_first, total=of_total)
+    return of_first, of_total
 
 
 def _index(estimate: float, half: float) -> Index:

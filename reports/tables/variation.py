@@ -205,8 +205,7 @@ def _record(setting: str, source: str, rows: list[list[float]]) -> dict[str, Any
     sd = summarise([*first, *second]).sd
     assert sd is not None
     record |= dict(zip(names[:3], (sd, *sd_interval(sd, 2 * n)), strict=True))
-    found = indices(first, second, moved)
-    for name, index in (("first", found.first), ("total", found.total)):
+    for name, index in zip(("first", "total"), indices(first, second, moved), strict=True):
         record |= {name: index.value, f"{name}_low": index.low, f"{name}_high": index.high}
         record |= {f"{name}_estimate": index.estimate}
     return record

@@ -7,7 +7,6 @@ from tests.style.sources import CODE, name_of, nodes_of
 
 VARIANTS = {
     "Array": "an array of the type that a module computes with",
-    "Indices": "an array of integers",
     "Labels": "an array of class indices",
 }
 """Names that several modules define, with the reason why they mean the same."""
