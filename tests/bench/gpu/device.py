@@ -13,13 +13,13 @@ import io
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -27,13 +27,12 @@ from typing import Any, get_args
 
 import torch
 
-from mixup_core.images.forward import Precision, arithmetic, kernels
+from mixup_core.images.forward import Precision, kernels
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.laws import Beta, Erm, Law
 from mixup_core.numeric_settings import fix_precision
 from tests.bench.gpu import reference
 from tests.bench.gpu.clocks import ask_nvidia_smi, watched_clocks
-from tests.bench.gpu.own_process import in_own_process
 from tests.bench.gpu.rungs import LADDER, Rung, TrainingStep, build
 from tests.bench.gpu.sharing import side_by_side
 from tests.bench.gpu.timing import timed, wait
@@ -59,8 +58,7 @@ def measure(write: Callable[[Figures], None]) -> Figures:
         write: Called after every part with all values measured so far.
     """
     fix_precision(os.environ)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    size = GPU if device.type == "cuda" else REHEARSAL
+    size, device = _size_and_device()
     found: Figures = {
         "rehearsal": device.type != "cuda",
         "batch": size.batch,
@@ -69,16 +67,27 @@ def measure(write: Callable[[Figures], None]) -> Figures:
         "images": images_of(size, size.data[0])[1],
         "made_with": environment(device),
     }
-    for name, part in PARTS.items():
+    for name in PARTS:
         started = time.monotonic()
         with watched_clocks(device) as clocks:
-            try:
-                figures = in_own_process(part, size, device)
-            except Exception as error:  # the other parts are still measured
-                figures = {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
+            figures = _in_own_process(name)
         found[name] = {**figures, "took seconds": time.monotonic() - started, **clocks}
         write(found)
     return found
+
+
+def _size_and_device() -> tuple[Size, torch.device]:
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return (GPU if device.type == "cuda" else REHEARSAL), device
+
+
+def _in_own_process(part: str) -> Figures:
+    command = [sys.executable, "-m", "tests.bench.gpu.device", "--part", part]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        return {"failed": f"exit code {done.returncode}; stderr has the error"}
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def environment(device: torch.device) -> Figures:
@@ -96,29 +105,6 @@ def environment(device: torch.device) -> Figures:
             "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
             "driver and power limit": ask_nvidia_smi("driver_version,power.limit"),
         }
-    return found
-
-
-def ceilings(size: Size, device: torch.device) -> Figures:
-    """Return the speed of plain matrix products and copies: upper bounds for any training step.
-
-    The names of the values contain the precision and the unit: `tf32, TFLOP per second`.
-    """
-    found: Figures = {}
-    side = size.matrix
-    precisions: Mapping[Precision, torch.dtype] = {
-        "float32": torch.float32, "tf32": torch.float32, "bfloat16": torch.bfloat16,
-    }  # fmt: skip
-    for precision, dtype in precisions.items():
-        # Never zeros, which multiply faster.
-        one, other = (torch.randn(side, side, device=device, dtype=dtype) for _ in range(2))
-        with arithmetic(precision):
-            seconds = timed(partial(torch.matmul, one, other), 10, device)
-        found[f"{precision}, TFLOP per second"] = 2 * side**3 / seconds / 1e12
-    values = torch.randn(side, side, device=device)
-    into = torch.empty_like(values)
-    seconds = timed(lambda: into.copy_(values), 10, device)
-    found["copy, GB read per second"] = values.numel() * 4 / seconds / 1e9
     return found
 
 
@@ -184,26 +170,6 @@ def _in_one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 
-def silence(size: Size, device: torch.device) -> Figures:
-    """Check that training steps never make the host wait for the GPU; return the number of steps.
-
-    At the first wait, PyTorch raises an error, and this part of the benchmark ends without a
-    number. Without a GPU, nothing is checked.
-    """
-    step = build(Rung(), size, device)
-    step()
-    wait(device)
-    if device.type != "cuda":
-        return {"absent": "this check needs a GPU, got (device=cpu)."}
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        for _ in range(size.steps):
-            step()
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    return {"steps without a wait": size.steps}
-
-
 def checkpoint(size: Size, device: torch.device) -> Figures:
     """Return the seconds to serialise a training state and write it to disk, and its size in MB."""
     config, (data, _) = config_of(size, size.data[0]), images_of(size, size.data[0])
@@ -241,26 +207,11 @@ def precisions(size: Size, device: torch.device) -> Figures:
 
 
 def determinism(size: Size, device: torch.device) -> Figures:
-    """Return the time of a step with deterministic kernels, as a multiple of the time without them.
-
-    Return also whether a run that is stopped and resumed ends with the same weights as one that is
-    not.
-    """
+    """Return the time of a step with deterministic kernels, as a multiple of that without them."""
     free = timed(build(Rung(), size, device), size.steps, device, warm_up=3)
     with kernels(deterministic=True):
         fixed = timed(build(Rung(), size, device), size.steps, device, warm_up=3)
-    config = replace(config_of(size, size.data[0], "bfloat16"), deterministic=True)
-    data, _ = images_of(size, size.data[0])
-    straight = TrainingState.initial(config, data.info, device)
-    list(fit(config, data, straight, device=device))
-    half = TrainingState.initial(config, data.info, device)
-    list(islice(fit(config, data, half, device=device), 1))
-    resumed = TrainingState.initial(config, data.info, device)
-    resumed.load_bytes(half.to_bytes(), half.records)
-    list(fit(config, data, resumed, device=device))
-    weights = (state.network.state_dict() for state in (straight, resumed))
-    equal = all(torch.equal(a, b) for a, b in zip(*(w.values() for w in weights), strict=True))
-    return {"time as a multiple": fixed / free, "resumed with equal bits": equal}
+    return {"time as a multiple": fixed / free}
 
 
 def hours(size: Size, device: torch.device) -> Figures:
@@ -288,10 +239,8 @@ def hours(size: Size, device: torch.device) -> Figures:
 
 
 PARTS: Mapping[str, Callable[[Size, torch.device], Figures]] = {
-    "ceilings": ceilings,
     "reference": reference_pipeline,
     "ladder, images per second": ladder,
-    "waits of a step": silence,
     "runs side by side, images per second of all": side_by_side,
     "bfloat16 minus float32, test error": precisions,
     "deterministic kernels": determinism,
@@ -302,6 +251,9 @@ PARTS: Mapping[str, Callable[[Size, torch.device], Figures]] = {
 
 def main(arguments: list[str]) -> None:
     """Run the GPU benchmark; write its results to a file (default `device.json`) and print them."""
+    if arguments[:1] == ["--part"]:
+        sys.stdout.write(json.dumps(PARTS[arguments[1]](*_size_and_device())) + "\n")
+        return
     file = Path(arguments[0]) if arguments else Path("device.json")
 
     def write(so_far: Figures) -> None:

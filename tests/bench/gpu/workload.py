@@ -25,8 +25,6 @@ class Size:
     batch: int
     steps: int
     """Training steps in one timed block."""
-    matrix: int
-    """Number of rows and columns of the matrices that are multiplied to measure peak speed."""
     epochs: int
     seeds: int
     processes: tuple[int, ...]
@@ -44,7 +42,6 @@ class Size:
 GPU = Size(
     batch=750,
     steps=40,
-    matrix=8192,
     epochs=3,
     seeds=3,
     processes=(1, 2, 4, 8),
@@ -56,7 +53,6 @@ GPU = Size(
 REHEARSAL = Size(
     batch=50,
     steps=2,
-    matrix=256,
     epochs=4,
     seeds=2,
     processes=(1, 2),
