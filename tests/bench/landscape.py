@@ -9,10 +9,10 @@ already, and writes the validation errors to reports/published/measurements/tabl
 import csv
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import optuna
@@ -26,29 +26,19 @@ from sweeps.study.study import Study
 from tests.soak.findings import MEASUREMENTS
 
 Values = Mapping[str, Any]
-
-
-class Runs(Protocol):
-    """The runs of one repetition of a search."""
-
-    def error(self, values: Values, seed: int) -> float:
-        """Return the measured error of a point at a seed."""
+ErrorOf = Callable[[Values, int], float]
+"""Returns the measured error of a point at a seed."""
 
 
 class Landscape:
     """Points that were all trained at 40 seeds. Each repetition uses the seeds in its own order."""
 
-    points, unit = 30, "percentage points"
+    points = 30
 
-    def __init__(self, name: str, folder: Path = MEASUREMENTS) -> None:
-        """Read the measured errors.
-
-        Args:
-            name: Name of the study, such as `table-digits`.
-            folder: Folder of the table.
-        """
+    def __init__(self, name: str) -> None:
+        """Read the measured errors of a study, such as `table-digits`."""
         self.file = Path(__file__).with_name(f"{name}.yaml")
-        with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
+        with (MEASUREMENTS / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
             rows = list(csv.DictReader(lines))
         self.paths = [path for path in rows[0] if not path.startswith("seed ")]
         self.errors = {
@@ -79,11 +69,13 @@ class Landscape:
 
     def regret(self, values: Values) -> float:
         """Return the mean error over all seeds minus that of the best point, in percent points."""
-        return 100 * (float(self.errors[self._key(values)].mean()) - self.least)
+        return 100 * (float(self._of(values).mean()) - self.least)
 
-    def runs(self, repetition: int) -> Runs:
-        """Return the trained runs, with the seeds in the order of this repetition."""
-        return _Ordered(self, np.random.default_rng(repetition))
+    def errors_of(self, repetition: int) -> ErrorOf:
+        """Return the errors of the trained runs, with the seeds in the order of this repetition."""
+        num_seeds = len(next(iter(self.errors.values())))
+        order = np.random.default_rng(repetition).permutation(num_seeds)
+        return lambda values, seed: float(self._of(values)[order[seed % num_seeds]])
 
     def drawn(self, rng: np.random.Generator, number: int) -> Sequence[Values]:
         """Return random points, all different."""
@@ -101,24 +93,11 @@ class Landscape:
             for among in (parameter.distribution,)
         }
 
-    def of(self, values: Values) -> np.ndarray:
-        """Return the errors of a point."""
-        return self.errors[self._key(values)]
-
-    def _key(self, values: Values) -> tuple[float, ...]:
-        return tuple(float(values[path]) for path in self.paths)
+    def _of(self, values: Values) -> np.ndarray:
+        return self.errors[tuple(float(values[path]) for path in self.paths)]
 
 
-class _Ordered:
-    def __init__(self, table: Landscape, rng: np.random.Generator) -> None:
-        self._table = table
-        self._order = rng.permutation(len(next(iter(table.errors.values()))))
-
-    def error(self, values: Values, seed: int) -> float:
-        return float(self._table.of(values)[self._order[seed % len(self._order)]])
-
-
-def export(name: str, home: Path, folder: Path = MEASUREMENTS) -> None:
+def export(name: str, home: Path) -> None:
     """Train a study into a home unless it is stored there, and write its errors as a table."""
     file = Path(__file__).with_name(f"{name}.yaml")
     command = [sys.executable, "-m", "mixsweep", "run", str(file), "--engine", "inline"]
@@ -131,7 +110,7 @@ def export(name: str, home: Path, folder: Path = MEASUREMENTS) -> None:
         for number, values in enumerate(study.search.space.grid())
     ]
     grown = study.grown(points)
-    with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as lines:
+    with (MEASUREMENTS / f"{name}.csv").open("w", encoding="utf-8", newline="") as lines:
         writer = csv.writer(lines)
         writer.writerow([*paths, *(f"seed {seed}" for seed in study.seeds)])
         for point in points:

@@ -1,10 +1,8 @@
-"""Pairs: two ways of doing the same work, timed in turn, and the ratio of their times."""
+"""Pairs: ways of doing the same work, timed in turn; options that all benches share."""
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -14,23 +12,6 @@ def arguments_of(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", type=Path, help="folder; default: one in reports/published")
     return parser
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ratio:
-    """The time of one way divided by that of another, for each round."""
-
-    what: str
-    """Text that names the work, and which way is divided by which."""
-    rounds: tuple[float, ...]
-    goal: float | None = None
-    """Smallest median that is required; None if none is."""
-    least: float | None = None
-    """Smallest value that is required of every round; None if none is."""
-
-    def plain(self) -> Mapping[str, float | int | str | None]:
-        """Return the ratio as plain values that can be written to a file."""
-        return {**spread(self.rounds), "goal": self.goal, "goal of every round": self.least}
 
 
 def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
@@ -49,23 +30,6 @@ def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[s
     return seconds
 
 
-def ratios(over: Sequence[float], under: Sequence[float]) -> tuple[float, ...]:
-    """Return the ratio of the two ways in each round."""
-    return tuple(one / other for one, other in zip(over, under, strict=True))
-
-
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Return number, median, smallest and largest of some values."""
     return {"n": len(values), "median": median(values), "min": min(values), "max": max(values)}
-
-
-def say(found: Sequence[Ratio]) -> None:
-    """Print one line per ratio."""
-    for ratio in found:
-        s = spread(ratio.rounds)
-        goal = "" if ratio.goal is None else f"  goal {ratio.goal:g}"
-        sys.stdout.write(
-            f"{ratio.what:64} {s['median']:8.3g} [{s['min']:.3g}..{s['max']:.3g}] "
-            f"n={len(ratio.rounds)}{goal}\n"
-        )
-        sys.stdout.flush()

@@ -23,7 +23,7 @@ from mixup_core.arrays import Floats
 from reports.numbers.summary import t_quantile
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import PooledSpread, is_clearly_worse
-from tests.bench.landscape import Landscape, Runs, Values
+from tests.bench.landscape import ErrorOf, Landscape, Values
 from tests.bench.pairs import arguments_of
 from tests.soak.findings import MEASUREMENTS, publish
 
@@ -37,10 +37,7 @@ RULES: Mapping[str, tuple[int, ...]] = {
     "all_seeds": (), "one_look_after_2": (2,), "race_after_2_every_1": (2, 3, 4),
 }  # fmt: skip
 """Numbers of seeds at which each rule may drop a point."""
-TITLES = {
-    "digits": "30 points of digits, trained once at 40 seeds",
-    "fashion-mnist": "30 points of Fashion-MNIST, trained once at 40 seeds",
-}
+TITLES = {"digits": "digits", "fashion-mnist": "Fashion-MNIST"}
 
 Course = list[tuple[int, float]]
 """Regret of the point that would be chosen, after each number of runs."""
@@ -49,15 +46,15 @@ Course = list[tuple[int, float]]
 class Race:
     """A search whose points are measured and dropped as `SearchSource` does with one slot."""
 
-    def __init__(self, landscape: Landscape, runs: Runs, looks: Sequence[int]) -> None:
+    def __init__(self, landscape: Landscape, error_of: ErrorOf, looks: Sequence[int]) -> None:
         """Start without any point.
 
         Args:
             landscape: The landscape to search.
-            runs: Runs of this repetition.
+            error_of: Errors of the runs of this repetition.
             looks: Numbers of seeds at which a point may be dropped.
         """
-        self._landscape, self._runs, self._looks = landscape, runs, looks
+        self._landscape, self._error_of, self._looks = landscape, error_of, looks
         self._complete: list[tuple[list[float], Values]] = []
         self.used = 0
 
@@ -65,7 +62,7 @@ class Race:
         """Return the errors of a point; fewer than `SEEDS` if it was dropped."""
         errors: list[float] = []
         for seed in range(SEEDS):
-            errors.append(self._runs.error(values, seed))
+            errors.append(self._error_of(values, seed))
             if len(errors) in self._looks and self._complete and self._is_worse(errors):
                 break
         self.used += len(errors)
@@ -93,7 +90,7 @@ def ours(landscape: Landscape, folder: Path, repetition: int, looks: Sequence[in
     """Search by TPE with one slot; `looks` are the numbers of seeds given by `prune`."""
     study = landscape.study(repetition, SEEDS)
     proposals = Proposals(study, str(folder / f"{len(looks)}-{repetition}.log"))
-    race, course = Race(landscape, landscape.runs(repetition), looks), Course()
+    race, course = Race(landscape, landscape.errors_of(repetition), looks), Course()
     while race.used < RUNS[-1] and (asked := proposals.ask()):
         (point,) = asked
         errors = race.measure(point.values)
@@ -108,7 +105,7 @@ def ours(landscape: Landscape, folder: Path, repetition: int, looks: Sequence[in
 
 def halving(landscape: Landscape, repetition: int) -> Course:
     """Search by successive halving: random points, then more seeds for the better half."""
-    runs, rng = landscape.runs(repetition), np.random.default_rng(repetition)
+    error_of, rng = landscape.errors_of(repetition), np.random.default_rng(repetition)
     used, course = 0, Course()
     best: tuple[float, float] | None = None
     while used < RUNS[-1]:
@@ -118,7 +115,7 @@ def halving(landscape: Landscape, repetition: int) -> Course:
         while alive:
             for place in alive:
                 while len(errors[place]) < seeds:
-                    errors[place].append(runs.error(points[place], len(errors[place])))
+                    errors[place].append(error_of(points[place], len(errors[place])))
                     used += 1
             alive.sort(key=lambda place: float(np.mean(errors[place])))
             found = float(np.mean(errors[alive[0]])), landscape.regret(points[alive[0]])
@@ -135,13 +132,13 @@ def plain(landscape: Landscape, repetition: int) -> Course:
     """Search by Optuna's TPE alone, in which each trial is one run at its own seed."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=repetition))
-    runs, course = landscape.runs(repetition), Course()
+    error_of, course = landscape.errors_of(repetition), Course()
     regrets: list[float] = []
     for used in range(1, RUNS[-1] + 1):
         trial = study.ask()
         values = landscape.suggested(trial)
         regrets.append(landscape.regret(values))
-        study.tell(trial, runs.error(values, used))
+        study.tell(trial, error_of(values, used))
         course.append((used, regrets[study.best_trial.number]))
     return course
 
@@ -155,7 +152,7 @@ def lost(landscape: Landscape, looks: Sequence[int], orders: int) -> tuple[int, 
     """Return in how many orders of all points a rule drops the best one, and its mean runs."""
     dropped = used = 0
     for repetition in range(orders):
-        race = Race(landscape, landscape.runs(repetition), looks)
+        race = Race(landscape, landscape.errors_of(repetition), looks)
         rng = np.random.default_rng(repetition)
         for values in landscape.drawn(rng, landscape.points):
             errors = race.measure(values)
@@ -188,10 +185,11 @@ def main() -> None:
                 sum(used <= RUNS[-1] for used, _ in course) for course in found
             )
         figures |= _kept(landscape, options.orders)
-        draw(courses, landscape, out / f"races-{name}.svg")
+        draw(courses, out / f"races-{name}.svg")
         title = (
-            f"{TITLES[name]}: regret, in {landscape.unit}, of what a search chooses after so many "
-            "runs; mean with its 95 % interval over repetitions"
+            f"30 points of {TITLES[name]}, trained once at 40 seeds: regret, in percentage points, "
+            "of what a search chooses after so many runs; mean with its 95 % interval over "
+            "repetitions"
         )
         publish(f"races-{name}", title, figures, kind="bench-search", out=options.out)
 
@@ -224,7 +222,7 @@ def _courses(landscape: Landscape, repetitions: int) -> dict[str, list[Course]]:
         return {way: [found(k) for k in range(repetitions)] for way, found in ways.items()}
 
 
-def draw(courses: Mapping[str, Sequence[Course]], landscape: Landscape, file: Path) -> None:
+def draw(courses: Mapping[str, Sequence[Course]], file: Path) -> None:
     """Draw the mean regret against runs, with its 95 % interval over repetitions."""
     mpl.rcParams["svg.hashsalt"] = "races"
     figure, panel = plt.subplots(figsize=(6, 3.6), layout="constrained")
@@ -234,7 +232,7 @@ def draw(courses: Mapping[str, Sequence[Course]], landscape: Landscape, file: Pa
         mean, half = regrets.mean(axis=0), _half(regrets)
         (line,) = panel.plot(runs, mean, label=way.replace("_", " "))
         panel.fill_between(runs, mean - half, mean + half, alpha=0.15, color=line.get_color())
-    panel.set(xlabel="runs", ylabel=f"regret, {landscape.unit}")
+    panel.set(xlabel="runs", ylabel="regret, percentage points")
     panel.set_ylim(bottom=0)
     panel.legend(fontsize="small")
     figure.savefig(file, metadata={"Date": None})

@@ -1,4 +1,4 @@
-"""Stores filled with made-up stages, for measuring commands that only read."""
+"""Stores filled with made-up stages, for measuring commands that only read; made-up metrics."""
 
 import random
 
@@ -23,7 +23,7 @@ def fill_run(store: Store, run: Run) -> None:
     store.write(
         stage_keys(run.config)[-1],
         records=[
-            EpochRecord(epoch=epoch, metrics=_metrics(rng, run.config, epoch))
+            EpochRecord(epoch=epoch, metrics=made_up_metrics(rng, run.config, epoch))
             for epoch in range(epochs)
         ],
         facts=[
@@ -34,9 +34,9 @@ def fill_run(store: Store, run: Run) -> None:
     )
 
 
-def _metrics(rng: random.Random, config: object, epoch: int) -> dict[str, float]:
-    every = getattr(config, "eval_every", 1)
+def made_up_metrics(rng: random.Random, config: object, epoch: int) -> dict[str, float]:
+    """Return random numbers under the names of the metrics that a run of images records."""
     names = ["train/loss", "train/excess_loss"]
-    if (epoch + 1) % every == 0:
+    if (epoch + 1) % getattr(config, "eval_every", 1) == 0:
         names += ["test/error", "test/nll", "test/calibration_error"]
     return {name: rng.random() for name in names}

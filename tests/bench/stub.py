@@ -17,6 +17,7 @@ from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import TrainingState
 from mixup_core.records import EpochRecord
 from sweeps.running import storing, trainable
+from tests.bench.stored import made_up_metrics
 
 ENVIRONMENT: Mapping[str, str] = {
     "RAY_RUNTIME_ENV_HOOK": f"{__name__}.spread",
@@ -30,9 +31,6 @@ CHATTY = "BENCH_EVERY_EPOCH"
 """Variable in the environment of the driver: `reported` or `stored`, what the stub does with every
 epoch.
 """
-
-_TRAIN = ("train/loss", "train/excess_loss")
-_TEST = ("test/error", "test/nll", "test/calibration_error")
 
 
 def spread(runtime_env: dict[str, Any] | None) -> dict[str, Any]:
@@ -58,8 +56,6 @@ def fit(
     """Yield records as the trainer does, but at once and with random numbers by seed and epoch."""
     for epoch in range(len(state.records), config.epochs):
         rng = random.Random(f"{config.seed} {epoch}")
-        is_measured = (epoch + 1) % config.eval_every == 0
-        names = (*_TRAIN, *_TEST) if is_measured else _TRAIN
-        record = EpochRecord(epoch=epoch, metrics={name: rng.random() for name in names})
+        record = EpochRecord(epoch=epoch, metrics=made_up_metrics(rng, config, epoch))
         state.records.append(record)
         yield record

@@ -21,7 +21,7 @@ from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.training import fit
 from mixup_core.laws import Beta
 from tests.bench.gpu import reference
-from tests.bench.pairs import Ratio, arguments_of, interleaved, ratios, say
+from tests.bench.pairs import arguments_of, interleaved, spread
 from tests.soak.findings import publish
 
 CPU = torch.device("cpu")
@@ -56,8 +56,8 @@ def random_images(count: int) -> Images:
     return Images(pixels=pixels, labels=torch.arange(count) % INFO.num_classes)
 
 
-def measure(name: str, rounds: int, at_most: int | None) -> list[Ratio]:
-    """Return the ratios of one network in both precisions, with at most `images` images."""
+def measure(name: str, rounds: int, at_most: int | None) -> dict[str, dict[str, float | None]]:
+    """Return the ratios of one network in both precisions, with at most `at_most` images."""
     case, law = CASES[name], Beta(alpha=1.0)
     if at_most is not None:
         fewer = {"images": min(case.images, at_most), "batch": min(case.batch, at_most)}
@@ -86,32 +86,28 @@ def measure(name: str, rounds: int, at_most: int | None) -> list[Ratio]:
         },
         rounds,
     )
-    return [
-        Ratio(
-            what=f"{name}, B={case.batch}, {precision}: reference / ours",
-            rounds=ratios(seconds["reference"], seconds[precision]),
-            goal=goal,
-            least=least,
-        )
-        for precision, goal, least in zip(
-            ("float32", "bfloat16"), case.goals, (None, case.least), strict=True
-        )
-    ]
+    goals = zip(("float32", "bfloat16"), case.goals, (None, case.least), strict=True)
+    found: dict[str, dict[str, float | None]] = {}
+    for precision, goal, least in goals:
+        pairs = zip(seconds["reference"], seconds[precision], strict=True)
+        found[f"{name}, B={case.batch}, {precision}: reference / ours"] = {
+            **spread([theirs / ours for theirs, ours in pairs]),
+            "goal": goal, "goal of every round": least,
+        }  # fmt: skip
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and publish the ratios."""
+    """Measure and publish the ratios."""
     parser = arguments_of(__doc__)
     parser.add_argument("names", nargs="*", default=list(CASES))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--images", type=int, help="at most, of an epoch and of a batch")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    found = [
-        ratio for name in options.names for ratio in measure(name, options.rounds, options.images)
-    ]
-    say(found)
-    figures = {ratio.what: ratio.plain() for ratio in found}
+    figures: dict[str, object] = {}
+    for name in options.names:
+        figures |= measure(name, options.rounds, options.images)
     figures["bfloat16 on AMX"] = torch.cpu.get_capabilities().get("amx_bf16", False)
     publish("training", "Epochs of mixup, end to end", figures, kind="bench", out=options.out)
 
