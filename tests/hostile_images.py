@@ -9,26 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, PngImagePlugin
+from PIL import ExifTags, Image, PngImagePlugin
 
 SIDE = 24
 _PHOTO = Image.fromarray(
     np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8), "RGB"
 )
-
-
-STUDY = """
-study: hostile
-base:
-  data: {name: image-folder, folder: photos, image_size: 16, views: concat, background: white}
-  model: {name: narrow-resnet, width: 4}
-  epochs: 1
-  batch_size: 5
-arms:
-  erm: {mix.law: erm}
-seeds: 1
-"""
-"""Study file that trains on the folder `photos` beside it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,8 +26,6 @@ class Hostile:
     content: bytes
     is_taken: bool
     """True if it is an image to train on; False if it must be refused."""
-    is_clear: bool = False
-    """True if it has transparent pixels, so that it needs a background."""
 
     def __str__(self) -> str:
         return self.name
@@ -68,40 +52,25 @@ def put(folder: Path, hostile: Hostile, name: str = "hostile") -> Path:
 
 def hostile_images() -> Iterator[Hostile]:
     """Yield all files, with different names."""
-    for make in (_colours, _cut, _flipped, _disguised, _bombs, _pictures, _heads):
-        yield from make()
+    kinds = {True: (_colours, _odd), False: (_deep, _cut, _disguised, _bombs)}
+    for is_taken, makers in kinds.items():
+        for make in makers:
+            for (suffix, name), content in make().items():
+                yield Hostile(name=name, suffix=suffix, content=content, is_taken=is_taken)
 
 
+Files = dict[tuple[str, str], bytes]
+"""Contents by suffix and name."""
 _SUFFIXES: Mapping[str, str] = {
     "PNG": "png", "JPEG": "jpg", "BMP": "bmp", "GIF": "gif", "TIFF": "tiff", "WEBP": "webp",
     "PPM": "ppm", "TGA": "tga", "JPEG2000": "jp2", "QOI": "qoi", "AVIF": "avif",
 }  # fmt: skip
+_PALETTE = _PHOTO.quantize(16)
 
 
-_CLEAR = {
-    "with alpha", "with alpha, webp", "palette with one transparent colour",
-    "palette with transparency in bytes", "transparent gif",
-}  # fmt: skip
-
-
-def _colours() -> Iterator[Hostile]:
-    """Files with all colour modes and metadata; most are ordinary images."""
-    transparent = _PHOTO.convert("RGBA")
-    transparent.putalpha(Image.linear_gradient("L").resize((SIDE, SIDE)))
-    palette = _PHOTO.quantize(16)
-    deep = Image.fromarray(np.full((SIDE, SIDE), 40_000, dtype=np.uint16))
-    taken: Mapping[str, tuple[str, Image.Image, Mapping[str, Any]]] = {
-        "one bit": ("PNG", _PHOTO.convert("1"), {}),
-        "grey": ("JPEG", _PHOTO.convert("L"), {}),
-        "grey with alpha": ("PNG", _PHOTO.convert("LA"), {}),
-        "with alpha": ("PNG", transparent, {}),
-        "with alpha, webp": ("WEBP", transparent, {"lossless": True}),
-        "palette": ("PNG", palette, {}),
-        "palette with one transparent colour": ("PNG", palette, {"transparency": 3}),
-        "palette with transparency in bytes": ("PNG", palette, {"transparency": bytes(range(16))}),
-        "one transparent colour": ("PNG", _PHOTO, {"transparency": (1, 2, 3)}),
-        "transparent gif": ("GIF", palette, {"transparency": 0}),
-        "CMYK": ("JPEG", _PHOTO.convert("CMYK"), {}),
+def _colours() -> Files:
+    """Images to train on, with unusual colour modes and metadata."""
+    images: Mapping[str, tuple[str, Image.Image, Mapping[str, Any]]] = {
         "CMYK, tiff": ("TIFF", _PHOTO.convert("CMYK"), {}),
         "YCbCr": ("TIFF", _PHOTO.convert("YCbCr"), {}),
         "Lab": ("TIFF", Image.new("LAB", (SIDE, SIDE), (50, 3, 4)), {}),
@@ -113,136 +82,105 @@ def _colours() -> Iterator[Hostile]:
         "broken exif": ("JPEG", _PHOTO, {"exif": b"Exif\x00\x00II*\x00\xff\xff\xff\xff"}),
         "large exif": ("JPEG", _PHOTO, {"exif": b"Exif\x00\x00" + bytes(60_000)}),
     }
-    for name, (kind, image, options) in taken.items():
-        content = saved(image, kind, **options)
-        yield Hostile(
-            name=name, suffix=_SUFFIXES[kind], content=content, is_taken=True,
-            is_clear=name in _CLEAR,
-        )  # fmt: skip
-    for turn in (*range(1, 9), 0, 9, 65_535):
+    for turn in (0, 9, 65_535):
         exif = Image.Exif()
-        exif[0x0112] = turn
-        content = saved(_PHOTO, "JPEG", exif=exif)
-        yield Hostile(name=f"turned {turn}", suffix="jpg", content=content, is_taken=True)
+        exif[ExifTags.Base.Orientation] = turn
+        images = {**images, f"turned {turn}": ("JPEG", _PHOTO, {"exif": exif})}
+    return {
+        (_SUFFIXES[kind], name): saved(image, kind, **options)
+        for name, (kind, image, options) in images.items()
+    }
+
+
+def _odd() -> Files:
+    """Other images to train on."""
+    preview = saved(_PHOTO, "MPO", save_all=True, append_images=[_PHOTO.rotate(90)])
+    return {
+        ("jpg", "png as jpg"): saved(_PHOTO, "PNG"),
+        ("png", "png and a zip"): saved(_PHOTO, "PNG") + b"PK\x03\x04",
+        ("jpg", "photo with a preview"): preview,
+    }
+
+
+def _deep() -> Files:
+    """Images of more than 8 bits per channel, and of several pictures."""
+    deep = Image.fromarray(np.full((SIDE, SIDE), 40_000, dtype=np.uint16))
     numbers = Image.fromarray(np.zeros((SIDE, SIDE), dtype=np.float32))
-    refused = {
-        "16 bits": (deep, "PNG"),
-        "16 bits, tiff": (deep, "TIFF"),
-        "32 bits": (deep.convert("I"), "TIFF"),
-        "real numbers": (numbers, "TIFF"),
+    files = {
+        ("png", "16 bits"): saved(deep, "PNG"),
+        ("tiff", "16 bits, tiff"): saved(deep, "TIFF"),
+        ("tiff", "32 bits"): saved(deep.convert("I"), "TIFF"),
+        ("tiff", "real numbers"): saved(numbers, "TIFF"),
     }
-    for name, (image, kind) in refused.items():
-        content = saved(image, kind)
-        yield Hostile(name=name, suffix=_SUFFIXES[kind], content=content, is_taken=False)
+    for kind in ("PNG", "GIF", "WEBP", "TIFF", "AVIF"):
+        content = saved(_PHOTO, kind, save_all=True, append_images=[_PHOTO.rotate(90)])
+        files[_SUFFIXES[kind], f"{_SUFFIXES[kind]} of two"] = content
+    return files
 
 
-def _cut() -> Iterator[Hostile]:
+def _cut() -> Files:
     """Files that are cut short: empty, in the header, half-way."""
+    files = {}
     for kind, suffix in _SUFFIXES.items():
-        image = _PHOTO.quantize(16) if kind == "GIF" else _PHOTO
-        content = saved(image, kind)
+        content = saved(_PALETTE if kind == "GIF" else _PHOTO, kind)
         for part, length in (("empty", 0), ("a head", 12), ("half", len(content) // 2)):
-            yield Hostile(
-                name=f"{part} of {suffix}", suffix=suffix, content=content[:length], is_taken=False
-            )
+            files[suffix, f"{part} of {suffix}"] = content[:length]
+    return files
 
 
-def _flipped() -> Iterator[Hostile]:
-    """Files with one wrong byte, which their own checksums reveal."""
-    content = saved(_PHOTO, "PNG")
-    for place in (18, 30, len(content) // 2):
-        damaged = bytearray(content)
-        damaged[place] ^= 0x10
-        yield Hostile(
-            name=f"png, byte {place} flipped", suffix="png", content=bytes(damaged), is_taken=False
-        )
-
-
-def _disguised() -> Iterator[Hostile]:
+def _disguised() -> Files:
     """Files whose content does not match their suffix."""
-    others = {
-        "text": b"not an image\n",
-        "a page": b"<html><script>alert(1)</script></html>",
-        "PostScript": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n(%pipe%touch x) (w) file",
-        "a pickle": b"\x80\x04cos\nsystem\n(S'touch x'\ntR.",
-        "an icon": saved(_PHOTO, "ICO", sizes=[(16, 16)]),
+    page = b"<html><script>alert(1)</script></html>"
+    script = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n(%pipe%touch x) (w) file"
+    return {
+        ("png", "a page as png"): page,
+        ("png", "PostScript as png"): script,
+        ("png", "a pickle as png"): b"\x80\x04cos\nsystem\n(S'touch x'\ntR.",
+        ("png", "an icon as png"): saved(_PHOTO, "ICO", sizes=[(16, 16)]),
+        **{(suffix, f"png as {suffix}"): saved(_PHOTO, "PNG") for suffix in ("svg", "eps", "npy")},
     }
-    for name, content in others.items():
-        yield Hostile(name=f"{name} as png", suffix="png", content=content, is_taken=False)
-    yield Hostile(name="png as jpg", suffix="jpg", content=saved(_PHOTO, "PNG"), is_taken=True)
-    yield Hostile(
-        name="png and a zip", suffix="png", content=saved(_PHOTO, "PNG") + b"PK\x03\x04",
-        is_taken=True,
-    )  # fmt: skip
-    for suffix in ("svg", "eps", "ico", "exe", "txt", "npy"):
-        yield Hostile(
-            name=f"png as {suffix}", suffix=suffix, content=saved(_PHOTO, "PNG"), is_taken=False
-        )
 
 
-def _bombs() -> Iterator[Hostile]:
+def _bombs() -> Files:
     """Files that decode to far more memory than their size."""
-    for name, width, height in (
-        ("wide", 3_000_000, 1),
-        ("tall", 1, 3_000_000),
-        ("square", 10_000, 10_000),
-        ("huge", 20_000, 20_000),
-        ("immense", 2**31 - 1, 2**31 - 1),
-    ):
-        yield Hostile(
-            name=f"{name} bomb", suffix="png", content=_png(width, height), is_taken=False
-        )
+    sides = {
+        "wide": (3_000_000, 1), "tall": (1, 3_000_000), "square": (10_000, 10_000),
+        "immense": (2**31 - 1, 2**31 - 1),
+    }  # fmt: skip
     bmp = bytearray(saved(_PHOTO, "BMP"))
     bmp[18:26] = struct.pack("<ii", 30_000, 30_000)
-    yield Hostile(name="bmp bomb", suffix="bmp", content=bytes(bmp), is_taken=False)
-    yield Hostile(
-        name="ppm bomb", suffix="ppm", content=b"P6 30000 30000 255\n" + bytes(99), is_taken=False
-    )
-    gif = bytearray(saved(_PHOTO.quantize(16), "GIF"))
+    gif = bytearray(saved(_PALETTE, "GIF"))
     gif[6:10] = struct.pack("<HH", 65_535, 65_535)
-    yield Hostile(name="gif bomb", suffix="gif", content=bytes(gif), is_taken=False)
     text = PngImagePlugin.PngInfo()
     text.add_text("comment", "x" * 30_000_000, zip=True)
-    yield Hostile(
-        name="text bomb", suffix="png", content=saved(_PHOTO, "PNG", pnginfo=text), is_taken=False
-    )
+    return {
+        **{("png", f"{name} bomb"): png(*side, b"") for name, side in sides.items()},
+        ("bmp", "bmp bomb"): bytes(bmp),
+        ("ppm", "ppm bomb"): b"P6 30000 30000 255\n" + bytes(99),
+        ("gif", "gif bomb"): bytes(gif),
+        ("png", "text bomb"): saved(_PHOTO, "PNG", pnginfo=text),
+    }
 
 
-def _pictures() -> Iterator[Hostile]:
-    """Files with several pictures."""
-    second = Image.eval(_PHOTO, lambda value: 255 - value)
-    for kind in ("PNG", "GIF", "WEBP", "TIFF", "AVIF"):
-        content = saved(_PHOTO, kind, save_all=True, append_images=[second])
-        yield Hostile(
-            name=f"{_SUFFIXES[kind]} of two", suffix=_SUFFIXES[kind], content=content,
-            is_taken=False,
-        )  # fmt: skip
-    content = saved(_PHOTO, "MPO", save_all=True, append_images=[second])
-    yield Hostile(name="photo with a preview", suffix="jpg", content=content, is_taken=True)
+def png(
+    width: int, height: int, rows: bytes, bits: int = 8, colour: int = 2, clear: bytes | None = None
+) -> bytes:
+    """Return a PNG file.
 
+    Args:
+        width: Number of columns.
+        height: Number of rows.
+        rows: The rows of pixels, each after a byte for its filter.
+        bits: Number of bits per channel.
+        colour: 0 for grey, 2 for red, green and blue.
+        clear: The transparent colour, as the chunk tRNS has it; None for none.
+    """
 
-def _heads() -> Iterator[Hostile]:
-    """Files with nonsensical headers."""
-    for name, width, height in (("no width", 0, 8), ("no height", 8, 0), ("nothing", 0, 0)):
-        yield Hostile(name=name, suffix="png", content=_png(width, height), is_taken=False)
-    for depth, colour in ((3, 2), (16, 3), (8, 5), (0, 0)):
-        content = _png(8, 8, depth=depth, colour=colour)
-        yield Hostile(
-            name=f"{depth} bits of colour {colour}", suffix="png", content=content, is_taken=False
-        )
-    yield Hostile(name="no pixels", suffix="png", content=_png(8, 8), is_taken=False)
-    for name, text in (("negative", b"P6 -8 8 255\n"), ("no number", b"P6 x 8 255\n")):
-        yield Hostile(name=name, suffix="ppm", content=text + bytes(999), is_taken=False)
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        checked = kind + content
+        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
 
-
-def _png(width: int, height: int, *, depth: int = 8, colour: int = 2) -> bytes:
-    """Return a PNG with the given header and no pixels."""
-    head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
-    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(b"")), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content))
-        + kind
-        + content
-        + struct.pack(">I", zlib.crc32(kind + content))
-        for kind, content in chunks
-    )
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0))]
+    parts += [] if clear is None else [(b"tRNS", clear)]
+    parts += [(b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(kind, content) for kind, content in parts)
