@@ -21,8 +21,6 @@ import pytest
 
 from mixup_core.problem import problem_of
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import FormatError
-from reports.pages.report_folders import standing
 from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import load_study
 from sweeps.running.assignment import Assignment
@@ -131,15 +129,6 @@ def test_a_run_resumed_from_a_state_of_an_earlier_version_matches_a_fresh_run(
         assert theirs == pytest.approx({name: ours[name] for name in theirs}, rel=1e-4)
 
 
-def test_a_store_of_a_later_format_is_refused_in_one_line(home: Path) -> None:
-    study, store = load_study(str(home / "old.yaml")), Store(str(home / "store"))
-    rewrite(store, format=9)
-    with pytest.raises(FormatError, match="store format 9, this program reads") as raised:
-        plan_study(study, store)
-    assert "\n" not in str(raised.value)
-    assert store.quarantined() == ()
-
-
 def test_a_lease_of_an_earlier_version_is_acquired_with_the_next_token(home: Path) -> None:
     store = Store(str(home / "store"))
     former = Lease.latest(store, "old")
@@ -150,15 +139,6 @@ def test_a_lease_of_an_earlier_version_is_acquired_with_the_next_token(home: Pat
         holder = Lease.current(store, "old")
         assert holder is not None
         assert holder.token == former.token + 1
-
-
-def test_a_report_of_an_earlier_version_counts_as_finished_and_is_kept(home: Path) -> None:
-    found = standing(home / "reports" / "old", "old")
-    assert found is not None
-    assert found.is_finished
-    keys = frozenset(rows_of(home / "reports" / "old"))
-    assert keys == {run.key for run in load_study(str(home / "old.yaml")).runs()}
-    assert not found.is_within(keys, keys)
 
 
 def test_launch_records_and_predictions_of_an_earlier_version_are_read(tmp_path: Path) -> None:

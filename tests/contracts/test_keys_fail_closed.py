@@ -146,11 +146,8 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         _IMAGES | {"lr_schedule": {"step": {"at": [1, 2]}}},
         _IMAGES | {"lr_schedule": {"warm-up": 1}},
     ],
-    "linear-views": [_ARRAYS],
-    "alternating-line": [_ARRAYS],
     "support-vectors": [_ARRAYS | {"steps_per_epoch": 5}],
     "moons": [_ARRAYS | {"steps_per_epoch": 5, "resolution": 10}],
-    "two-layer": [_ARRAYS],
     "label-noise-bound": [_ARRAYS | {"draws": 1000}],
     "random-features": [_ARRAYS | {"points": 20, "test_points": 10}],
     "rare-features": [
@@ -162,8 +159,6 @@ SMALL: dict[str, list[dict[str, Any]]] = {
             {"schedule": "easy", "keep": "low", "warm_up": 0.4},
         )
     ],
-    "separability": [_ARRAYS],
-    "spurious-feature": [_ARRAYS],
     "gaussian-features": [_ARRAYS | {"samples": 20}],
     "mixup-expansion": [_ARRAYS | {"first_points": 8, "rank": 2, "test_points": 20}],
 }

@@ -42,10 +42,21 @@ WIDE = "  wide: {mix.law: erm, model: {name: narrow-resnet, width: 512}}\n"
 """An arm whose weights and optimizer state take more than a gigabyte."""
 
 
-def _command(folder: Path, study: str = STUDY) -> list[str]:
+def _start(folder: Path, study: str = STUDY, **variables: str) -> "subprocess.Popen[str]":
+    folder.mkdir(exist_ok=True)
     (folder / "on-gpu.yaml").write_text(study)
     run = [sys.executable, "-m", "mixsweep", "run", str(folder / "on-gpu.yaml")]
-    return [*run, "--engine", "inline", "--home", str(folder / "home")]
+    return subprocess.Popen(
+        [*run, "--engine", "inline", "--home", str(folder / "home")], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **variables},
+    )  # fmt: skip
+
+
+def _run(folder: Path, study: str = STUDY, *, code: int = 0, **variables: str) -> str:
+    launch = _start(folder, study, **variables)
+    said, _ = launch.communicate()
+    assert launch.returncode == code, said
+    return said
 
 
 def _metrics(folder: Path) -> dict[tuple[str, int], list[dict[str, float]]]:
@@ -65,8 +76,7 @@ def _environments(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_a_study_ends_on_the_gpu_and_the_same_command_trains_nothing(tmp_path: Path) -> None:
-    done = subprocess.run(_command(tmp_path), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    _run(tmp_path)
     _metrics(tmp_path)
     for environment in _environments(tmp_path):
         assert environment["device"] == torch.cuda.get_device_name(GPU)
@@ -76,38 +86,30 @@ def test_a_study_ends_on_the_gpu_and_the_same_command_trains_nothing(tmp_path: P
         assert environment["gpu_allowed"] == "deterministic"
     stages = (tmp_path / "home" / "store" / "stages").rglob("*.json")
     files = {file: file.stat().st_mtime_ns for file in stages}
-    again = subprocess.run(_command(tmp_path), capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stdout + again.stderr
+    _run(tmp_path)
     assert {file: file.stat().st_mtime_ns for file in files} == files
 
 
 def test_a_study_killed_three_times_on_the_gpu_ends_with_equal_records(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    whole.mkdir()
-    killed.mkdir()
-    done = subprocess.run(_command(whole), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    _run(whole)
     for stages in (2, 4, 6):
-        command = _command(killed)
-        launch = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        launch = _start(killed)
         until = time.monotonic() + 60
         store = killed / "home" / "store" / "stages"
         while len(list(store.rglob("*.json"))) < stages and launch.poll() is None:
             assert time.monotonic() < until
             time.sleep(0.02)
         launch.send_signal(signal.SIGKILL)
-        launch.wait()
-    done = subprocess.run(_command(killed), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+        launch.communicate()
+    _run(killed)
     assert _metrics(killed) == _metrics(whole)
 
 
 def test_a_run_that_needs_more_memory_than_the_gpu_has_fails_alone(tmp_path: Path) -> None:
     """The limit stands for a smaller GPU: PyTorch reads it when the process first allocates."""
-    limit = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "per_process_memory_fraction:0.002"}
-    command = _command(tmp_path, STUDY.replace("arms:\n", f"arms:\n{WIDE}"))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=limit)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "memory" in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
+    limit = {"PYTORCH_CUDA_ALLOC_CONF": "per_process_memory_fraction:0.002"}
+    said = _run(tmp_path, STUDY.replace("arms:\n", f"arms:\n{WIDE}"), code=1, **limit)
+    assert "memory" in said
+    assert "Traceback" not in said
     _metrics(tmp_path)

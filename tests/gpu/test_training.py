@@ -83,6 +83,23 @@ def _waits(config: TrainConfig, data: Splits, teacher: Teacher | None) -> int:
     return sum("synchronizing" in str(each.message) for each in caught)
 
 
+def _resumes(
+    config: TrainConfig, data: Splits, teacher: Teacher | None = None
+) -> tuple[list[EpochRecord], TrainingState]:
+    """Train a run on the GPU; runs that stop after any epoch and resume must end with its bits."""
+    straight = TrainingState.initial(config, data.info, GPU)
+    records = list(fit(config, data, straight, device=GPU, teacher=teacher))
+    for epoch in range(1, config.epochs):
+        stopped = TrainingState.initial(config, data.info, GPU)
+        run = fit(config, data, stopped, device=GPU, teacher=teacher)
+        first = list(itertools.islice(run, epoch))
+        resumed = TrainingState.initial(config, data.info, GPU)
+        resumed.load_bytes(stopped.to_bytes(), first)
+        assert first + list(fit(config, data, resumed, device=GPU, teacher=teacher)) == records
+        assert _equal_bits(resumed, straight)
+    return records, straight
+
+
 def _check(
     config: TrainConfig, data: Splits, teacher: Teacher | None = None, *, may_wait: bool = False
 ) -> None:
@@ -90,14 +107,7 @@ def _check(
 
     Twice as many steps must wait for the GPU no more often.
     """
-    straight = TrainingState.initial(config, data.info, GPU)
-    records = list(fit(config, data, straight, device=GPU, teacher=teacher))
-    stopped = TrainingState.initial(config, data.info, GPU)
-    first = list(itertools.islice(fit(config, data, stopped, device=GPU, teacher=teacher), 1))
-    resumed = TrainingState.initial(config, data.info, GPU)
-    resumed.load_bytes(stopped.to_bytes(), first)
-    assert first + list(fit(config, data, resumed, device=GPU, teacher=teacher)) == records
-    assert _equal_bits(resumed, straight)
+    records, straight = _resumes(config, data, teacher)
     state = TrainingState.initial(config, data.info, CPU)
     expected = list(fit(config, data, state, teacher=teacher))
     _near(records, expected)
@@ -121,13 +131,4 @@ def test_every_part_trains_on_a_gpu_like_on_a_cpu(
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
 def test_a_resumed_run_has_equal_bits_in_every_precision(precision: str, digits: Splits) -> None:
     values = {"precision": precision, "model": {"name": "narrow-resnet"}, "epochs": 3}
-    config = with_values(MIXED, values)
-    straight = TrainingState.initial(config, digits.info, GPU)
-    records = list(fit(config, digits, straight, device=GPU))
-    for epoch in (1, 2):
-        stopped = TrainingState.initial(config, digits.info, GPU)
-        first = list(itertools.islice(fit(config, digits, stopped, device=GPU), epoch))
-        resumed = TrainingState.initial(config, digits.info, GPU)
-        resumed.load_bytes(stopped.to_bytes(), first)
-        assert first + list(fit(config, digits, resumed, device=GPU)) == records
-        assert _equal_bits(resumed, straight)
+    _resumes(with_values(MIXED, values), digits)

@@ -8,30 +8,24 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
-from mixup_core.config.building import with_values
 from mixup_core.images.augmentations.augmentation import Augmentation, Unchanged
 from mixup_core.images.augmentations.crop import PADDING, Crop, CropFlip
 from mixup_core.images.batches import Drawn, Draws, batches, draw_mixing
-from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.data.datasets import Images
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.forward import Batch
-from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing.cutmix import CutMix
 from mixup_core.mixing.linear import Linear, mix
 from mixup_core.mixing.manifold import Manifold
 from mixup_core.mixing.partners import FromBatch, FromDataset, Partner
-from mixup_core.problem import Teacher
 from mixup_core.seeding import stream
 from tests.covering import covering
-from tests.mixup_core.images.waits import Waits
 
 CPU = torch.device("cpu")
 LAWS: tuple[Law, ...] = (Erm(), Midpoint(), Beta(alpha=1.0), Beta(alpha=0.2))
@@ -176,59 +170,6 @@ def test_a_run_needs_less_than_a_megabyte_beyond_the_images(
     for shared in (images.pixels, images.labels):
         storages.pop(shared.untyped_storage().data_ptr(), None)
     assert sum(storages.values()) < 1e6
-
-
-class Crossings(TorchFunctionMode):
-    """Counts the calls that would copy tensors between host and device."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = (*args[1:], *(kwargs or {}).values())
-        names_device = any(isinstance(part, torch.device | str) for part in given)
-        is_read = func in {Tensor.cpu, Tensor.numpy, Tensor.tolist, torch.tensor}
-        self.count += is_read or (func is Tensor.to and names_device)
-        return func(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize(
-    "others",
-    [
-        {"objective": "regmixup", "data.augment": "crop-flip"},
-        {"objective": {"filter": {"teacher": "mixup", "warm_up": 0.0}}},
-        {"loss": "squared-error", "averaging": {"ema": 0.9}},
-        {"optimizer": {"sgd": {"momentum": 0.9}}, "mix.lam_scope": "sample"},
-    ],
-    ids=str,
-)
-def test_the_host_waits_once_per_epoch_for_any_number_of_batches(
-    others: dict[str, Any],
-) -> None:
-    """A GPU would show this with `set_sync_debug_mode`; here a CPU counts the operations."""
-    train = _images("digits", 240)
-    splits = Splits(info=DATASETS["digits"].info, train=train, val=None, test=None)
-    plain = TrainConfig(
-        data=DataConfig(name="digits", views="concat"),
-        model=NarrowResNet(),
-        mix=MixConfig(law=Beta(alpha=1.0)),
-        epochs=2,
-        eval_every=2,
-        batch_size=120,
-    )
-    teacher = None
-    if "filter" in str(others):
-        state = TrainingState.initial(plain, splits.info, CPU).to_bytes()
-        teacher = Teacher(config=plain, state=state)
-    seen = []
-    for batch_size in (60, 20):
-        config = with_values(plain, {**others, "batch_size": batch_size})
-        run = fit(config, splits, teacher=teacher)
-        with Waits() as waited, Crossings() as crossed:
-            next(run)
-        seen.append((waited.count, crossed.count))
-    assert seen[0] == seen[1]
 
 
 SIZES = [4] * 300 + [2]
