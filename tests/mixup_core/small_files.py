@@ -2,7 +2,10 @@
 
 import dataclasses
 import hashlib
+import io
 import struct
+import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,6 @@ import pytest
 from PIL import Image
 
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.facts import SplitName
 from mixup_core.images.data.fetching import files_of
 from mixup_core.images.data.sets import DATASETS
 
@@ -23,6 +25,29 @@ def set_counts(monkeypatch: pytest.MonkeyPatch, name: str, **facts: Any) -> None
     dataset = DATASETS[name]
     changed = dataclasses.replace(dataset, info=dataclasses.replace(dataset.info, **facts))
     monkeypatch.setitem(DATASETS._entries, name, changed)
+
+
+def put(root: Path, path: str, content: bytes, name: str, patch: pytest.MonkeyPatch) -> str:
+    """Write a file of a dataset and register its digest as the published one; return its MD5."""
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(content)
+    for split in files_of(name).values():
+        if path in split:
+            algorithm, _, _ = split[path].partition(":")
+            digest = hashlib.new(algorithm, content).hexdigest()
+            patch.setitem(split, path, f"{algorithm}:{digest}")
+    return hashlib.md5(content).hexdigest()
+
+
+def tar(members: Mapping[str, bytes]) -> bytes:
+    """Return a compressed archive of files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, content in members.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(content)
+            archive.addfile(header, io.BytesIO(content))
+    return buffer.getvalue()
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -39,12 +64,8 @@ class FashionMnist:
     monkeypatch: pytest.MonkeyPatch
 
     def write(self, file: str, content: bytes) -> None:
-        split: SplitName = "train" if file.startswith("train") else "test"
         path = f"FashionMNIST/raw/{file}"
-        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-        (self.root / path).write_bytes(content)
-        pin = f"sha256:{hashlib.sha256(content).hexdigest()}"
-        self.monkeypatch.setitem(files_of("fashion-mnist")[split], path, pin)
+        put(self.root, path, content, "fashion-mnist", self.monkeypatch)
 
     def write_all(self) -> None:
         set_counts(self.monkeypatch, "fashion-mnist")
@@ -59,6 +80,15 @@ def write_images(folder: Path, split: str, **images: Image.Image) -> None:
     for name, image in images.items():
         (folder / split / name).mkdir(parents=True, exist_ok=True)
         image.save(folder / split / name / "0.png")
+
+
+def fill(folder: Path, first: int = 0, **numbers: int) -> None:
+    """Save so many images of each class, the keyword; the red of all is `first` + 1, 2, ..."""
+    for kind, number in numbers.items():
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        for index in range(number):
+            first += 1
+            Image.new("RGB", (8, 8), (first, 2 * first, 0)).save(folder / kind / f"{index}.png")
 
 
 def folder_config(folder: Path, **fields: Any) -> DataConfig:

@@ -6,40 +6,49 @@ from mixup_core.config.building import with_values
 from mixup_core.images.augmentations.crop import Crop
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.rules import RuleError
 
 BASE = TrainConfig(epochs=4, batch_size=8)
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "rule"),
+    ("values", "rule"),
     [
-        ("eval_every", 3, "eval_every must divide epochs"),
-        ("mix.switch_epoch", 5, r"mix\.switch_epoch <= epochs"),
-        ("mix.law_after", "midpoint", "law_after needs switch_epoch or switch_fraction"),
-        ("optimizer.momentum", 0.9, "momentum needs optimizer.name to be sgd"),
+        ({"eval_every": 3}, "eval_every must divide epochs"),
+        ({"mix.switch_epoch": 5}, r"mix\.switch_epoch <= epochs"),
+        ({"mix.law_after": "midpoint"}, "law_after needs switch_epoch or switch_fraction"),
+        ({"optimizer.momentum": 0.9}, "momentum needs optimizer.name to be sgd"),
         (
-            "data.balanced",
-            True,
+            {"data.balanced": True},
             "balanced takes as many images of each class: it needs num_train or train_fraction",
         ),
-        ("data.corruptions", ("fog",), "corruptions needs the dataset cifar10 or cifar100"),
-        ("data.folder", "x", "folder needs `name: image-folder`"),
-        ("data.name", "image-folder", "`name: image-folder` needs `folder`"),
-        ("model.hidden", (300,), "hidden needs model.name to be mlp"),
+        ({"data.corruptions": ("fog",)}, "corruptions needs the dataset cifar10 or cifar100"),
+        (
+            {
+                "data.name": "cifar10",
+                "data.corruptions": ("fog",),
+                "data.label_noise": 0.1,
+                "data.noise_in_test": True,
+            },
+            "noise_in_test",
+        ),
+        ({"data.folder": "x"}, "folder needs `name: image-folder`"),
+        ({"data.name": "image-folder"}, "`name: image-folder` needs `folder`"),
+        ({"model.hidden": (300,)}, "hidden needs model.name to be mlp"),
+        ({"data.folds": 3, "data.val_size": 5}, "must not both"),
+        ({"data.folds": 3, "data.fold": 3}, "fold < folds"),
+        ({"data.fold": 0}, "fold < folds"),
+        ({"data.folds": 3, "vary": "order"}, r"data\.folds needs `vary: all`"),
+        (
+            {"data.pixel_mean": (0.1,), "data.normalise": "measured"},
+            "pixel_mean and pixel_std need `normalise: given`",
+        ),
     ],
 )
-def test_a_value_out_of_its_range_is_refused_with_its_rule(
-    path: str, value: Any, rule: str
+def test_values_that_contradict_each_other_are_refused_with_their_rule(
+    values: dict[str, Any], rule: str
 ) -> None:
     with pytest.raises(ValueError, match=f"{rule}.*, got"):
-        with_values(BASE, {path: value})
-
-
-def test_folds_need_vary_all() -> None:
-    rule = r"data\.folds needs `vary: all` .*got \(data\.folds=3, vary='order', redraw='nothing'\)"
-    with pytest.raises(RuleError, match=rule):
-        with_values(BASE, {"data.folds": 3, "vary": "order"})
+        with_values(BASE, values)
 
 
 def test_as_loaded_leaves_out_subset_and_augmentation() -> None:

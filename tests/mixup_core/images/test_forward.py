@@ -6,10 +6,9 @@ from torch import Tensor, nn
 
 from mixup_core.config.building import parsed
 from mixup_core.images import training
-from mixup_core.images.choices.models import Mlp, Model
+from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import load
+from mixup_core.images.data.datasets import Splits
 from mixup_core.images.forward import (
     HiddenMix,
     Precision,
@@ -20,7 +19,6 @@ from mixup_core.images.forward import (
 )
 from mixup_core.images.losses import CrossEntropy
 from mixup_core.images.training import fit
-from mixup_core.keys import run_key
 
 SMALL = {"width": 2}
 
@@ -141,18 +139,9 @@ def test_kernels_are_deterministic_within_the_context_and_restored_afterwards(
         torch.use_deterministic_algorithms(mode=False)
 
 
-def test_a_deterministic_run_has_its_own_key_and_equal_bits_on_a_cpu(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_deterministic_run_evaluates_with_deterministic_kernels_and_has_equal_bits_on_a_cpu(
+    config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = TrainConfig(
-        data=DataConfig(name="digits", num_train=40),
-        model=Mlp(hidden=(4,)),
-        epochs=2,
-        batch_size=20,
-    )
-    fixed = replace(config, deterministic=True)
-    assert run_key(fixed) != run_key(config)
-    data = load(config.data, None)
     seen = []
     evaluate = training.evaluate
 
@@ -162,11 +151,11 @@ def test_a_deterministic_run_has_its_own_key_and_equal_bits_on_a_cpu(
 
     monkeypatch.setattr(training, "evaluate", noted)
     records = []
-    for record in fit(fixed, data):
+    for record in fit(replace(config, deterministic=True), splits):
         records.append(record)
         assert not torch.are_deterministic_algorithms_enabled(), "a caller has its own kernels"
     assert set(seen) == {True}
-    assert records == list(fit(config, data))
+    assert records == list(fit(config, splits))
 
 
 def test_gradient_norms_match_the_gradient_of_the_loss_at_each_pixel() -> None:

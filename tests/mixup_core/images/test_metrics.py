@@ -1,20 +1,12 @@
 """Metrics of image training: declarations, headings, and completeness."""
 
-from dataclasses import replace
-from typing import Any
-
-import pytest
-
 from mixup_core.config.building import with_values
 from mixup_core.config.parts import members
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.datasets import Splits
 from mixup_core.images.metrics import METRICS
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
-from mixup_core.images.training import fit
-from tests.mixup_core.images.test_probes import OF_BOTH
 
 DECLARING = [*members(Objective), *members(Probe)]
 
@@ -34,35 +26,6 @@ def test_declared_metrics_are_distinct_and_leave_the_training_loss_unchanged() -
 def test_metric_headings_are_distinct() -> None:
     headings = [metric.heading for metric in METRICS.values()]
     assert len(set(headings)) == len(headings)
-
-
-DRAWS = {"mean-gradient-norm": {"mean-gradient-norm": {"draws": 11}}}
-PROBES = [DRAWS.get(tag, tag) for tag in OF_BOTH]
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {},
-        {"data.val_size": 20},
-        {"data.val_size": 20, "data.test": False, "probes": ["scores"]},
-        {"averaging": {"ema": 0.5}, "probes": [{"weight-norm": 1}, "scores"]},
-        {"probes": PROBES, "mix.law": {"beta": 1.0}},
-        {"probes": PROBES, "data.label_noise": 0.4, "data.val_size": 20},
-        {"data.views": "single", "probes": ["original-error"], "mix.law": "midpoint"},
-    ],
-)
-def test_a_run_records_exactly_the_metrics_that_are_not_reported_as_lacking(
-    config: TrainConfig, splits: Splits, values: dict[str, Any]
-) -> None:
-    own = with_values(config, {"model.name": "linear", "epochs": 2, **values})
-    test = splits.test
-    val = test if own.data.val_size else None
-    parts = replace(splits, val=val, test=test if own.data.test else None)
-    last = [*fit(own, parts)][-1]
-    for metric in IMAGES.metrics:
-        lacks = IMAGES.measuring.lacks(own, metric, 1)
-        assert (lacks is None) == (metric in last.metrics), (metric, lacks)
 
 
 def test_a_metric_with_too_few_records_is_reported_as_lacking(config: TrainConfig) -> None:

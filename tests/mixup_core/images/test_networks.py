@@ -1,12 +1,10 @@
 """Networks against those of torchvision, timm and PyTorch."""
 
-import dataclasses
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -14,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils._python_dispatch import TorchDispatchMode  # PyTorch has no public name for it
 from torchvision.models import resnet18, resnet34, vgg16_bn
 
-from mixup_core.config.building import built, parsed
+from mixup_core.config.building import built, parsed, with_values
 from mixup_core.images.choices.models import (
     Model,
     NarrowResNet,
@@ -90,45 +88,6 @@ def test_the_narrow_resnet_has_the_expected_convolutions() -> None:
     ]  # fmt: skip
 
 
-NAMES = [
-    pytest.param(name, marks=[pytest.mark.long] if name in {"resnet34", "vgg16-bn"} else [])
-    for name in Model.catalogue
-    if name != "timm"
-]
-"""Networks as parameters; those that take seconds are marked `long`."""
-
-
-@pytest.mark.parametrize("name", [*NAMES, "timm"])
-def test_initial_weights_follow_the_seed_and_leave_the_global_generator_unchanged(
-    name: str,
-) -> None:
-    before = torch.get_rng_state()
-    first, again, other = (
-        parsed(Model, TIMM if name == "timm" else name).initialised(1, 10, 8, seed).state_dict()
-        for seed in (0, 0, 1)
-    )
-    assert all(torch.equal(first[key], again[key]) for key in first)
-    assert not all(torch.equal(first[key], other[key]) for key in first)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None:
-    network = parsed(Model, name).initialised(2, 10, 8, seed=0)
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d | nn.Linear):
-            bound = module.weight[0].numel() ** -0.5
-            assert module.weight.abs().max() <= bound
-            assert float(module.weight.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.15)
-        if isinstance(module, nn.Linear):
-            assert -bound <= module.bias.min() < 0 < module.bias.max() <= bound
-
-
-def test_a_layer_without_a_rule_for_initial_weights_is_refused() -> None:
-    with pytest.raises(AssertionError, match="no rule for the initial weights of LayerNorm"):
-        with_uniform_weights(lambda: nn.LayerNorm(4), seed=0)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scaled(Model):
     name: ClassVar = "scaled"
@@ -140,14 +99,48 @@ class Scaled(Model):
         return nn.Sequential(nn.Flatten(), nn.LayerNorm(in_channels * image_size**2), layer)
 
 
+MODELS = [
+    pytest.param(
+        parsed(Model, name), id=name,
+        marks=[pytest.mark.long] if name in {"resnet34", "vgg16-bn"} else [],
+    )
+    for name in Model.catalogue
+    if name != "timm"
+]  # fmt: skip
+"""Models as parameters; those that take seconds are marked `long`."""
+
+
+@pytest.mark.parametrize("model", [*MODELS, parsed(Model, TIMM), Scaled()])
+def test_initial_weights_follow_the_seed_and_leave_the_global_generator_unchanged(
+    model: Model,
+) -> None:
+    before = torch.get_rng_state()
+    first, again, other = (model.initialised(1, 10, 8, seed).state_dict() for seed in (0, 0, 1))
+    assert all(torch.equal(first[key], again[key]) for key in first)
+    assert not all(torch.equal(first[key], other[key]) for key in first)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_initial_weights_have_the_spread_of_pytorchs_defaults(model: Model) -> None:
+    network = model.initialised(2, 10, 8, seed=0)
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            bound = module.weight[0].numel() ** -0.5
+            assert module.weight.abs().max() <= bound
+            assert float(module.weight.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.15)
+        if isinstance(module, nn.Linear):
+            assert -bound <= module.bias.min() < 0 < module.bias.max() <= bound
+
+
 def test_a_model_keeps_the_initial_weights_that_its_constructor_draws() -> None:
-    before = torch.default_generator.get_state()
-    first, again, other = (Scaled().initialised(1, 4, 28, seed) for seed in (0, 0, 1))
-    assert torch.equal(torch.default_generator.get_state(), before)
-    weight = first.state_dict()["2.weight"]
+    weight = Scaled().initialised(1, 4, 28, 0).state_dict()["2.weight"]
     assert float(weight.std()) == pytest.approx(5.0, rel=0.05)
-    assert torch.equal(weight, again.state_dict()["2.weight"])
-    assert not torch.equal(weight, other.state_dict()["2.weight"])
+
+
+def test_a_layer_without_a_rule_for_initial_weights_is_refused() -> None:
+    with pytest.raises(AssertionError, match="no rule for the initial weights of LayerNorm"):
+        with_uniform_weights(lambda: nn.LayerNorm(4), seed=0)
 
 
 class _Convolutions(TorchDispatchMode):
@@ -164,13 +157,12 @@ class _Convolutions(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_network_uses_a_narrow_strided_1x1_convolution(name: str) -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_no_network_uses_a_narrow_strided_1x1_convolution(model: Model) -> None:
     """The gradient overruns memory with 2 to 7 channels, on CPUs with AVX2 and without AVX-512."""
-    kind = Model.catalogue[name]
-    has_width = "width" in {field.name for field in dataclasses.fields(kind)}
-    network = parsed(Model, {"name": name, **({"width": 2} if has_width else {})})
-    built = network.initialised(2, 10, 16, seed=0)
+    if hasattr(model, "width"):
+        model = with_values(model, {"width": 2})
+    built = model.initialised(2, 10, 16, seed=0)
     with _Convolutions() as convolutions:
         built(torch.zeros(2, 2, 16, 16))
     narrow = {(1 < channels < 8, side, stride > 1) for channels, side, stride in convolutions.seen}
@@ -193,39 +185,21 @@ def test_a_narrow_strided_projection_equals_a_strided_1x1_convolution(
     torch.testing.assert_close(projection(images), expected)
 
 
-def network(seed: int = 0) -> nn.Module:
-    """Return a network with weights, BatchNorm statistics, a counter and an integer buffer."""
-    built = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 2))
-    built.register_buffer("whole", torch.arange(4))
-    move(built, np.random.default_rng(seed))
-    return built
-
-
-def move(built: nn.Module, rng: np.random.Generator) -> None:
-    """Change all parameters and buffers of a network, as a training step may."""
-    with torch.no_grad():
-        for tensor in (*built.parameters(), *built.buffers()):
-            if tensor.is_floating_point():
-                tensor.copy_(torch.from_numpy(rng.normal(size=tuple(tensor.shape))))
-            else:
-                tensor.copy_(torch.from_numpy(rng.integers(0, 1000, tuple(tensor.shape))))
-
-
-def tensors(built: nn.Module) -> list[torch.Tensor]:
-    return [tensor.detach().clone() for tensor in built.state_dict().values()]
-
-
 @pytest.mark.parametrize("decay", [0.5, 0.9])
 def test_the_average_equals_the_averaged_model_of_pytorch_bit_for_bit(decay: float) -> None:
-    own, rng = network(), np.random.default_rng(2)
+    own = NarrowResNet(width=2).initialised(1, 4, 8, seed=0).train()
     ours = Average(own, decay)
     theirs = AveragedModel(own, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
-    for _ in range(5):
-        move(own, rng)
+    for step in range(5):
+        with torch.no_grad():
+            own(torch.full((3, 1, 8, 8), float(step)))  # moves statistics and counters of BatchNorm
+            for parameter in own.parameters():
+                parameter.mul_(1.25).add_(0.1)
         for average in (ours, theirs):
             average.update_parameters(own)
-        assert ours.state_dict().keys() == theirs.state_dict().keys()
-        assert all(map(torch.equal, tensors(ours), tensors(theirs)))
+        kept, expected = ours.state_dict(), theirs.state_dict()
+        assert kept.keys() == expected.keys()
+        assert all(torch.equal(kept[name], expected[name]) for name in kept)
 
 
 SMALL = "resnet10t"
@@ -237,19 +211,15 @@ def _config(**values: Any) -> TrainConfig:
     return built(TrainConfig, fixed | {"model": model, "data.num_train": 40})
 
 
-def test_a_timm_network_has_the_weight_spread_of_timm_and_follows_the_seed() -> None:
+def test_a_timm_network_has_the_weight_spread_of_timm() -> None:
     import timm  # slow to load
 
-    model = Timm(architecture=SMALL)
-    first, again, other = (model.initialised(1, 4, 32, seed) for seed in (0, 0, 1))
+    own = Timm(architecture=SMALL).initialised(1, 4, 32, 0).state_dict()
     with torch.random.fork_rng(devices=[]):
-        published = timm.create_model(SMALL, in_chans=1, num_classes=4)
-    assert first.state_dict().keys() == published.state_dict().keys()
+        published = timm.create_model(SMALL, in_chans=1, num_classes=4).state_dict()
+    assert own.keys() == published.keys()
     weight = "layer1.0.conv1.weight"
-    assert torch.equal(first.state_dict()[weight], again.state_dict()[weight])
-    assert not torch.equal(first.state_dict()[weight], other.state_dict()[weight])
-    spread = float(published.state_dict()[weight].std())
-    assert float(first.state_dict()[weight].std()) == pytest.approx(spread, rel=0.1)
+    assert float(own[weight].std()) == pytest.approx(float(published[weight].std()), rel=0.1)
 
 
 def test_a_fixed_size_architecture_is_built_for_the_image_size() -> None:

@@ -13,10 +13,9 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.config.building import with_values
 from mixup_core.images.batches import Draws
-from mixup_core.images.choices.models import Mlp, NarrowResNet
+from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.choices.optimizers import Sgd
 from mixup_core.images.config import VARIED, TrainConfig
-from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.objectives.objective import Minimised, Plain
 from mixup_core.images.training import (
@@ -26,24 +25,16 @@ from mixup_core.images.training import (
     move_one_weight,
 )
 from mixup_core.images.views import EvaluationImages, TrainingImages
-from mixup_core.keys import stage_keys
 from mixup_core.predictions import AVERAGED, Predictions
 from mixup_core.problem import DivergedError, Metric, StateError, problem_of
-from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
-
-CPU = torch.device("cpu")
-
-
-def _trained(config: TrainConfig, splits: Splits) -> tuple[list[EpochRecord], bytes]:
-    state = TrainingState.initial(config, splits.info, CPU)
-    return list(fit(config, splits, state)), state.to_bytes()
+from tests.mixup_core.images.taught_runs import CPU, trained
 
 
 def test_a_run_records_every_epoch_and_reduces_the_loss(
     config: TrainConfig, splits: Splits
 ) -> None:
-    records, _ = _trained(with_values(config, {"epochs": 12}), splits)
+    records, _ = trained(with_values(config, {"epochs": 12}), splits)
     assert [record.epoch for record in records] == list(range(12))
     assert set(records[0].metrics) == {
         "train/loss", "train/excess_loss", "test/error", "test/nll", "test/calibration_error",
@@ -80,16 +71,16 @@ def test_metrics_of_an_objective_are_recorded_per_image(
 
     monkeypatch.setattr(Plain, "on", measuring)
     with pytest.raises(ValueError, match="plain measures train/twice, which its `metrics` do not"):
-        _trained(config, splits)
+        trained(config, splits)
     monkeypatch.setattr(Plain, "metrics", {"train/twice": Metric(label="twice")})
-    for record in _trained(config, splits)[0]:
+    for record in trained(config, splits)[0]:
         assert record.metrics["train/twice"] == pytest.approx(2 * record.metrics["train/loss"])
 
 
 def test_held_out_images_are_evaluated_at_the_interval_eval_every(
     config: TrainConfig, splits: Splits
 ) -> None:
-    records, _ = _trained(with_values(config, {"eval_every": 2}), splits)
+    records, _ = trained(with_values(config, {"eval_every": 2}), splits)
     assert ["test/error" in record.metrics for record in records] == [False, True, False, True]
 
 
@@ -101,7 +92,7 @@ def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(
     config: TrainConfig, splits: Splits, law: Any, precision: str
 ) -> None:
     config = with_values(config, {"mix.law": law, "precision": precision})
-    whole, end = _trained(config, splits)
+    whole, end = trained(config, splits)
     for stop in range(1, config.epochs):
         state = TrainingState.initial(config, splits.info, CPU)
         first = list(itertools.islice(fit(config, splits, state), stop))
@@ -110,22 +101,6 @@ def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(
         rest = list(fit(config, splits, resumed))
         assert first + rest == whole
         assert resumed.to_bytes() == end
-
-
-def test_a_run_forked_from_a_shared_stage_equals_the_unforked_run(
-    config: TrainConfig, splits: Splits
-) -> None:
-    trunk = with_values(config, {"mix.law": {"beta": 1.0}})
-    for switch_epoch in range(config.epochs + 1):
-        forked = with_values(trunk, {"mix.switch_epoch": switch_epoch})
-        shared = sum(a == b for a, b in zip(stage_keys(trunk), stage_keys(forked), strict=True))
-        assert shared == switch_epoch
-        state = TrainingState.initial(trunk, splits.info, CPU)
-        first = list(itertools.islice(fit(trunk, splits, state), shared))
-        rest = list(fit(forked, splits, state))
-        records, end = _trained(forked, splits)
-        assert first + rest == records
-        assert state.to_bytes() == end
 
 
 def test_a_schedule_trains_each_epoch_under_its_own_law(
@@ -279,32 +254,21 @@ def test_code_in_a_stored_state_is_not_executed(config: TrainConfig, splits: Spl
         state.load_bytes(pickle.dumps(Payload(), protocol=2), [])
 
 
-DATA = DataConfig(name="digits", num_train=100)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        TrainConfig(data=DATA, model=Mlp(hidden=(8,)), epochs=1, batch_size=50),
-        TrainConfig(
-            data=DataConfig(name="digits", num_train=100, views="concat", pool=2),
-            model=NarrowResNet(width=2), epochs=1, batch_size=50,
-        ),
-    ],
-    ids=["mlp", "concatenated and pooled"],
-)  # fmt: skip
 def test_the_trained_network_gives_the_outputs_of_its_run(config: TrainConfig) -> None:
+    values = {"data.num_train": 100, "data.pool": 2, "epochs": 1, "model.width": 2}
+    config = with_values(config, values)
     data = load(config.data)
-    state = TrainingState.initial(config, data.info, torch.device("cpu"))
-    list(fit(config, data, state))
-    network, example = problem_of(config).trained(config, state.to_bytes())
+    _, state = trained(config, data)
+    network, example = problem_of(config).trained(config, state)
     assert not network.training
     assert len(example) == 2
     assert data.test is not None
-    images = EvaluationImages(data.test, data.info, config.data, torch.device("cpu"))[slice(0, 5)]
+    images = EvaluationImages(data.test, data.info, config.data, CPU)[slice(0, 5)]
     assert (example.shape[1:], example.dtype) == (images.shape[1:], images.dtype)
+    own = TrainingState.initial(config, data.info, CPU)
+    own.load_bytes(state, [])
     with torch.no_grad():
-        torch.testing.assert_close(network(images), state.network.eval()(images), rtol=0, atol=0)
+        torch.testing.assert_close(network(images), own.network.eval()(images), rtol=0, atol=0)
 
 
 def test_one_weight_of_one_layer_changes_by_one_ulp() -> None:

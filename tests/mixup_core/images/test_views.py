@@ -2,7 +2,6 @@ import pytest
 import torch
 from scipy import stats
 from torch import Tensor
-from torchvision.transforms import functional, v2
 
 from mixup_core.images.augmentations.crop import Crop, CropFlip
 from mixup_core.images.batches import Draws
@@ -58,48 +57,11 @@ def test_a_view_partner_is_drawn_from_the_whole_paired_class() -> None:
         assert len(drawn.unique()) > 0.4 * min(len(drawn), len(wanted))
 
 
-def test_normalised_pixels_match_torchvision() -> None:
-    images = _images()
-    reference = v2.Compose(
-        [v2.ToDtype(torch.float32, scale=True), v2.Normalize(CIFAR.mean, CIFAR.std)]
-    )
-    seen = NormalisedPixels(images, CIFAR, 1, CPU)[torch.tensor([3, 1])]
-    torch.testing.assert_close(seen, reference(images.pixels[[3, 1]]), rtol=1e-5, atol=1e-5)
-
-
 def test_a_held_out_image_is_unscaled_and_its_second_view_is_zero() -> None:
     images = _images()
     seen = EvaluationImages(images, CIFAR, DataConfig(name="cifar10", views="concat"), CPU)[:4]
     torch.testing.assert_close(seen[:, :3], NormalisedPixels(images, CIFAR, 1, CPU)[:4])
     assert (seen[:, 3:] == 0).all()
-
-
-def _moves(*rows: tuple[int, int, int]) -> Tensor:
-    return torch.tensor(rows)
-
-
-def test_crops_and_flips_match_torchvision() -> None:
-    images = _images(6)
-    pixels = NormalisedPixels(images, CIFAR, 1, CPU)
-    moves = _moves((4, 4, 0), (0, 8, 0), (8, 3, 1), (4, 4, 1))
-    index = torch.tensor([5, 0, 3, 2])
-    seen = pixels.augmented(index, moves, CropFlip())
-    normalise = v2.Compose(
-        [v2.ToDtype(torch.float32, scale=True), v2.Normalize(CIFAR.mean, CIFAR.std)]
-    )
-    for image, (row, column, mirrored), i in zip(seen, moves.tolist(), index.tolist(), strict=True):
-        expected = functional.pad(images.pixels[i], [4])
-        expected = functional.crop(expected, row, column, 32, 32)
-        expected = functional.hflip(expected) if mirrored else expected
-        torch.testing.assert_close(image, normalise(expected), rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(seen[0], pixels[index][0])
-
-
-def test_both_views_of_an_image_are_augmented_alike() -> None:
-    views = _training(DataConfig(name="cifar10", views="concat", augment=CropFlip()))
-    index, gamma = torch.tensor([7, 7]), torch.tensor([0.5, 0.5])
-    still, moved = views.batch(index, gamma, _moves((4, 4, 0), (4, 4, 1)))
-    torch.testing.assert_close(moved, still.flip(-1))
 
 
 @pytest.mark.parametrize("augment", [Crop(), CropFlip()], ids=str)

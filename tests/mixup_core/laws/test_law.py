@@ -12,7 +12,6 @@ from scipy.special import entr
 from mixup_core.config.building import parsed
 from mixup_core.config.written_forms import SpellingError, spelled, spellings
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
-from mixup_core.mixing.mixed_losses import loss_floor
 from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
 
@@ -136,21 +135,6 @@ def test_nodes_of_pairs_have_the_mean_of_all_nodes_for_functions_that_reversal_l
     for of in (lambda lam: lam * (1 - lam), lambda lam: abs(lam - 0.5) ** 3):
         mean = of(law.nodes_of_pairs(count)).mean()
         assert mean == pytest.approx(of(law.nodes(count)).mean(), abs=1e-9)
-
-
-@pytest.mark.parametrize("law", EVERY, ids=str)
-def test_the_floor_of_two_balanced_classes_is_half_of_the_label_entropy(law: Law) -> None:
-    """The reference uses PyTorch's digamma function, whose last bits differ from SciPy's."""
-    import torch
-
-    floor = loss_floor(law, torch.arange(10) % 2, "dataset", 5)
-    assert floor == pytest.approx(law.label_entropy() / 2, abs=1e-13)
-
-
-@pytest.mark.parametrize("alpha", [0.0, -1.0, 5e-324, 0.9e-6, 1.1e6, math.inf, math.nan])
-def test_a_beta_law_needs_a_positive_finite_alpha(alpha: float) -> None:
-    with pytest.raises(RuleError, match=r"`1e-6 <= alpha <= 1e6` must hold"):
-        Beta(alpha=alpha)
 
 
 @pytest.mark.parametrize(

@@ -80,15 +80,6 @@ def test_only_manifold_mixing_names_a_hidden_layer(name: str) -> None:
     assert (operation.deepest_layer > 0) == (name == "manifold")
 
 
-def test_cutmix_replaces_a_box_and_weights_the_label_by_the_remaining_area() -> None:
-    own, beside = torch.zeros(1, 1, 4, 5), torch.ones(1, 1, 4, 5)
-    images, weight = CutMix().mix(own, beside, torch.ones(1), torch.tensor([[1, 3, 2, 5]]))
-    expected = torch.zeros(4, 5)
-    expected[1:3, 2:5] = 1
-    assert torch.equal(images[0, 0], expected)
-    assert float(weight[0]) == pytest.approx(1 - 6 / 20)
-
-
 @pytest.mark.parametrize("lam", [0.0, 0.19, 0.51, 1.0])
 def test_box_sides_before_clipping_follow_from_lam(lam: float) -> None:
     drawn = CutMix().draw(np.full(500, lam), (32, 32), np.random.default_rng(0))

@@ -1,6 +1,5 @@
 """A tiny CIFAR-10 and its corrupted test images, in files of the original formats."""
 
-import hashlib
 import pickle
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,8 @@ import numpy as np
 import pytest
 import torchvision.datasets
 
-from mixup_core.images.data.fetching import files_of
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
-from tests.mixup_core.small_files import set_counts
+from tests.mixup_core.small_files import put, set_counts
 
 
 def write_cifar10(
@@ -26,16 +24,10 @@ def write_cifar10(
     set_counts(monkeypatch, "cifar10", num_test=4, num_classes=2)
     monkeypatch.setattr(published, "train_list", [])
     monkeypatch.setattr(published, "test_list", [])
-    folder = root / "cifar-10-batches-py"
-    folder.mkdir()
 
     def write(name: str, content: Any) -> str:
-        (folder / name).write_bytes(pickle.dumps(content))
-        md5 = hashlib.md5((folder / name).read_bytes()).hexdigest()
-        for split in files_of("cifar10").values():
-            if f"{folder.name}/{name}" in split:
-                monkeypatch.setitem(split, f"{folder.name}/{name}", f"md5:{md5}")
-        return md5
+        path = f"cifar-10-batches-py/{name}"
+        return put(root, path, pickle.dumps(content), "cifar10", monkeypatch)
 
     for batch, name in enumerate(names, start=1):
         pixels = np.empty((4, 3, 32 * 32), dtype=np.uint8)

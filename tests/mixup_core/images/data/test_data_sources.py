@@ -1,14 +1,13 @@
 """Archives: unpacked files are deleted when their reader ends, even after an error."""
 
-import io
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from mixup_core.images.data.sources import unpacked
+from tests.mixup_core.small_files import tar
 
 READER = """
 import sys, tempfile, time
@@ -24,10 +23,7 @@ with unpacked(Path(sys.argv[2])) as folder:
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
     file = tmp_path / "images.tar"
-    with tarfile.open(file, "w") as tar:
-        header = tarfile.TarInfo("dtd/lock")
-        header.size = 3
-        tar.addfile(header, io.BytesIO(b"abc"))
+    file.write_bytes(tar({"dtd/lock": b"abc"}))
     return file
 
 

@@ -62,19 +62,6 @@ def forge(kept: Path, **changes: Any) -> None:
     kept.write_text(json.dumps(memory))
 
 
-@pytest.mark.parametrize("content", [b"", b"abc", bytes(range(256)) * 4096])
-@pytest.mark.parametrize("algorithm", ["sha256", "md5"])
-def test_file_digest_hashes_the_whole_content(
-    tmp_path: Path, content: bytes, algorithm: str
-) -> None:
-    file = tmp_path / "file"
-    file.write_bytes(content)
-    (tmp_path / "link").symlink_to(file)
-    expected = hashlib.new(algorithm, content).hexdigest()
-    assert file_digest(file, algorithm) == file_digest(tmp_path / "link", algorithm) == expected
-    assert file_digest(file) == hashlib.sha256(content).hexdigest()
-
-
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [

@@ -133,20 +133,6 @@ def test_resizing_many_images_keeps_their_order() -> None:
         assert torch.equal(found.pixels[[place]], alone.pixels)
 
 
-@pytest.mark.parametrize("pool", [2, 3, 6])
-def test_a_pooled_pixel_is_the_sum_of_its_block(pool: int) -> None:
-    images = of_noise(4, 3, 12, 18)
-    found = images.pooled(pool)
-    assert found.pixels.shape == (4, 3, 12 // pool, 18 // pool)
-    pixels = images.pixels.long()
-    for i in range(12 // pool):
-        for j in range(18 // pool):
-            square = pixels[:, :, pool * i : pool * (i + 1), pool * j : pool * (j + 1)]
-            assert torch.equal(found.pixels[:, :, i, j].long(), square.sum((2, 3)))
-    assert found.pool == pool
-    assert found.labels is images.labels
-
-
 @pytest.mark.parametrize(("pool", "dtype"), [(2, torch.int16), (11, torch.int16),
                                              (12, torch.int32)])  # fmt: skip
 def test_pooling_white_pixels_does_not_overflow(pool: int, dtype: torch.dtype) -> None:

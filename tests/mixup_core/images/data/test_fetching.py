@@ -6,7 +6,6 @@ No network.
 import dataclasses
 import gzip
 import hashlib
-import io
 import shutil
 import socket
 import sys
@@ -14,11 +13,10 @@ import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torchvision.datasets
-from torchvision.datasets import CIFAR10, CIFAR100
+from torchvision.datasets import CIFAR100
 
 from mixup_core.images.data import sources as sources_module
 from mixup_core.images.data.data_config import DataConfig
@@ -32,6 +30,7 @@ from mixup_core.images.data.fetching import (
     statuses,
 )
 from mixup_core.images.data.sets import DATASETS, fashion_mnist, mnist
+from tests.mixup_core.small_files import tar
 
 REFUSING = "http://127.0.0.1:9/"
 
@@ -77,15 +76,6 @@ def fetched(root: Path) -> dict[str, bytes]:
 
 def visible(root: Path) -> list[Path]:
     return [file for file in root.rglob("*") if not file.name.endswith(".lock")]
-
-
-@pytest.mark.parametrize("published", [CIFAR10, CIFAR100])
-def test_cifar_files_and_digests_match_torchvision(published: Any) -> None:
-    ours = files_of(published.__name__.lower())
-    meta = [published.meta["filename"], published.meta["md5"]]
-    for split, files in (("train", published.train_list), ("test", published.test_list)):
-        expected = {f"{published.base_folder}/{file}": f"md5:{md5}" for file, md5 in [*files, meta]}
-        assert ours[split] == expected  # type: ignore[index]
 
 
 def test_the_data_root_is_the_environment_variable_or_the_user_cache(
@@ -219,14 +209,11 @@ def test_two_concurrent_fetches_download_once(sources: Sources, root: Path) -> N
 
 def write_cifar_archive(path: Path, monkeypatch: pytest.MonkeyPatch, member: str = "") -> None:
     """Write an archive with the original layout and tiny files, and register its hashes."""
+    splits = files_of("cifar100").values()
+    names = {name for split in splits for name in split}
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = {name for split in files_of("cifar100").values() for name in split}
-    with tarfile.open(path, "w:gz") as tar:
-        for name in [*sorted(names), *([member] if member else [])]:
-            header = tarfile.TarInfo(name)
-            header.size = 1
-            tar.addfile(header, io.BytesIO(b"x"))
-    for split in files_of("cifar100").values():
+    path.write_bytes(tar(dict.fromkeys([*sorted(names), *filter(None, [member])], b"x")))
+    for split in splits:
         for name in tuple(split):
             monkeypatch.setitem(split, name, f"md5:{hashlib.md5(b'x').hexdigest()}")
     monkeypatch.setattr(CIFAR100, "tgz_md5", hashlib.md5(path.read_bytes()).hexdigest())

@@ -1,4 +1,4 @@
-"""FolderFacts: names, duplicates, transparent and unreadable images, found in one pass."""
+"""FolderFacts: what `data check` prints is cached until a file or the decoder changes."""
 
 from pathlib import Path
 
@@ -7,46 +7,18 @@ from PIL import Image
 
 from mixup_core.images.data import folder_facts
 from mixup_core.images.data.folder_facts import FolderFacts, scan_folder
-from mixup_core.images.data.folders import Layout, folder_digest
+from mixup_core.images.data.folders import Layout
+from tests.mixup_core.small_files import write_images
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Folder of two classes.
-
-    One test image equals a training image, one is half transparent, one is no image.
-    """
+    """Folder of two classes; one file is no image."""
     place = tmp_path / "pets"
-    for number, name in enumerate(
-        (
-            "train/cat/a.png",
-            "train/cat/b.png",
-            "train/dog/a.png",
-            "test/cat/a.png",
-            "test/dog/a.png",
-        )
-    ):
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (4, 4), (number, 0, 0)).save(place / name)
-    Image.new("RGBA", (4, 4), (9, 9, 9, 100)).save(place / "train/cat/b.png")
-    (place / "test/dog/a.png").write_bytes((place / "train/cat/a.png").read_bytes())
+    write_images(place, "train", cat=Image.new("RGB", (4, 4)), dog=Image.new("RGB", (4, 4)))
+    write_images(place, "test", cat=Image.new("RGB", (4, 4)), dog=Image.new("RGB", (4, 4)))
     (place / "test/dog/z.png").write_bytes(b"none")
     return place
-
-
-def test_scan_folder_finds_shared_transparent_and_unreadable_images(
-    folder: Path, tmp_path: Path
-) -> None:
-    facts = scan_folder(folder, tmp_path / "data")
-    assert facts.digest == folder_digest(folder, tmp_path / "data")
-    assert facts.classes == ("cat", "dog")
-    assert facts.train == {"cat": ("a.png", "b.png"), "dog": ("a.png",)}
-    assert facts.test == {"cat": ("a.png",), "dog": ("a.png", "z.png")}
-    assert facts.shared == ("dog/a.png",)
-    assert facts.copies == {}
-    assert facts.transparent == ("train/cat/b.png",)
-    assert list(facts.unreadable) == ["test/dog/z.png"]
-    assert "cannot be decoded" in facts.unreadable["test/dog/z.png"]
 
 
 def test_a_folder_is_scanned_again_only_when_a_file_or_the_decoder_changed(
