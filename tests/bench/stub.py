@@ -16,7 +16,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import TrainingState
 from mixup_core.records import EpochRecord
-from sweeps.running import storing, trainable
+from sweeps.running import attempt, storing
 from tests.bench.stored import made_up_metrics
 
 ENVIRONMENT: Mapping[str, str] = {
@@ -40,22 +40,22 @@ def spread(runtime_env: dict[str, Any] | None) -> dict[str, Any]:
 
 def install() -> None:
     """Replace the trainer by the stub in this process."""
-    training.fit = fit
+    training.fit_gradually = fit_at_once
     if os.environ.get(CHATTY) == "stored":
         storing.STORE_AT_LEAST_EVERY = 0.0
     if CHATTY in os.environ:
-        train = trainable._train
-        trainable._train = lambda assignment, driver: train(
-            replace(assignment, report_every=0.0), driver
+        train = attempt.train
+        attempt.train = lambda assignment, *others: train(
+            replace(assignment, report_every=0.0), *others
         )
 
 
-def fit(
-    config: TrainConfig, data: Splits, state: TrainingState, **others: object
+def fit_at_once(
+    config: TrainConfig, data: Splits, resume: TrainingState, **others: object
 ) -> Iterator[EpochRecord]:
     """Yield records as the trainer does, but at once and with random numbers by seed and epoch."""
-    for epoch in range(len(state.records), config.epochs):
+    for epoch in range(len(resume.records), config.epochs):
         rng = random.Random(f"{config.seed} {epoch}")
         record = EpochRecord(epoch=epoch, metrics=made_up_metrics(rng, config, epoch))
-        state.records.append(record)
+        resume.records.append(record)
         yield record

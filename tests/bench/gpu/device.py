@@ -191,21 +191,6 @@ def checkpoint(size: Size, device: torch.device) -> Figures:
     }
 
 
-def precisions(size: Size, device: torch.device) -> Figures:
-    """Return test errors of runs in bfloat16 and float32, and their difference, for each seed."""
-    data, kind = images_of(size, size.data[0])
-    errors: dict[Precision, list[float]] = {"bfloat16": [], "float32": []}
-    for seed in range(size.seeds):
-        for precision, of_precision in errors.items():
-            config = replace(config_of(size, size.data[0], precision), seed=seed)
-            of_precision.append(list(fit(config, data, device=device))[-1].metrics["test/error"])
-    differences = [one - other for one, other in zip(*errors.values(), strict=True)]
-    return {
-        "images": kind, **dict[str, Any](errors.items()), "by seed": differences,
-        "mean": sum(differences) / len(differences),
-    }  # fmt: skip
-
-
 def determinism(size: Size, device: torch.device) -> Figures:
     """Return the time of a step with deterministic kernels, as a multiple of that without them."""
     free = timed(build(Rung(), size, device), size.steps, device, warm_up=3)
@@ -242,7 +227,6 @@ PARTS: Mapping[str, Callable[[Size, torch.device], Figures]] = {
     "reference": reference_pipeline,
     "ladder, images per second": ladder,
     "runs side by side, images per second of all": side_by_side,
-    "bfloat16 minus float32, test error": precisions,
     "deterministic kernels": determinism,
     "checkpoint": checkpoint,
     "hours of table 1": hours,

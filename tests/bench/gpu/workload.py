@@ -26,7 +26,6 @@ class Size:
     steps: int
     """Training steps in one timed block."""
     epochs: int
-    seeds: int
     processes: tuple[int, ...]
     """Numbers of processes to try on one device."""
     window: float
@@ -43,7 +42,6 @@ GPU = Size(
     batch=750,
     steps=40,
     epochs=3,
-    seeds=3,
     processes=(1, 2, 4, 8),
     window=5.0,
     model=ResNet18(),
@@ -54,7 +52,6 @@ REHEARSAL = Size(
     batch=50,
     steps=2,
     epochs=4,
-    seeds=2,
     processes=(1, 2),
     window=0.5,
     model=NarrowResNet(),
