@@ -4,10 +4,8 @@ import errno
 import fcntl
 import json
 import os
-import queue
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,16 +14,9 @@ import pytest
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, StoreFullError
 from sweeps.leasing import folder_lease
-from sweeps.leasing.folder_lease import FolderLease
-from sweeps.leasing.holders import BUSY, RunningRun, StudyBusyError, StudyLostError
+from sweeps.leasing.holders import RunningRun, StudyBusyError
 from sweeps.leasing.lease import Lease, ask_to_stop, asked_to_stop, read_progress
 from tests.damages import DAMAGES, bound_by_modes
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
-
 
 FILES = ("table1.json", "table1.progress.json", "table1.lock")
 
@@ -47,15 +38,6 @@ def leave_a_lease(store: Store, drivers: int) -> None:
     for _ in range(drivers):
         with Lease.acquire(store, "table1", "run") as lease:
             lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
-
-
-def root_of(store: Store) -> Path:
-    assert store.folder is not None
-    return store.folder
-
-
-def take(store: Store) -> FolderLease:
-    return FolderLease(store.files, "table1", "mixsweep run table1")
 
 
 def test_a_lease_is_not_held_once_another_driver_has_acquired_it(
@@ -150,48 +132,18 @@ def test_a_full_disk_is_reported_with_the_file_and_leaves_the_study_free(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", fill)
         with pytest.raises(StoreFullError) as caught:
-            take(store)
+            Lease.acquire(store, "table1", "run")
     assert str(caught.value).startswith(f"disk full: {lease_file(store, 'table1.json')} needs ")
     assert Lease.current(store, "table1") is None
-    lease = take(store)
+    lease = Lease.acquire(store, "table1", "run")
     lease.release()
     assert lease.holder.token == 1
-
-
-@pytest.mark.parametrize("loss", ["deleted", "replaced", "moved"])
-def test_a_driver_whose_lock_file_was_deleted_is_interrupted_and_stops(
-    store: Store, loss: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
-    monkeypatch.setattr(folder_lease, "_LOOK_EVERY", 0.05)
-    monkeypatch.setattr(folder_lease, "interrupt_main_thread", told.put)
-    lock, root = lease_file(store, "table1.lock"), root_of(store)
-
-    def hold() -> None:
-        with Lease.acquire(store, "table1", "run") as lease:
-            time.sleep(0.5)
-            assert told.empty()
-            if loss == "moved":
-                root.rename(root.with_name("elsewhere"))
-            else:
-                lock.unlink()
-            if loss == "replaced":
-                lock.touch()
-            text, code = told.get(timeout=30)
-            assert code == BUSY
-            assert text.startswith(f"study 'table1': {lock} was deleted or moved")
-            assert not lease.is_held()
-            lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
-
-    with pytest.raises(StudyLostError, match="so this driver has lost its lease and stops"):
-        hold()
-    assert not (loss == "moved" and root.exists())
 
 
 def test_a_lock_file_that_is_replaced_while_it_is_opened_is_not_taken_for_the_lease(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, lock = take(store), lease_file(store, "table1.lock")
+    first, lock = Lease.acquire(store, "table1", "run"), lease_file(store, "table1.lock")
     opened = folder_lease.open_lock
 
     def late(path: Path) -> int:
@@ -203,10 +155,10 @@ def test_a_lock_file_that_is_replaced_while_it_is_opened_is_not_taken_for_the_le
         return descriptor
 
     monkeypatch.setattr(folder_lease, "open_lock", late)
-    second = take(store)
+    second = Lease.acquire(store, "table1", "run")
     assert second.is_held()
     with pytest.raises(StudyBusyError):
-        take(store)
+        Lease.acquire(store, "table1", "run")
     second.release()
 
 
@@ -224,7 +176,7 @@ def test_a_driver_killed_during_training_is_distinguished_from_one_that_ended(st
         "lease = Lease.acquire(Store(sys.argv[1]), 'table1', 'run'); "
         "lease.write_progress([RunningRun(arm='erm', seed=3, epoch=7)]); os.kill(os.getpid(), 9)"
     )
-    subprocess.run([sys.executable, "-c", script, str(root_of(store))], check=False)
+    subprocess.run([sys.executable, "-c", script, store.url], check=False)
     cut = Lease.cut_off(store, "table1")
     assert cut is not None
     assert list(cut.running) == running

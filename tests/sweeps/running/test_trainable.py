@@ -108,14 +108,13 @@ def _error(assignment: Assignment, driver: Driver, place: object) -> Report:
     [(_divergence, "diverged", 2), (_error, "failed", None), (None, "stopped", None)],
 )
 def test_a_failure_is_the_last_report_of_a_run(
-    tmp_path: Path,
+    store: Store,
     monkeypatch: pytest.MonkeyPatch,
     reports: list[Report],
     ends: Callable[[Assignment, Driver, object], Report] | None,
     kind: str,
     epoch: int | None,
 ) -> None:
-    store = Store(str(tmp_path))
     with Lease.acquire(store, "study", "mixsweep run study") as lease:
         if ends is None:
             ask_to_stop(store, "study", lease.holder, "now")
