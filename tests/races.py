@@ -11,9 +11,6 @@ from typing import TypeVar
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from sweeps.leasing import bucket_lease
-from sweeps.leasing.holders import StudyBusyError
-from sweeps.leasing.lease import Lease
 
 Got = TypeVar("Got")
 Attempt = Callable[[str, int, int], AbstractContextManager[Got]]
@@ -38,19 +35,6 @@ def race(attempt: Attempt[Got], store: str, *, racers: int, rounds: int) -> list
         for error in sorted(failed, key=lambda error: isinstance(error, BrokenBarrierError)):
             raise error
         return list(zip(*(run.result() for run in runs), strict=True))
-
-
-@contextmanager
-def drive(store: str, number: int, racer: int) -> Iterator[bool]:
-    """Take the lease of a study, if no other process has it."""
-    bucket_lease._BEAT_EVERY = 0.2
-    try:
-        lease = Lease.acquire(Store(store), f"round-{number}", f"racer {racer}")
-    except StudyBusyError:
-        yield False
-        return
-    with lease:
-        yield lease.is_held()
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from mixup_core.store.errors import StoreError
 from sweeps.leasing import bucket_lease
 from sweeps.leasing.holders import RunningRun, StudyBusyError
 from sweeps.leasing.lease import Lease, read_progress
-from tests.races import drive, race
 
 DRIVER = """
 import os, sys, time
@@ -75,28 +74,6 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_a_second_driver_is_refused_with_the_running_driver(
-    store: Store, driver: "subprocess.Popen[str]"
-) -> None:
-    with pytest.raises(StudyBusyError, match=rf"pid {driver.pid} on .* \(token 1\)"):
-        Lease.acquire(store, "table1", "second")
-    holder = Lease.current(store, "table1")
-    assert holder is not None
-    assert (holder.pid, holder.command) == (driver.pid, "mixsweep run table1")
-    with Lease.acquire(store, "table2", "another study"):
-        pass
-
-
-def test_a_driver_killed_on_this_machine_frees_its_study_immediately(
-    store: Store, driver: "subprocess.Popen[str]"
-) -> None:
-    driver.kill()
-    driver.wait()
-    with Lease.acquire(store, "table1", "next") as lease:
-        assert lease.token == 2
-        assert lease.is_held()
-
-
 def test_a_driver_killed_on_another_machine_frees_its_study_after_a_timeout(
     store: Store,
     driver: "subprocess.Popen[str]",
@@ -140,14 +117,6 @@ def test_one_of_several_simultaneous_drivers_gets_the_lease(store: Store) -> Non
     with ThreadPoolExecutor(6) as pool:
         (held,) = filter(None, pool.map(start, range(6)))
     held.release()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(300)
-def test_one_of_several_racing_processes_gets_the_lease_in_every_round(store: Store) -> None:
-    held = race(drive, store.url, racers=4, rounds=100)
-    assert [sum(got) for got in held] == [1] * 100
-    assert len({got.index(True) for got in held}) > 1, "one racer was always first: no race"
 
 
 def test_a_lease_that_cannot_be_renewed_is_not_held_until_its_next_renewal(

@@ -4,12 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from threading import Barrier
 from typing import IO
 
@@ -19,7 +17,7 @@ from mixup_core.rules import spell_time
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import Bucket
 from mixup_core.store.json_records import name_once
-from sweeps.leasing.holders import Holder, RunningRun, StudyBusyError
+from sweeps.leasing.holders import Holder, StudyBusyError
 from sweeps.leasing.lease import Claims, Lease, ask_to_stop, asked_to_stop, read_progress, unused
 
 DRIVER = """
@@ -37,15 +35,10 @@ time.sleep(60)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
-
-
-@pytest.fixture
-def driver(store: Store) -> Iterator[subprocess.Popen[str]]:
+def driver(any_store: Store) -> Iterator[subprocess.Popen[str]]:
     """Process that holds the lease of `table1`, in a process group with its child."""
     process = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, store.url],
+        [sys.executable, "-c", DRIVER, any_store.url],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -65,13 +58,11 @@ def grandchild_of(driver: subprocess.Popen[str]) -> int:
 
 
 def test_a_second_driver_is_refused_with_the_pid_of_the_first(
-    store: Store, driver: subprocess.Popen[str]
+    any_store: Store, driver: subprocess.Popen[str]
 ) -> None:
     grandchild_of(driver)
-    started = time.monotonic()
     with pytest.raises(StudyBusyError) as caught:
-        Lease.acquire(store, "table1", "second")
-    assert time.monotonic() - started < 5
+        Lease.acquire(any_store, "table1", "second")
     holder = caught.value.holder
     assert holder is not None
     since = spell_time(holder.started_at_ms)
@@ -79,38 +70,25 @@ def test_a_second_driver_is_refused_with_the_pid_of_the_first(
         f"study 'table1' is already run by pid {driver.pid} on {os.uname().nodename} since {since} "
         "(token 1); wait until it ends, or run `mixsweep stop table1`"
     )
-    with Lease.acquire(store, "table2", "another study"):
+    holder = Lease.current(any_store, "table1")
+    assert holder is not None
+    assert (holder.pid, holder.command) == (driver.pid, "mixsweep run table1")
+    with Lease.acquire(any_store, "table2", "another study"):
         pass
 
 
 def test_a_killed_driver_frees_its_study_although_its_child_still_runs(
-    store: Store, driver: subprocess.Popen[str]
+    any_store: Store, driver: subprocess.Popen[str]
 ) -> None:
     grandchild = grandchild_of(driver)
-    assert read_progress(store, "table1") is not None
+    assert read_progress(any_store, "table1") is not None
     driver.kill()
     driver.wait()
     os.kill(grandchild, 0)
-    assert Lease.current(store, "table1") is None
-    assert read_progress(store, "table1") is None
-    started = time.monotonic()
-    with Lease.acquire(store, "table1", "next") as lease:
-        assert time.monotonic() - started < 0.4
+    with Lease.acquire(any_store, "table1", "next") as lease:
         assert lease.token == 2
-        assert read_progress(store, "table1") is None
-
-
-def test_progress_is_read_as_last_written_during_the_lease(store: Store) -> None:
-    running = (RunningRun(arm="erm", seed=0, epoch=7), RunningRun(arm="midpoint", seed=1, epoch=0))
-    with Lease.acquire(store, "table1", "run") as lease:
-        assert read_progress(store, "table1") is None
-        lease.write_progress(running[:1])
-        lease.write_progress(running)
-        progress = read_progress(store, "table1")
-        assert progress is not None
-        assert (progress.token, progress.running) == (lease.token, running)
-        assert abs(progress.updated_at_ms / 1000 - time.time()) < 30
-    assert read_progress(store, "table1") is None
+        assert lease.is_held()
+        assert read_progress(any_store, "table1") is None
 
 
 STOPPED = Holder.here(3, "mixsweep run digits")
@@ -124,19 +102,6 @@ def test_only_the_named_driver_gets_a_stop_request_and_the_last_one_counts(store
     assert asked_to_stop(store, "moons", STOPPED) is None
     ask_to_stop(store, "digits", STOPPED, "now")
     assert asked_to_stop(store, "digits", STOPPED) == "now"
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"[3]", b'{"token": "3"}', b'{"how": "now"}', b'{"token": 3, "how": 1}']
-)
-def test_a_damaged_stop_request_is_named_and_ignored(
-    store: Store, content: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    ask_to_stop(store, "digits", STOPPED, "now")
-    store.files.write("stops/digits.json", content)
-    name_once.cache_clear()
-    assert asked_to_stop(store, "digits", STOPPED) is None
-    assert "stops/digits.json: " in caplog.text
 
 
 KEYS = [f"{number:032x}"[::-1] for number in range(4)]
