@@ -80,11 +80,8 @@ def runs_of(study: Study, client: MlflowClient, level: str) -> dict[str, Any]:
     return {f"{run.data.tags['arm']} {run.info.run_name}": run for run in found}
 
 
-def content_of(study: Study, client: MlflowClient, *, once: bool = True) -> set[tuple[Any, ...]]:
-    """Return the content of MLflow for a study: runs, params, tags and every metric row.
-
-    Asserts that no metric has two rows at one step, unless that is allowed.
-    """
+def content_of(study: Study, client: MlflowClient) -> set[tuple[Any, ...]]:
+    """Return what MLflow has of a study; no metric may have two rows at one step."""
     content: set[tuple[Any, ...]] = set()
     experiment = client.get_experiment_by_name(study.name)
     for run in client.search_runs([experiment.experiment_id]):
@@ -94,5 +91,5 @@ def content_of(study: Study, client: MlflowClient, *, once: bool = True) -> set[
         for name in run.data.metrics:
             rows = client.get_metric_history(key, name)
             content |= {(key, name, row.step, row.timestamp, row.value) for row in rows}
-            assert not once or len(rows) == len({row.step for row in rows}), "two rows at one step"
+            assert len(rows) == len({row.step for row in rows}), "two rows at one step"
     return content

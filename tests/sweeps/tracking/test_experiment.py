@@ -39,16 +39,6 @@ def exported(network: nn.Module, tmp_path_factory: pytest.TempPathFactory) -> tu
     return folder, export_network(network, torch.ones(2, 3), folder)
 
 
-@pytest.mark.parametrize("batch", [1, 2, 7])
-def test_a_loaded_network_gives_the_same_outputs_for_any_batch_size(
-    exported: tuple[Path, Model], network: nn.Module, batch: int
-) -> None:
-    loaded = mlflow.pytorch.load_model(str(exported[0]))
-    inputs = torch.linspace(-1, 1, 3 * batch).reshape(batch, 3)
-    with torch.no_grad():
-        torch.testing.assert_close(loaded(inputs), network(inputs), rtol=0, atol=0)
-
-
 def test_an_exported_network_contains_no_project_code_and_no_pickled_module(
     exported: tuple[Path, Model],
 ) -> None:

@@ -20,11 +20,12 @@ def view_of(tags: Mapping[str, str], key: str) -> dict[str, Any]:
     return view
 
 
-def test_the_view_of_arms_is_sorted_by_the_headline_and_shows_differing_settings(
+def test_a_study_is_linked_with_its_views_sorted_by_the_headline(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     write(log_of(study, home), results_of(study, 3, 3, 3, 3))
-    tags = client.get_experiment_by_name(study.name).tags
+    experiment = client.get_experiment_by_name(study.name)
+    tags = experiment.tags
     arms = view_of(tags, "arms")
     assert arms["searchFilter"] == "tags.level = 'config'"
     assert (arms["orderByKey"], arms["orderByAsc"]) == ("metrics.`test/error_mean`", True)
@@ -38,14 +39,8 @@ def test_the_view_of_arms_is_sorted_by_the_headline_and_shows_differing_settings
     assert view_of(tags, "seeds")["searchFilter"] == "tags.level = 'seed'"
     assert tags["mlflow.experiment.primaryMetric.name"] == "test/error_mean"
     assert tags["mlflow.experiment.primaryMetric.greaterIsBetter"] == "False"
-
-
-def test_a_study_is_linked_with_its_views(study: Study, home: Path, client: MlflowClient) -> None:
-    write(log_of(study, home), results_of(study, 1, 0, 0, 0))
-    number = client.get_experiment_by_name(study.name).experiment_id
-    links = study_links(experiments(Home(folder=home).tracking_uri), "http://127.0.0.1:5001")[
-        study.name
-    ]
-    page = f"http://127.0.0.1:5001/#/experiments/{number}/runs?workflowType=machine_learning"
-    assert links.arms == f"{page}&viewStateShareKey=arms"
-    assert links.seeds == f"{page}&viewStateShareKey=seeds&compareRunsMode=CHART"
+    found = study_links(experiments(Home(folder=home).tracking_uri), "http://127.0.0.1:5001")
+    page = f"http://127.0.0.1:5001/#/experiments/{experiment.experiment_id}/runs"
+    page += "?workflowType=machine_learning"
+    assert found[study.name].arms == f"{page}&viewStateShareKey=arms"
+    assert found[study.name].seeds == f"{page}&viewStateShareKey=seeds&compareRunsMode=CHART"
