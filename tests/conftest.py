@@ -139,6 +139,10 @@ class CommandLine:
         return (self.home / "reports" / study / file).read_bytes()
 
 
+CommandLines = Callable[..., CommandLine]
+"""Function that makes a command line, on a new home unless one is given."""
+
+
 @pytest.fixture(scope="session")
 def command_server() -> Iterator[CommandServer | None]:
     """Yield a command server, whose process starts with the first command."""
@@ -149,7 +153,7 @@ def command_server() -> Iterator[CommandServer | None]:
 @pytest.fixture(scope="session")
 def command_line(
     tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer | None
-) -> Callable[..., CommandLine]:
+) -> CommandLines:
     """Return a function that makes command lines with a home each and a common data folder."""
     data = tmp_path_factory.mktemp("data")
 

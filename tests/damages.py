@@ -9,17 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-Damage = Callable[[Path], None]
+Damage = Callable[[Path], object]
 
 _NOBODY = 65534
-
-
-def _empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def _truncate(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
 
 
 def _flip(path: Path) -> None:
@@ -28,41 +20,12 @@ def _flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-def _randomise(path: Path) -> None:
-    path.write_bytes(random.Random(0).randbytes(max(path.stat().st_size, 64)))
-
-
-def _list(path: Path) -> None:
-    path.write_text("[1, 2]")
-
-
-def _other(path: Path) -> None:
-    path.write_text('{"mine": "notes of a colleague"}\n')
-
-
 def _folder(path: Path) -> None:
-    path.unlink()
     path.mkdir()
     (path / "notes.txt").write_text("of a colleague")
 
 
-def _dangling_link(path: Path) -> None:
-    path.unlink()
-    path.symlink_to("/nowhere/at/all")
-
-
-def _link_to_itself(path: Path) -> None:
-    path.unlink()
-    path.symlink_to(path.name)
-
-
-def _fifo(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
 def _socket(path: Path) -> None:
-    path.unlink()
     here = Path.cwd()
     os.chdir(path.parent)  # the name of a socket has at most 107 bytes
     with socket.socket(socket.AF_UNIX) as server:
@@ -70,35 +33,39 @@ def _socket(path: Path) -> None:
     os.chdir(here)
 
 
-def _close(path: Path) -> None:
-    path.chmod(0)
+def _replaced_by(make: Damage) -> Damage:
+    """Return a damage that removes the file and makes something else under its name."""
 
+    def damage(path: Path) -> None:
+        path.unlink()
+        make(path)
 
-def _remove(path: Path) -> None:
-    path.unlink()
+    return damage
 
 
 CONTENTS: Mapping[str, Damage] = {
-    "empty": _empty,
-    "truncated": _truncate,
+    "empty": lambda path: path.write_bytes(b""),
+    "truncated": lambda path: os.truncate(path, path.stat().st_size // 2),
     "bit flipped": _flip,
-    "random": _randomise,
-    "a list": _list,
-    "other's content": _other,
+    "random": lambda path: path.write_bytes(
+        random.Random(0).randbytes(max(path.stat().st_size, 64))
+    ),
+    "a list": lambda path: path.write_text("[1, 2]"),
+    "other's content": lambda path: path.write_text('{"mine": "notes of a colleague"}\n'),
 }
 """Damages after which the file still exists."""
 
 NO_FILES: Mapping[str, Damage] = {
-    "a folder": _folder,
-    "a dangling link": _dangling_link,
-    "a link to itself": _link_to_itself,
-    "a FIFO": _fifo,
-    "a socket": _socket,
-    "unreadable": _close,
+    "a folder": _replaced_by(_folder),
+    "a dangling link": _replaced_by(lambda path: path.symlink_to("/nowhere/at/all")),
+    "a link to itself": _replaced_by(lambda path: path.symlink_to(path.name)),
+    "a FIFO": _replaced_by(os.mkfifo),
+    "a socket": _replaced_by(_socket),
+    "unreadable": lambda path: path.chmod(0),
 }
 """Damages after which nothing can be read under the file's name."""
 
-DAMAGES: Mapping[str, Damage] = {**CONTENTS, **NO_FILES, "missing": _remove}
+DAMAGES: Mapping[str, Damage] = {**CONTENTS, **NO_FILES, "missing": Path.unlink}
 
 
 @contextmanager

@@ -23,12 +23,15 @@ def put_epochs(store: Store, run: Run, epochs: int, state: bytes | None = None) 
     put(store, run, records, state)
 
 
-def put(store: Store, run: Run, records: Sequence[EpochRecord], state: bytes | None = None) -> None:
-    """Store the first epochs of a run with these records."""
-    store.write(
-        stage_keys(run.config)[len(records) - 1],
-        records=records,
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=1)] * len(records),
-        environment={},
-        state=state,
-    )
+def put(
+    store: Store,
+    run: Run,
+    records: Sequence[EpochRecord],
+    state: bytes | None = None,
+    **environment: str,
+) -> str:
+    """Store the first epochs of a run with these records, and return the key of the stage."""
+    key = stage_keys(run.config)[len(records) - 1]
+    facts = [EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000)] * len(records)
+    store.write(key, records=records, facts=facts, environment=environment, state=state)
+    return key

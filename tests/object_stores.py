@@ -14,7 +14,6 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -57,10 +56,7 @@ def moto(**options: str) -> Iterator[Mapping[str, str]]:
     port = free_port()
     command = [sys.executable, "-c", _MOTO, str(port)]
     with running(command, lambda: listens(port), **options):
-        clients = _clients(port)
-        for bucket in ("studies", "full"):
-            _client(clients).create_bucket(Bucket=bucket)
-        yield clients
+        yield _clients(port)
 
 
 _CEPH = """
@@ -141,8 +137,6 @@ def ceph() -> Iterator[Mapping[str, str]]:
             f"--access-key={KEY}", f"--secret-key={SECRET}",
         )  # fmt: skip
         clients = _clients(port)
-        for bucket in ("studies", "full"):
-            _client(clients).create_bucket(Bucket=bucket)
         full = ("--quota-scope=bucket", "--bucket=full")
         call("radosgw-admin", "quota", "set", *full, "--max-objects=0")
         call("radosgw-admin", "quota", "enable", *full)
@@ -165,19 +159,20 @@ def forget_clients() -> None:
 
 
 def _clients(port: int) -> Mapping[str, str]:
-    return {
+    """Create the buckets of a server; return the environment of its clients."""
+    import botocore.session
+
+    clients = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ACCESS_KEY_ID": KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET,
         "AWS_DEFAULT_REGION": "us-east-1",
     }
-
-
-def _client(clients: Mapping[str, str]) -> Any:
-    import botocore.session
-
-    return botocore.session.get_session().create_client(
+    client = botocore.session.get_session().create_client(
         "s3", region_name=clients["AWS_DEFAULT_REGION"],
         endpoint_url=clients["AWS_ENDPOINT_URL"],
         aws_access_key_id=KEY, aws_secret_access_key=SECRET,
     )  # fmt: skip
+    for bucket in ("studies", "full"):
+        client.create_bucket(Bucket=bucket)
+    return clients

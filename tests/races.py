@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts
+from mixup_core.store.manifests import EpochFacts, Stage
 
 Got = TypeVar("Got")
 Attempt = Callable[[str, int, int], AbstractContextManager[Got]]
@@ -41,13 +41,7 @@ def race(attempt: Attempt[Got], store: str, *, racers: int, rounds: int) -> list
 def write_stage(store: str, number: int, racer: int) -> Iterator[tuple[int, int]]:
     """Store a stage; return who wrote the stage that came back, and who wrote the stored one."""
     opened, key = Store(store), f"{number:08x}"
-    written = opened.write(
-        key,
-        records=[EpochRecord(epoch=0, metrics={"train/loss": 1.0})],
-        facts=[EpochFacts(seconds=float(racer), stored_at_ms=1)],
-        environment={},
-        state=bytes([racer]) * 100_000,
-    )
+    written = _put(opened, key, racer)
     stored = opened.read(key)
     assert stored is not None
     assert opened.states.read(stored) == bytes([int(stored.facts[0].seconds)]) * 100_000
@@ -58,20 +52,24 @@ def write_stage(store: str, number: int, racer: int) -> Iterator[tuple[int, int]
 def clear_what_others_store(store: str, number: int, racer: int) -> Iterator[bool]:
     """Store a stage, or remove leftovers of dead writers; return whether the stage is complete."""
     opened, key = Store(store), f"{number:08x}"
-    content = bytes(100_000)
     if racer % 2:
         for _ in range(30):
             opened.clear_torn(key)
     else:
-        opened.write(
-            key,
-            records=[EpochRecord(epoch=0, metrics={"train/loss": 1.0})],
-            facts=[EpochFacts(seconds=1.0, stored_at_ms=1)],
-            environment={},
-            state=content,
-        )
+        _put(opened, key, 0)
     stored = opened.read(key)
-    yield bool(racer % 2) or (stored is not None and opened.states.read(stored) == content)
+    yield bool(racer % 2) or (stored is not None and opened.states.read(stored) == bytes(100_000))
+
+
+def _put(store: Store, key: str, racer: int) -> Stage:
+    """Store a stage of one epoch, whose seconds and state tell who wrote it."""
+    return store.write(
+        key,
+        records=[EpochRecord(epoch=0, metrics={"train/loss": 1.0})],
+        facts=[EpochFacts(seconds=float(racer), stored_at_ms=1)],
+        environment={},
+        state=bytes([racer]) * 100_000,
+    )
 
 
 def _enter(barrier: Barrier) -> None:

@@ -148,21 +148,3 @@ def test_a_run_that_loses_its_node_four_times_is_retried_and_finishes(
         said = launch.end(0).stderr
     assert said.count("is tried again: the node of the run was lost") == 4
     assert "failed" not in said.replace("0 failed", "")
-
-
-@pytest.mark.long
-def test_a_node_with_too_little_memory_fails_each_run_with_advice(
-    command_line: Callable[..., CommandLine],
-) -> None:
-    mixsweep = command_line(RAY_memory_usage_threshold="0.001")
-    task = Task(MANY_RUNS, ("seeds=1",))
-    with Launch(mixsweep, task) as launch:
-        said = launch.end(1)
-    failures = Store(str(launch.store)).failures.read_all().values()
-    assert len(failures) == len(task.study.runs())
-    for failure in failures:
-        assert failure.message.startswith("lacks memory even if it trains alone: Ray killed")
-        assert "reduce batch_size" in failure.message
-    assert "at most 1 run side by side" in said.stderr
-    assert "Traceback" not in said.stderr + said.stdout
-    assert len(said.stderr.splitlines()) < 40

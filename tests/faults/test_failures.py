@@ -6,16 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.errors import StoreFullError
-from mixup_core.store.manifests import EpochFacts
-from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.searching.search_history import read_history
 from tests.conftest import CommandLine
-from tests.faults.invariants import assert_nothing_was_lost, assert_store_is_whole
+from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
@@ -97,40 +93,6 @@ def test_a_full_disk_is_reported_and_a_launch_with_free_space_loses_no_results(
     with Launch(mixsweep, TWO_LAWS, *store) as launch:
         launch.end(0)
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged, store=disk)
-
-
-def test_a_disk_without_inodes_is_reported_as_full_and_stored_stages_remain(disk: Path) -> None:
-    _mount(disk, "nr_inodes=24")
-    store, content = Store(str(disk / "store")), bytes(100)
-    written = []
-
-    def write(key: str) -> None:
-        store.write(
-            key,
-            records=[EpochRecord(epoch=0, metrics={"train/loss": 1.0})],
-            facts=[EpochFacts(seconds=1.0, stored_at_ms=1)],
-            environment={},
-            state=content,
-        )
-        written.append(key)
-
-    def fill() -> None:
-        for number in range(24):
-            write(f"{number:04x}")
-
-    with pytest.raises(StoreFullError, match="disk full"):
-        fill()
-    with pytest.raises(StoreFullError, match="disk full"):
-        Lease.acquire(store, "forks", "test")
-    assert 2 < len(written) < 12
-    assert {key: store.keys()[key] for key in written} == dict.fromkeys(written, True)
-    assert [store.states.read(stage) for stage in store.stages()] == [content] * len(written)
-    _mount(disk, "remount,nr_inodes=200")
-    write("ffff")
-    with Lease.acquire(store, "forks", "test") as lease:
-        assert lease.is_held()
-    assert store.verify(stale_after=0) == ()
-    assert_store_is_whole(disk / "store")
 
 
 def _mount(folder: Path, options: str) -> None:

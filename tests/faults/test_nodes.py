@@ -1,14 +1,12 @@
 """Clusters of several nodes: where runs are placed, and nodes that are lost or join."""
 
 import dataclasses
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mixup_core.images.data.fetching import data_root, is_present
-from sweeps.state.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
@@ -36,31 +34,6 @@ def test_a_node_that_sees_another_store_is_refused(
     assert "give --store a folder that all nodes share, or a bucket" in said
     assert "Traceback" not in said
     assert not list(store.iterdir()), "the node trained into a folder that the driver never reads"
-
-
-@pytest.mark.long
-@pytest.mark.timeout(660)
-@pytest.mark.parametrize(
-    ("share", "at_once", "seeds"), [("1", 1, 4), ("0.5", 2, 4), ("0.25", 4, 8)]
-)
-def test_runs_fill_the_gpus_of_every_node_evenly(
-    command_line: Callable[..., CommandLine], nodes: Nodes, share: str, at_once: int, seeds: int
-) -> None:
-    for _ in range(2):
-        nodes.add(cpus=8, gpus=2)
-    mixsweep = command_line(**nodes.environment)
-    task = Task(MANY_RUNS, (f"seeds={seeds}", "base.epochs=200"))
-    options = ("--gpus-per-run", share, "--device", "cpu")
-    with Launch(mixsweep, task, *options, slots=None) as launch:
-        launch.end(0, timeout=600)  # sixteen processes, on however few cores there are
-    by_gpu = defaultdict(list)
-    for result in task.results(launch.store):
-        by_gpu[gpu_of(result)].append(result)
-    assert len(by_gpu) == 4, f"a GPU was left idle: {by_gpu.keys()}"
-    assert {gpus for _, gpus in by_gpu} == {"0", "1"}
-    assert {gpu: _most_at_once(results) for gpu, results in by_gpu.items()} == dict.fromkeys(
-        by_gpu, at_once
-    )
 
 
 @pytest.mark.long
@@ -179,12 +152,3 @@ def test_a_study_on_a_full_cluster_soon_gets_slots_of_the_study_that_holds_them(
 
 def _num_ended(task: Task, launch: Launch) -> int:
     return sum(result.outcome == "complete" for result in task.results(launch.store))
-
-
-def _most_at_once(results: Iterable[RunResult]) -> int:
-    """Return the largest number of runs that were in training at the same time."""
-    starts = [result.facts[0].stored_at_ms - 1000 * result.facts[0].seconds for result in results]
-    ends = [result.facts[-1].stored_at_ms for result in results]
-    return max(
-        sum(start <= now < end for start, end in zip(starts, ends, strict=True)) for now in starts
-    )

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,12 +57,3 @@ def record(capsys: pytest.CaptureFixture[str]) -> Record:
                 (FIRST_USE / f"{name}.txt").write_text(log, encoding="utf-8")
 
     return keep
-
-
-def told(command: list[str], code: int = 0, **options: Any) -> str:
-    """Run a command to its end and return its output; the exit code must be `code`."""
-    done = subprocess.run(
-        command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
-    )
-    assert done.returncode == code, f"{command} exited with {done.returncode}\n{done.stdout}"
-    return done.stdout

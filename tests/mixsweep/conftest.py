@@ -1,4 +1,4 @@
-"""Fixtures for commands on a finished study of photos, and those of the rooms below."""
+"""Fixtures for commands on a home, and on a finished study of photos."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,16 +8,16 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from mixsweep.cli.main import commands
+from mixup_core.store.checkpoints import Store
 from tests.mixsweep.cli.photos import STUDY
 from tests.mixsweep.cli.trained import train
-from tests.sweeps.conftest import client as client
-from tests.sweeps.conftest import home as home
-from tests.sweeps.conftest import study as study
-from tests.sweeps.conftest import toy_problem as toy_problem
+
+TypeIn = Callable[..., Result]
+"""Function that runs a command, given by its words."""
 
 
 @pytest.fixture
-def type_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def type_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TypeIn:
     """Return a function that runs a command on the home `runs`."""
     monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
@@ -27,7 +27,13 @@ def type_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Re
 
 
 @pytest.fixture
-def launched(tmp_path: Path, type_in: Callable[..., Result]) -> Path:
+def store(tmp_path: Path) -> Store:
+    """Store of the home `runs`."""
+    return Store(str(tmp_path / "runs" / "store"))
+
+
+@pytest.fixture
+def launched(tmp_path: Path, type_in: TypeIn) -> Path:
     """Home with a finished study of photos, launched with one seed more than its file has."""
     del type_in
     number = 0

@@ -1,18 +1,11 @@
-"""A plugin from an empty folder to a table: operation, network and dataset in one file."""
+"""A plugin that `mixsweep new` writes is edited after its first runs."""
 
-import csv
-import io
-import json
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.head import Head, started_head
 from tests.conftest import CommandLine
-from tests.faults.launches import wait_for
-from tests.tracked_runs import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900, func_only=True)]
 
@@ -24,37 +17,6 @@ def folder(
     monkeypatch.chdir(tmp_path)
     command_line()("new", ".")
     return tmp_path
-
-
-@pytest.fixture(scope="module")
-def head() -> Iterator[Head]:
-    with started_head() as head:
-        yield head
-
-
-def test_a_plugin_is_swept_killed_resumed_and_reported(
-    folder: Path, command_line: Callable[..., CommandLine]
-) -> None:
-    whole, mixsweep = command_line(), command_line()
-    arguments = ("study.yaml", "--plugin", "plugin.py", "--set", "base.epochs=30")
-    whole("run", *arguments, "--engine", "inline")
-    for _ in range(2):
-        launch = mixsweep.start("run", *arguments, "--slots", "2")
-        stored = mixsweep.home / "store" / "stages"
-        wait_for(lambda place=stored: (place.exists() and any(place.rglob("*.json"))) or None)
-        launch.send_signal(signal.SIGKILL)
-        launch.communicate(timeout=60)
-    ran = mixsweep("run", *arguments, "--slots", "2")
-    assert ran.stdout.count("3/3") == 3
-    assert mixsweep.json("plan", *arguments)["to_run"] == 0
-    assert mixsweep.report("corners", "runs.csv") == whole.report("corners", "runs.csv")
-    rows = list(csv.DictReader(io.StringIO(mixsweep.report("corners", "table.csv").decode())))
-    assert [row["arm"] for row in rows] == ["erm", "mixup", "halves"]
-    assert list((mixsweep.home / "reports" / "corners" / "figures").iterdir())
-    provenance = json.loads(mixsweep.report("corners", "provenance.json"))
-    assert [plugin["plugin"] for plugin in provenance["plugins"]] == ["plugin.py"]
-    tracked = read_runs(f"sqlite:///{mixsweep.home / 'mlflow.db'}", "corners")
-    assert len(tracked) == 9
 
 
 def test_an_edited_plugin_retrains_only_the_runs_that_use_the_plugin(

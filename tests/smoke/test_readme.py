@@ -1,4 +1,4 @@
-"""Commands of README.md and cluster/README.md, run in a clone, in order."""
+"""Commands of README.md, run in a clone, in order."""
 
 import os
 import re
@@ -8,14 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-import click
 import pytest
-
-from mixsweep.cli.main import commands
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-CLUSTER = (ROOT / "cluster" / "README.md").read_text()
 
 NOT_TYPED = {
     "make quickstart": "installs gigabytes; CI begins with the same set-up",
@@ -29,28 +25,6 @@ def _typed(text: str) -> list[str]:
     blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
     lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
     return [line.partition("  #")[0].strip() for line in lines]
-
-
-def _inline(text: str) -> list[str]:
-    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", text)]
-
-
-@pytest.mark.parametrize("text", [README, CLUSTER], ids=["README.md", "cluster/README.md"])
-def test_every_command_in_a_readme_exists_with_its_options(text: str) -> None:
-    named = [code for code in [*_typed(text), *_inline(text)] if code.startswith("mixsweep ")]
-    table = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
-    listed = [code for cell in table for code in re.findall(r"`([^`]+)`", cell)]
-    named += [f"mixsweep {code}" for code in listed if code.split()[0] in commands.commands]
-    assert named
-    for line in named:
-        words = re.sub(r"[\[\]]", "", line).split()[1:]
-        command: click.Command = commands
-        while isinstance(command, click.Group):
-            command = command.commands[words.pop(0)]
-        known = {option for param in command.params for option in param.opts}
-        given = {word for word in words if word.startswith("--")}
-        assert given <= known, line
 
 
 @pytest.mark.long

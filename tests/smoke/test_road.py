@@ -83,20 +83,5 @@ def test_mlflow_is_rebuilt_from_the_store_alone(finished: CommandLine) -> None:
     assert read_runs(_uri(finished), "digits") == before
 
 
-@pytest.mark.long
-def test_a_launch_in_another_home_with_one_slot_gives_the_same_report(
-    finished: CommandLine, command_line: Callable[..., CommandLine]
-) -> None:
-    other = command_line()
-    other("run", "digits", "--slots", "1")
-    for name in ("runs.csv", "table.csv", "table.md"):
-        assert other.report("digits", name) == finished.report("digits", name), name
-    added = ("--set", "seeds=3")
-    assert other.json("plan", "digits", *added)["to_run"] == 3
-    other("run", "digits", *added)
-    assert len(_rows(other)) == 9
-    assert other.json("plan", "digits", *added)["to_run"] == 0
-
-
 def _uri(mixsweep: CommandLine) -> str:
     return Home(folder=mixsweep.home).tracking_uri

@@ -72,11 +72,6 @@ def study(tmp_path: Path) -> Study:
     return read(tmp_path, TEXT)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
-
-
 def text_of(study: Study, store: Store, price: float | None = None) -> str:
     reached = reached_study(study, store)
     return spell_plan(plan_summary(reached, SearchHistory(), store, slots=2, price=price))

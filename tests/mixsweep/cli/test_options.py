@@ -124,14 +124,6 @@ def test_the_data_of_every_arm_are_in_the_checksums(tmp_path: Path) -> None:
     assert [len(digest) for digest in found["digits"].values()] == [64]
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "-1", "free"])
-@pytest.mark.parametrize("option", ["--price", "--gpus-per-run"])
-def test_an_invalid_price_or_gpu_share_is_refused(option: str, number: str) -> None:
-    said = CliRunner().invoke(commands, ["plan", "digits", option, number])
-    assert said.exit_code == 2
-    assert option in said.stderr
-
-
 @pytest.mark.parametrize(
     ("typed", "recorded"),
     [
@@ -192,10 +184,6 @@ def paths_of(command: click.Command) -> Iterator[tuple[str, click.Path]]:
 PATHS = dict(paths_of(commands))
 
 
-def test_every_command_with_a_path_argument_is_covered() -> None:
-    assert {"new folder", "check folder", "report --epochs", "add file"} <= set(PATHS)
-
-
 @pytest.mark.parametrize("name", PATHS)
 def test_a_leading_tilde_is_expanded_to_the_home_folder(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -222,10 +210,6 @@ ADDRESSES = [
 ]
 
 
-def test_commands_with_addresses_are_covered() -> None:
-    assert {("run", "--store"), ("report", "--store"), ("submit", "--address")} <= {*ADDRESSES}
-
-
 @pytest.mark.parametrize(("verb", "option"), ADDRESSES)
 def test_an_address_with_a_login_is_refused_as_an_option(verb: str, option: str) -> None:
     variable, address = SECRET[option]
@@ -234,21 +218,3 @@ def test_an_address_with_a_login_is_refused_as_an_option(verb: str, option: str)
     shown = " ".join(said.output.split())
     assert variable in shown or "RAY_API_SERVER_ADDRESS" in shown
     assert "cAnArY" not in said.output
-
-
-def test_an_address_with_a_login_is_accepted_from_a_variable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path))
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", SECRET["--tracking-uri"][1])
-    said = CliRunner().invoke(commands, ["status", "digits"])
-    assert "cAnArY" not in said.output
-    assert "the address" not in said.output
-
-
-@pytest.mark.parametrize("words", [("share", "digits", "--out"), ("report", "--out"), ("add",)])
-def test_paths_with_control_characters_are_refused_and_not_printed(words: tuple[str, ...]) -> None:
-    said = CliRunner().invoke(commands, [*words, "a\x1b[2Jb"], color=True)
-    assert said.exit_code == 2
-    assert "control character" in said.output
-    assert "\x1b" not in said.output

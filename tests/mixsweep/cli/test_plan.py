@@ -18,9 +18,8 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from tests.mixsweep.cli.trained import train
+from tests.mixsweep.conftest import TypeIn
 from tests.sweeps.small_searches import asked, read
-
-Type = Callable[..., Result]
 
 
 def told(said: Result) -> dict[str, Any]:
@@ -33,7 +32,7 @@ def told(said: Result) -> dict[str, Any]:
     "arguments", [["plan", "digits"], ["status", "digits"], ["plan"], ["schema"]]
 )
 def test_read_only_commands_create_no_file_and_exit_0(
-    tmp_path: Path, type_in: Type, arguments: list[str]
+    tmp_path: Path, type_in: TypeIn, arguments: list[str]
 ) -> None:
     said = type_in(*arguments)
     absent = f"{tmp_path}/runs/store: this store does not exist\n"
@@ -42,7 +41,7 @@ def test_read_only_commands_create_no_file_and_exit_0(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_plan_and_status_change_no_file(tmp_path: Path, type_in: Type) -> None:
+def test_plan_and_status_change_no_file(tmp_path: Path, type_in: TypeIn) -> None:
     def files() -> dict[Path, tuple[int, bytes]]:
         found = [path for path in tmp_path.rglob("*") if path.is_file()]
         return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
@@ -55,22 +54,26 @@ def test_plan_and_status_change_no_file(tmp_path: Path, type_in: Type) -> None:
     assert files() == before
 
 
-def test_a_plan_computes_cost_from_the_given_gpu_share_and_price(
-    tmp_path: Path, type_in: Type
+def test_planned_hours_and_cost_do_not_depend_on_the_number_of_slots(
+    tmp_path: Path, type_in: TypeIn
 ) -> None:
+    def plan(*options: str) -> dict[str, Any]:
+        return told(type_in("plan", "digits", "--price", "3", "--json", *options))
+
+    assert (plan()["gpu_hours"], plan()["cost"]) == (None, None)
     train(tmp_path / "runs", but=("erm", 1))
-    bare = told(type_in("plan", "digits", "--json"))
-    assert (bare["gpu_hours"], bare["cost"]) == (None, None)
-    priced = told(type_in("plan", "digits", "--gpus-per-run", "0.5", "--price", "3", "--json"))
-    hours = 3 * 2 / 3600 / 2  # 3 epochs, whose median took 2 s, on half a GPU
-    assert priced["gpu_hours"] == pytest.approx(hours)
-    assert priced["cost"] == pytest.approx(hours * 3)
-    free = told(type_in("plan", "digits", "--price", "0", "--json"))
-    assert free["cost"] == 0
+    hours = 3 * 2 / 3600  # 3 epochs, whose median took 2 s
+    for slots in ("1", "7"):
+        summary = plan("--gpus-per-run", "0.5", "--slots", slots)
+        assert summary["gpu_hours"] == pytest.approx(hours / 2)
+        assert summary["cost"] == pytest.approx(hours / 2 * 3)
+    assert plan()["gpu_hours"] is None
+    assert plan()["cost"] == pytest.approx(hours * 3)
+    assert "cost      0.01" in type_in("plan", "digits", "--price", "3").stdout
 
 
 def test_plan_and_status_of_a_search_count_the_points_of_its_history(
-    tmp_path: Path, type_in: Type
+    tmp_path: Path, type_in: TypeIn
 ) -> None:
     study, home = read(tmp_path), Home(folder=tmp_path / "runs")
     home.folder.mkdir()
@@ -87,7 +90,7 @@ def test_plan_and_status_of_a_search_count_the_points_of_its_history(
     assert "points    4 of 6 proposed, 0 trained" in type_in("status", file).stdout
 
 
-def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path, type_in: Type) -> None:
+def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path, type_in: TypeIn) -> None:
     study = train(tmp_path / "runs", but=("erm", 1))
     store = Store(str(tmp_path / "runs" / "store"))
     (lost,) = (run for run in study.runs() if (run.arm, run.seed) == ("erm", 1))

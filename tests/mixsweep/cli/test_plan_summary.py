@@ -21,7 +21,6 @@ from sweeps.state.stages import plan_runs
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Run
 from tests.bench.stored import fill
-from tests.mixsweep.cli.trained import train
 
 
 def test_plan_and_status_read_each_stored_run_once(
@@ -105,23 +104,3 @@ def test_each_fork_keeps_one_state_and_plain_runs_keep_none() -> None:
     assert bytes_to_keep(plan, []) is None
     measured = _result(forks[0], [1.0], StateRef(sha256="0" * 64, size=1000))
     assert bytes_to_keep(plan, [measured]) == 2000
-
-
-def test_planned_gpu_hours_and_cost_do_not_depend_on_the_number_of_slots(
-    tmp_path: Path,
-) -> None:
-    study, store = load_study("digits"), Store(str(tmp_path))
-    asked = {"gpus_per_run": 0.5, "price": 3.0}
-    nothing = plan_summary(study, SearchHistory(), store, slots=2, **asked)
-    assert (nothing["gpu_hours"], nothing["cost"]) == (None, None)
-    train(tmp_path, but=("erm", 1))
-    trained = Store(str(tmp_path / "store"))
-    for slots in (1, 7):
-        summary = plan_summary(study, SearchHistory(), trained, slots=slots, **asked)
-        # one run of 3 epochs, whose median epoch took 2 s
-        assert summary["gpu_hours"] == pytest.approx(3 * 2 / 3600 / 2)
-        assert summary["cost"] == pytest.approx(3 * 2 / 3600 / 2 * 3.0)
-    on_cpu = plan_summary(study, SearchHistory(), trained, slots=1, price=3.0)
-    assert on_cpu["gpu_hours"] is None
-    assert on_cpu["cost"] == pytest.approx(3 * 2 / 3600 * 3.0)
-    assert "cost      0.01" in spell_plan(on_cpu)

@@ -3,13 +3,10 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from click.testing import Result
-from PIL import Image
 
 import mixsweep
 from mixsweep.request import DONE, RefusedError
@@ -17,25 +14,20 @@ from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
-from sweeps.reading.study_file import StudyError, load_study
+from sweeps.reading.study_file import load_study
 from sweeps.state.ledger import enter, launches
 from sweeps.state.results import TRIED
 from sweeps.state.statements import state
 from sweeps.study.study import Run
 from tests.mixsweep.cli.photos import forget
 from tests.mixsweep.cli.trained import store_stage, train
+from tests.mixsweep.conftest import TypeIn
 
-Type = Callable[..., Result]
 Said = Callable[..., list[str]]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "runs" / "store"))
-
-
-@pytest.fixture
-def said(type_in: Type) -> Said:
+def said(type_in: TypeIn) -> Said:
     def lines(*words: str) -> list[str]:
         result = type_in(*words)
         if result.exception is not None:
@@ -120,7 +112,7 @@ def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(
 
 
 def test_every_study_and_settings_has_a_line_with_progress_driver_and_report(
-    tmp_path: Path, store: Store, type_in: Type
+    tmp_path: Path, store: Store, type_in: TypeIn
 ) -> None:
     home = tmp_path / "runs"
     train(home, "digits", but=("erm", 1))
@@ -143,7 +135,7 @@ def test_every_study_and_settings_has_a_line_with_progress_driver_and_report(
 
 
 def test_the_list_shows_when_claims_were_stated_and_the_number_of_looks(
-    tmp_path: Path, store: Store, type_in: Type
+    tmp_path: Path, store: Store, type_in: TypeIn
 ) -> None:
     state(train(tmp_path / "runs", "entropy-floor"), store)
     (row,) = json.loads(type_in("status", "--json").stdout)["studies"]
@@ -156,7 +148,7 @@ def test_the_list_shows_when_claims_were_stated_and_the_number_of_looks(
 
 @pytest.mark.parametrize("reference", ["signs", "signs@", "file"])
 def test_a_finished_study_is_reported_without_its_images_cache_or_overrides(
-    reference: str, launched: Path, tmp_path: Path, type_in: Type
+    reference: str, launched: Path, tmp_path: Path, type_in: TypeIn
 ) -> None:
     file = str(tmp_path / "place" / "signs.yaml")
     report = type_in("report", file, "--set", "seeds=3", "--out", str(tmp_path / "before"))
@@ -189,7 +181,7 @@ def test_a_finished_study_is_reported_without_its_images_cache_or_overrides(
 
 
 def test_a_stored_study_keeps_its_settings_and_run_keys_after_a_move(
-    launched: Path, tmp_path: Path, type_in: Type
+    launched: Path, tmp_path: Path, type_in: TypeIn
 ) -> None:
     own = load_study(str(tmp_path / "place" / "signs.yaml"), ["seeds=3"])
     shutil.rmtree(tmp_path / "place")
@@ -201,38 +193,3 @@ def test_a_stored_study_keeps_its_settings_and_run_keys_after_a_move(
     assert load_study("signs", ["seeds=1"], str(moved / "store")).seeds == (0,)
     said = type_in("status", "signs", "--home", str(moved), "--json")
     assert json.loads(said.stdout)["arms"]["erm"]["finished"] == 3
-
-
-def test_changed_images_do_not_affect_a_stored_study_but_change_its_file(
-    launched: Path, tmp_path: Path
-) -> None:
-    store = str(launched / "store")
-    file = str(tmp_path / "place" / "signs.yaml")
-    before = load_study("signs", (), store)
-    Image.new("RGB", (8, 8)).save(tmp_path / "place" / "photos" / "train" / "left" / "9.png")
-    assert load_study("signs", (), store).settings == before.settings
-    assert load_study(file, (), store).settings != before.settings
-
-
-@pytest.mark.parametrize("command", ["report", "share", "sync", "status"])
-def test_a_command_on_a_missing_home_is_refused_and_creates_no_file(
-    command: str, tmp_path: Path, type_in: Type
-) -> None:
-    said = type_in(command, *([] if command == "status" else ["digits"]))
-    told = f"{tmp_path}/runs/store: this store does not exist"
-    assert (said.stderr if command == "status" else str(said.exception)).startswith(told)
-    assert not (tmp_path / "runs").exists()
-
-
-def test_a_stored_study_that_needs_a_plugin_is_refused_with_the_option(tmp_path: Path) -> None:
-    study = load_study("digits")
-    unknown = study.source.replace("digits}", "corners}").replace("name: digits", "name: corners")
-    assert unknown != study.source
-    store = Store(str(tmp_path / "store"))
-    command = "mixsweep run first/study.yaml --plugin 'my methods/plugin.py' --plugin=more.py"
-    enter(replace(study, source=unknown), store, command)
-    with pytest.raises(StudyError) as caught:
-        load_study("digits@" + study.settings, (), store.url)
-    first, *others = caught.value.faults
-    assert "launched with --plugin 'my methods/plugin.py' --plugin=more.py; add this" in first
-    assert any("base.data.name" in fault for fault in others)

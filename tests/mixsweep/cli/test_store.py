@@ -1,11 +1,9 @@
 """store: messages, deleted files, refusals and exit codes."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import Result
 
 from mixsweep.request import DONE, SOME_FAILED, RefusedError
 from mixup_core.keys import stage_keys
@@ -16,14 +14,9 @@ from sweeps.reading.study_file import load_study, study_of
 from sweeps.state.ledger import enter, launches
 from sweeps.study.study import Study
 from tests.mixsweep.cli.trained import store_stage
+from tests.mixsweep.conftest import TypeIn
 
 MB = bytes(1_000_000)
-Type = Callable[..., Result]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "runs" / "store"))
 
 
 @pytest.fixture
@@ -39,7 +32,7 @@ def file(tmp_path: Path, study: Study) -> str:
 
 
 @pytest.fixture
-def mixsweep(type_in: Type) -> Type:
+def mixsweep(type_in: TypeIn) -> TypeIn:
     return lambda *words: type_in("store", *words)
 
 
@@ -49,7 +42,7 @@ def _state_of(store: Store, key: str) -> Path:
 
 
 def test_listing_verifying_or_pruning_an_empty_store_is_refused(
-    tmp_path: Path, mixsweep: Type
+    tmp_path: Path, mixsweep: TypeIn
 ) -> None:
     for arguments in (["list"], ["list", "digits"], ["verify"], ["prune", "digits", "--yes"]):
         said = mixsweep(*arguments)
@@ -59,7 +52,7 @@ def test_listing_verifying_or_pruning_an_empty_store_is_refused(
 
 
 def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
-    store: Store, study: Study, file: str, mixsweep: Type
+    store: Store, study: Study, file: str, mixsweep: TypeIn
 ) -> None:
     store_stage(store, study.runs()[0], 6, 2 * MB)
     store_stage(store, study.runs()[1], 2, None)
@@ -82,7 +75,7 @@ def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
 
 
 def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
-    store: Store, study: Study, file: str, mixsweep: Type
+    store: Store, study: Study, file: str, mixsweep: TypeIn
 ) -> None:
     """The second study had the first arm of the first one, and so its runs; now it has one less."""
     document = yaml.safe_load(study.source)
@@ -103,7 +96,7 @@ def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
 
 
 def test_prune_lists_files_and_deletes_them_only_with_yes(
-    store: Store, study: Study, file: str, mixsweep: Type
+    store: Store, study: Study, file: str, mixsweep: TypeIn
 ) -> None:
     first, *_ = [store_stage(store, study.runs()[0], epochs, 2 * MB) for epochs in (1, 2, 3)]
     listed = mixsweep("prune", file)
@@ -125,7 +118,7 @@ def test_prune_lists_files_and_deletes_them_only_with_yes(
 
 
 def test_no_study_is_pruned_while_one_of_them_is_running(
-    store: Store, study: Study, file: str, mixsweep: Type
+    store: Store, study: Study, file: str, mixsweep: TypeIn
 ) -> None:
     for epochs in (1, 2, 3):
         store_stage(store, study.runs()[0], epochs, MB)
@@ -137,7 +130,9 @@ def test_no_study_is_pruned_while_one_of_them_is_running(
     assert "freed 1.0 MB" in mixsweep("prune", file, "quickstart", "--yes").stdout
 
 
-def test_verify_names_damaged_files_and_exits_1(store: Store, study: Study, mixsweep: Type) -> None:
+def test_verify_names_damaged_files_and_exits_1(
+    store: Store, study: Study, mixsweep: TypeIn
+) -> None:
     keys = [store_stage(store, run, 1, b"weights") for run in study.runs()[:3]]
     sound = mixsweep("verify")
     assert (sound.return_value, sound.output) == (DONE, "no file is damaged\n")
@@ -152,7 +147,7 @@ def test_verify_names_damaged_files_and_exits_1(store: Store, study: Study, mixs
 
 
 def test_states_of_a_run_shared_by_two_studies_are_kept_until_no_study_needs_them(
-    store: Store, study: Study, tmp_path: Path, file: str, mixsweep: Type
+    store: Store, study: Study, tmp_path: Path, file: str, mixsweep: TypeIn
 ) -> None:
     longer = tmp_path / "longer.yaml"
     longer.write_text(load_study("digits", ["study=longer", "base.epochs=9"]).source)

@@ -2,15 +2,15 @@
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
 from mixsweep.request import DONE
+from tests.mixsweep.conftest import TypeIn
 
 
 class Accepting:
@@ -79,7 +79,7 @@ def test_the_fetching_line_brings_report_and_archive_through_the_log_of_a_job(
 
 
 def test_a_folder_of_photos_beside_the_study_is_refused_with_advice(
-    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
+    launched: Path, tmp_path: Path, type_in: TypeIn
 ) -> None:
     del launched
     said = type_in("submit", str(tmp_path / "place" / "signs.yaml"), "--list-files")

@@ -40,26 +40,6 @@ def test_an_interrupt_during_an_mlflow_update_leaves_no_run_marked_running(
         assert len(connection.execute(STATUSES).fetchall()) == 1
 
 
-@pytest.mark.slow
-def test_two_stores_of_one_home_keep_their_own_runs_in_mlflow(
-    command_line: Callable[..., CommandLine],
-) -> None:
-    mixsweep = command_line()
-    stores = [str(mixsweep.home / name / "store") for name in ("a", "b")]
-    train(mixsweep.home / "a")
-    train(mixsweep.home / "b", shift=0.01)
-    runs = "SELECT run_uuid, lifecycle_stage, status FROM runs ORDER BY run_uuid"
-    found = []
-    for store in (*stores, stores[0]):
-        mixsweep("sync", "digits", "--store", store)
-        with closing(sqlite3.connect(mixsweep.home / "mlflow.db")) as connection:
-            found.append(connection.execute(runs).fetchall())
-    first, both, again = ({run for run in runs if run[1] == "active"} for runs in found)
-    assert first < both
-    assert len(both & again) == len(first), "the runs of the other store"
-    assert len(both) == len(again) == 2 * len(first)
-
-
 def _was_interrupted(mixsweep: CommandLine, verb: str) -> bool:
     """Return whether the signal came before the end; on a busy machine it may be too late."""
     train(mixsweep.home)

@@ -11,6 +11,7 @@ from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.state.ledger import enter
 from sweeps.study.study import Run, Study
+from tests.filled import put
 
 
 def train(
@@ -30,19 +31,13 @@ def train(
     for run in study.runs():
         if (run.arm, run.seed) == but:
             continue
-        place = list(study.arms).index(run.arm)
+        place, epochs = list(study.arms).index(run.arm), range(run.config.epochs)
+        shifted = shift * run.seed if place else 0.0
+        errors = [error_of(place, run.seed, epoch) + shifted for epoch in epochs]
         store.write(
             stage_keys(run.config)[-1],
-            records=[
-                EpochRecord(
-                    epoch=e,
-                    metrics={
-                        "test/error": error_of(place, run.seed, e) + shift * run.seed * bool(place)
-                    },
-                )
-                for e in range(run.config.epochs)
-            ],
-            facts=[EpochFacts(seconds=1.0 + e, stored_at_ms=e) for e in range(run.config.epochs)],
+            records=[EpochRecord(epoch=e, metrics={"test/error": errors[e]}) for e in epochs],
+            facts=[EpochFacts(seconds=1.0 + epoch, stored_at_ms=epoch) for epoch in epochs],
             environment=environment,
             state=None,
         )
@@ -58,12 +53,5 @@ def store_stage(
     store: Store, run: Run, epochs: int, state: bytes | None, **environment: str
 ) -> str:
     """Store the first epochs of a run, and return the key of the stage."""
-    key = stage_keys(run.config)[epochs - 1]
-    store.write(
-        key,
-        records=[EpochRecord(epoch=epoch, metrics={"test/error": 0.5}) for epoch in range(epochs)],
-        facts=[EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000)] * epochs,
-        environment=environment,
-        state=state,
-    )
-    return key
+    records = [EpochRecord(epoch=epoch, metrics={"test/error": 0.5}) for epoch in range(epochs)]
+    return put(store, run, records, state, **environment)

@@ -5,9 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -16,19 +14,17 @@ from mixsweep.launching.conclusion import Conclusion, conclude, keep, recall
 from mixsweep.request import Request
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
-from mixup_core.seeding import stream
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure, Stage, seal
-from reports.pages.build import Report, report_screen
+from mixup_core.store.manifests import EpochFacts, Failure, seal
+from reports.pages.build import Report
+from reports.pages.screen import LINES
 from reports.tables.table import tabulate
 from sweeps.machine.home import Home
 from sweeps.machine.terminal_text import COLUMNS, width_of
-from sweeps.reading.study_file import bundled_names, load_study
+from sweeps.reading.study_file import load_study
 from sweeps.state.results import RunResult, read_results
-from sweeps.study.search import Point, SearchHistory
-from sweeps.study.study import Run, Study
-from tests.bundled import bundled, few
-from tests.conftest import CommandLine
+from sweeps.study.search import SearchHistory
+from tests.conftest import CommandLine, CommandLines
 from tests.damages import DAMAGES
 
 OVERRIDES = ("base.epochs=2", "seeds=2")
@@ -38,7 +34,7 @@ HEAVY = {"ray", "torch", "mlflow", "pandas", "matplotlib", "optuna"}
 
 
 @pytest.fixture(scope="module")
-def concluded(command_line: Callable[..., CommandLine]) -> CommandLine:
+def concluded(command_line: CommandLines) -> CommandLine:
     """Home whose study was trained elsewhere, and then launched once."""
     mixsweep = command_line()
     store = Store(str(mixsweep.home / "store"))
@@ -165,56 +161,16 @@ def keep_again(mixsweep: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
 REASON = "RuntimeError: CUDA out of memory.\n" + "Tried to allocate 2.00 GiB.\t" * 20
 
 
-def _result(study: Study, run: Run, place: int, *, is_lost: bool) -> RunResult:
-    """Return a result with values of its own for each metric that counts; a lost run has none."""
-    if is_lost:
-        failure = Failure(run_key=run.key, kind="failed", message=REASON, epoch=0, attempts=3)
-        return RunResult(run=run, stage=None, failure=failure)
-    objectives = study.search.strategy.objectives if study.search else ()
-    metrics = [study.headline, *(claim.that.metric for claim in study.claims), *objectives]
-    drawn = stream(run.seed, "screen", place).random(len(metrics)) + place % 3
-    record = EpochRecord(epoch=0, metrics=dict(zip(metrics, map(float, drawn), strict=True)))
-    epochs = range(run.config.epochs)
-    stage = Stage(
-        key=run.key,
-        records=tuple(replace(record, epoch=epoch) for epoch in epochs),
-        facts=(EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000),) * len(epochs),
-        environment={"device": "cpu"},
-        state=None,
-    )
-    return RunResult(run=run, stage=stage, failure=None)
-
-
-def _grown(study: Study) -> tuple[Study, SearchHistory]:
-    """Return a study with three points of its search, if it has one, and their confirmation."""
-    if study.search is None:
-        return study, SearchHistory()
-    number = len(study.search.strategy.objectives)
-    points = tuple(
-        Point(number=n, values=values, state="complete", objectives=(0.1 * (n + 1),) * number)
-        for n, values in enumerate(islice(study.search.space.corners(), 3))
-    )
-    winner = points[0] if study.search.strategy.confirm_seeds else None
+def test_the_last_lines_are_few_and_short_whatever_the_reasons_say(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    study = load_study("digits")
+    failure = Failure(run_key="0" * 32, kind="failed", message=REASON, epoch=0, attempts=3)
+    results = [RunResult(run=run, stage=None, failure=failure) for run in study.runs()]
+    request = request_in(Path("runs"))
     ended = "used up its budget of 2 hours, " + "as its study file says, " * 6
-    return study.grown(points, winner), SearchHistory(points=points, ended=ended)
-
-
-@pytest.mark.parametrize("name", few(bundled_names()))
-def test_the_end_of_a_run_fits_on_one_screen(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    plain = bundled(name)
-    seeds = plain.seeds[:3]
-    if plain.until is None:
-        plain = replace(plain, seeds=seeds)
-    study, history = _grown(plain)
-    results = [
-        _result(study, run, place, is_lost=place % 4 == 1) for place, run in enumerate(study.runs())
-    ]
-    text = report_screen(study, results, history=history if study.search else None)
-    request = Request(reference=name, overrides=(), study=study, home=Home(folder=Path("runs")))
-    request.__dict__["history"] = history
-    folder = Path("runs") / "reports" / name
-    conclude(request, results, Conclusion(folder=folder, screen=text))
-    lines = [*f"{text}\n".splitlines(), *capsys.readouterr().err.splitlines()]
-    assert len(lines) <= 40, len(lines)
+    request.__dict__["history"] = SearchHistory(ended=ended)
+    conclude(request, results, Conclusion(folder=Path("runs") / "reports" / "digits", screen=""))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) + LINES <= 40
     assert max(map(width_of, lines)) <= COLUMNS, max(lines, key=width_of)
-    assert lines[0].strip(), "the sentence leads"
