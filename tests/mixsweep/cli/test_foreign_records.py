@@ -3,17 +3,15 @@
 import fcntl
 import itertools
 import json
-import logging
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 
 from mixsweep.cli.main import _REFUSALS
 from mixup_core.keys import stage_keys
@@ -24,6 +22,7 @@ from sweeps.leasing.holders import Heartbeat, Holder, RunningRun, StudyBusyError
 from sweeps.reading.study_file import load_study
 from sweeps.state.statements import state
 from tests.mixsweep.cli.trained import store_stage, train
+from tests.mixsweep.conftest import TypeIn
 from tests.reports.small_report import write_report
 
 OTHER = """
@@ -40,7 +39,6 @@ seeds: 2
 claims:
   - {says: u is lower, source: nobody, that: {less: [uniform, erm], metric: test/error}}
 """
-_logger = logging.getLogger(__name__)
 WRONG: tuple[Any, ...] = (
     None, True, -1, 0, 1.5, 10**30, -(10**30), 10**400, float("inf"), float("nan"), "", "x",
     "\x1b[2J\n=1+1", "plugins: [", "../../x", [], [None], {}, {"x": "y"}, [[[[]]]],
@@ -62,7 +60,16 @@ OF_OTHERS = (
 OF_A_DRIVER = {"driver", "progress", "uses", "stop"}
 """Records that count while their driver is alive."""
 Path_ = tuple[str | int, ...]
-Say = Callable[..., Result]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """A wrong value of one field of a record."""
+
+    kind: str
+    file: Path
+    place: Path_
+    value: Any
 
 
 @pytest.fixture(scope="module")
@@ -81,18 +88,17 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store.failures.write(
         Failure(run_key=run.key, kind="failed", message="m", epoch=1, attempts=1, trace="t\nu")
     )
-    leases = home / "store" / "leases"
-    leases.mkdir()
     progress = Heartbeat.now(1, [RunningRun(arm="uniform", seed=1, epoch=1)], 3.0)
-    (leases / "attacked.json").write_text(json.dumps(asdict(Holder.here(1, "mixsweep run"))))
-    (leases / "attacked.progress.json").write_text(json.dumps(asdict(progress)))
-    (leases / "attacked.lock").write_text(f"token {1:015d}\n")
-    (home / "store" / "uses").mkdir()
-    uses = {"token": 1, "stages": ["0" * 16]}
-    (home / "store" / "uses" / "attacked.json").write_text(json.dumps(uses))
+    for name, content in {
+        "leases/attacked.json": asdict(Holder.here(1, "mixsweep run")),
+        "leases/attacked.progress.json": asdict(progress),
+        "uses/attacked.json": {"token": 1, "stages": ["0" * 16]},
+        "stops/attacked.json": {"token": 1, "how": "now"},
+    }.items():
+        (home / "store" / name).parent.mkdir(exist_ok=True)
+        (home / "store" / name).write_text(json.dumps(content))
+    (home / "store" / "leases" / "attacked.lock").write_text(f"token {1:015d}\n")
     write_report(home / "reports" / "attacked", study="attacked")
-    (home / "store" / "stops").mkdir()
-    (home / "store" / "stops" / "attacked.json").write_text('{"token": 1, "how": "now"}')
     return folder
 
 
@@ -155,13 +161,14 @@ def written(kind: str, content: Mapping[str, Any]) -> bytes:
         return json.dumps(content).encode()
 
 
-def cells(prepared: Path) -> list[tuple[str, Path_, Any]]:
-    """Return every kind of record x each of its fields x each wrong value."""
-    found = []
-    for kind, name in records(prepared).items():
-        content = json.loads((prepared / "runs" / name).read_text())
-        found += [(kind, place, value) for place in places(content) for value in (*WRONG, MISSING)]
-    return found
+def cells(prepared: Path, number: int | None) -> Iterator[Cell]:
+    """Yield each wrong value of each field of each record; or `number` of them for each record."""
+    draw = random.Random(20261128)
+    for kind, file in records(prepared).items():
+        content = json.loads((prepared / "runs" / file).read_text())
+        found = [(place, value) for place in places(content) for value in (*WRONG, MISSING)]
+        for place, value in found if number is None else draw.sample(found, number):
+            yield Cell(kind=kind, file=file, place=place, value=value)
 
 
 @contextmanager
@@ -172,88 +179,60 @@ def locked(home: Path) -> Iterator[None]:
         yield
 
 
-def faults_of(
-    cell: tuple[str, Path_, Any],
+def faults(
     prepared: Path,
     home: Path,
-    say: Say,
-    expected: Mapping[tuple[str, ...], str],
-    commands_: tuple[tuple[str, ...], ...],
+    say: TypeIn,
+    commands: Sequence[Sequence[str]],
+    number: int | None = None,
 ) -> list[str]:
     """Return a text for each command that fails or shows a control character in one cell."""
-    kind, place, value = cell
-    name = records(prepared)[kind]
-    shutil.rmtree(home, ignore_errors=True)
-    shutil.copytree(prepared / "runs", home)
-    content = json.loads((home / name).read_text())
-    (home / name).write_bytes(written(kind, changed(content, place, value)))
+    shutil.copytree(prepared / "runs", home, dirs_exist_ok=True)
+    expected = {words: say(*words).stdout for words in OF_OTHERS}
     found = []
-    for words in (*commands_, *OF_OTHERS):
-        with locked(home) if kind in OF_A_DRIVER else nullcontext():
-            said = say(*words)
-        told = f"{kind} {place} = {value!r}: {' '.join(words)}"
-        is_refused = isinstance(said.exception, (*_REFUSALS, StudyBusyError, SystemExit))
-        if said.exception is not None and (not is_refused or words in OF_OTHERS):
-            found.append(f"{told}: {said.exception!r}")
-        if "\x1b" in said.stdout + said.stderr + str(said.exception):
-            found.append(f"{told}: control characters")
-        is_same = words[0] == "store" or said.stdout == expected.get(words)  # counts quarantine
-        if words in OF_OTHERS and not is_same:
-            found.append(f"{told}: another answer")
+    for cell in cells(prepared, number):
+        shutil.rmtree(home, ignore_errors=True)
+        shutil.copytree(prepared / "runs", home)
+        content = json.loads((home / cell.file).read_text())
+        (home / cell.file).write_bytes(written(cell.kind, changed(content, cell.place, cell.value)))
+        for words in (*commands, *OF_OTHERS):
+            with locked(home) if cell.kind in OF_A_DRIVER else nullcontext():
+                said = say(*words)
+            is_refused = isinstance(said.exception, (*_REFUSALS, StudyBusyError, SystemExit))
+            if said.exception is not None and (not is_refused or words in OF_OTHERS):
+                found.append(f"{cell}: {words}: {said.exception!r}")
+            if "\x1b" in said.stdout + said.stderr + str(said.exception):
+                found.append(f"{cell}: {words}: control characters")
+            is_same = words[0] == "store" or said.stdout == expected.get(words)
+            if words in OF_OTHERS and not is_same:  # `store` counts what is in quarantine
+                found.append(f"{cell}: {words}: another answer")
     return found
 
 
 @pytest.fixture
-def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_in: Say) -> Say:
+def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_in: TypeIn) -> TypeIn:
     json_records.name_once.cache_clear()
     monkeypatch.chdir(tmp_path)
     return type_in
 
 
-def _matrix(
-    number: int | None,
-    prepared: Path,
-    home: Path,
-    say: Say,
-    commands_: tuple[tuple[str, ...], ...],
-) -> tuple[int, list[str]]:
-    shutil.copytree(prepared / "runs", home, dirs_exist_ok=True)
-    expected = {words: say(*words).stdout for words in OF_OTHERS}
-    found = cells(prepared)
-    if number is not None:
-        by_kind: dict[str, list[tuple[str, Path_, Any]]] = {}
-        for cell in found:
-            by_kind.setdefault(cell[0], []).append(cell)
-        draw = random.Random(20261128)
-        found = [cell for of_kind in by_kind.values() for cell in draw.sample(of_kind, number)]
-    faults = []
-    for number, cell in enumerate(found):
-        faults += (new := faults_of(cell, prepared, home, say, expected, commands_))
-        if new or number % 100 == 0:
-            _logger.info("%s of %s: %s", number, len(found), new)
-    return len(found) * (len(commands_) + len(OF_OTHERS)), faults
-
-
 def test_a_wrong_field_stops_no_command_of_another_study(
-    prepared: Path, tmp_path: Path, say: Say
+    prepared: Path, tmp_path: Path, say: TypeIn
 ) -> None:
-    _, faults = _matrix(2, prepared, tmp_path / "runs", say, QUICK)
-    assert not faults
+    assert faults(prepared, tmp_path / "runs", say, QUICK, number=2) == []
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_every_field_of_every_record_with_every_wrong_value(
-    prepared: Path, tmp_path: Path, say: Say
+    prepared: Path, tmp_path: Path, say: TypeIn
 ) -> None:
-    number, faults = _matrix(None, prepared, tmp_path / "runs", say, QUICK)
-    slow, more = _matrix(20, prepared, tmp_path / "runs", say, SLOW)
-    _logger.info("%s cells", number + slow)
-    assert not [*faults, *more], f"{len(faults) + len(more)} of {number + slow} cells"
+    assert faults(prepared, tmp_path / "runs", say, QUICK) == []
+    assert faults(prepared, tmp_path / "runs", say, SLOW, number=20) == []
 
 
 def test_a_bad_progress_file_is_named_and_ignored_while_its_driver_is_alive(
-    prepared: Path, tmp_path: Path, say: Say, caplog: pytest.LogCaptureFixture
+    prepared: Path, tmp_path: Path, say: TypeIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = tmp_path / "runs"
     shutil.copytree(prepared / "runs", home)
