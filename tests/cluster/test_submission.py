@@ -167,6 +167,18 @@ def test_a_job_through_a_login_is_followed_and_its_results_are_fetched(
     other("report", "digits", *small[1:])
 
 
+def test_credentials_beside_a_study_are_not_listed(
+    command_line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (".env.local", "server.pem", "mine.yaml"):
+        (tmp_path / name).write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    listed = command_line()("submit", "mine.yaml", "--list-files").stdout
+    packages = ("mixsweep/", "mixup_core/", "sweeps/", "reports/", "cluster/")
+    names = [line.split()[1] for line in listed.splitlines()]
+    assert [name for name in names if not name.startswith(packages)] == ["mine.yaml"]
+
+
 @pytest.mark.long
 def test_no_secret_of_client_or_cluster_is_written_to_a_file(
     command_line: Line, head: Head, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

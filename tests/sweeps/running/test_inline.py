@@ -96,12 +96,11 @@ def test_a_run_that_would_end_after_the_deadline_is_not_started(
 
 
 def test_a_first_run_stops_when_its_epochs_show_that_the_deadline_will_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inline, "_REPORT_EVERY", 0.0)
     monkeypatch.setattr("sweeps.running.storing.STORE_AT_LEAST_EVERY", 0.0)
     study = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0, 1))
-    store = Store(str(tmp_path))
     now = [100.0]
     learn = Deadline.learn
 
@@ -119,9 +118,8 @@ def test_a_first_run_stops_when_its_epochs_show_that_the_deadline_will_pass(
 
 @pytest.mark.parametrize("how", ["finish", "now"])
 def test_a_launch_with_a_stop_request_starts_no_more_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Stop
+    store: Store, monkeypatch: pytest.MonkeyPatch, how: Stop
 ) -> None:
-    store = Store(str(tmp_path))
     begin, begun = inline.attempt, []
 
     def asked(*arguments: object) -> object:
