@@ -2,26 +2,22 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from functools import partial
-from multiprocessing import get_context
-from multiprocessing.synchronize import Barrier
-from unittest.mock import patch
+from typing import IO, cast
 
 import torch
 
 from tests.bench.gpu.rungs import Rung, build
 from tests.bench.gpu.timing import wait
-from tests.bench.gpu.workload import Size
+from tests.bench.gpu.workload import GPU, REHEARSAL, Size
 
+_MODULE = "tests.bench.gpu.sharing"
+_COMMON_CLOCK = time.CLOCK_MONOTONIC
 _NETWORKS = ("large", "small")
-_READY: list[Barrier] = []
-"""In a process that trains: what it waits for, until all processes are ready to train."""
 
 
 def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
@@ -36,13 +32,13 @@ def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
     found: dict[str, float | str] = {}
     alone: dict[str, float] = {}
     for count in size.processes:
-        for network, rate in together(count, size, device, {}).items():
+        for network, rate in together(count, size.window, {}).items():
             found[f"{network} network, {count}"] = rate
             alone.setdefault(network, rate)
     try:
         with mps(device) as variables:
             for count in size.processes:
-                for network, rate in together(count, size, device, variables).items():
+                for network, rate in together(count, size.window, variables).items():
                     name = f"{network} network, {count}, MPS"
                     found |= {name: rate, f"{name} / {size.processes[0]}": rate / alone[network]}
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
@@ -50,54 +46,89 @@ def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
     return found
 
 
-def together(
-    count: int, size: Size, device: torch.device, variables: Mapping[str, str]
-) -> dict[str, float]:
+def together(count: int, window: float, variables: Mapping[str, str]) -> dict[str, float]:
     """Return the total images per second of several processes that train at once.
 
     All train a large network, and then a small one; the keys of the result are `large` and `small`.
 
     Args:
         count: Number of processes.
-        size: Size of the benchmark.
-        device: Device on which all train.
+        window: Seconds during which steps are counted.
         variables: Environment variables to add for the processes, such as those of MPS.
+
+    Raises:
+        RuntimeError: If a process ends without reporting its images per second.
     """
-    context = get_context("spawn")
-    with (
-        patch.dict(os.environ, variables),
-        ProcessPoolExecutor(count, context, _wait_for, (context.Barrier(count),)) as pool,
-    ):
-        return {
-            network: sum(pool.map(partial(_rate, network), [size] * count, [device] * count))
-            for network in _NETWORKS
-        }
-
-
-def _wait_for(ready: Barrier) -> None:
-    _READY.append(ready)
-
-
-def _rate(network: str, size: Size, device: torch.device) -> float:
-    """Train in one of the processes, and return its images per second."""
-    (ready,) = _READY
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", _MODULE, str(window)], text=True, bufsize=1,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **variables},
+        )
+        for _ in range(count)
+    ]  # fmt: skip
     try:
+        return {network: _rate(workers) for network in _NETWORKS}
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.communicate()
+
+
+def _rate(workers: "list[subprocess.Popen[str]]") -> float:
+    """Wait until all processes are ready, start their timing, and return their total speed.
+
+    Returns:
+        The sum of their images per second.
+
+    Raises:
+        RuntimeError: If a process ends without reporting its images per second.
+    """
+    inputs = [cast("IO[str]", worker.stdin) for worker in workers]
+    outputs = [cast("IO[str]", worker.stdout) for worker in workers]
+    if any(output.readline() != "ready\n" for output in outputs):
+        raise RuntimeError(
+            f"one of {len(workers)} processes ended before it was ready to train; stderr has its "
+            "error."
+        )
+    begin = time.clock_gettime(_COMMON_CLOCK) + 0.2
+    for one in inputs:
+        one.write(f"{begin}\n")
+    rates = [output.readline() for output in outputs]
+    if not all(rate.strip() for rate in rates):
+        raise RuntimeError(
+            f"one of {len(workers)} processes ended without reporting its rate; stderr has its "
+            "error."
+        )
+    return sum(map(float, rates))
+
+
+def main(arguments: list[str]) -> None:
+    """Time the training of each network in a worker process; `together` starts several of them.
+
+    For each network the worker prints `ready`, reads the start time from stdin, trains, and prints
+    its images per second. The first argument is the number of seconds to train.
+    """
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    size = GPU if device.type == "cuda" else REHEARSAL
+    window = float(arguments[0])
+    for network in _NETWORKS:
         step = build(Rung(is_small=network == "small"), size, device)
         for _ in range(3):
             step()
         wait(device)
-    except Exception:
-        traceback.print_exc()
-        ready.abort()  # the others must not wait for this process
-        raise
-    ready.wait()
-    steps, begin = 0, time.perf_counter()
-    while (now := time.perf_counter()) < begin + size.window:
-        for _ in range(size.steps):
-            step()
-        wait(device)
-        steps += size.steps
-    return steps * size.batch / (now - begin)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        begin = float(sys.stdin.readline())
+        while time.clock_gettime(_COMMON_CLOCK) < begin:
+            time.sleep(0.001)
+        steps, now = 0, begin
+        while now < begin + window:
+            for _ in range(size.steps):
+                step()
+            wait(device)
+            steps, now = steps + size.steps, time.clock_gettime(_COMMON_CLOCK)
+        sys.stdout.write(f"{steps * size.batch / (now - begin)}\n")
+        sys.stdout.flush()
 
 
 @contextmanager
@@ -118,3 +149,7 @@ def mps(device: torch.device) -> Iterator[dict[str, str]]:
             yield variables
         finally:
             subprocess.run(control, input="quit\n", env=own, check=False, text=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
