@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
@@ -204,29 +204,20 @@ def test_verify_accepts_that_another_process_removes_a_listed_file(
     assert is_whole(store)
 
 
-def test_a_file_with_an_invalid_key_or_in_a_wrong_shard_is_not_a_stage(store: Store) -> None:
-    write(store)
-    for name in (
-        "stages/aa/abc.json", f"stages/zz/{KEY}.json", f"stages/{KEY[:2]}/{KEY}{'0' * 64}.json",
-        f"states/aa/abc-{'0' * 64}.bin", "predictions/aa/ab01.bin",
-    ):  # fmt: skip
-        store.files.write(name, b"{}")
-    assert [stage.key for stage in store.stages()] == [KEY]
-    assert store.keys() == {KEY: True}
-    assert store.verify(stale_after=0) == ()
-    assert is_whole(store)
-
-
 def test_files_of_other_programs_stay_when_the_folders_are_shared(store: Store) -> None:
     names = (
         "states/weights.pt", f"states/{KEY[:2]}/{KEY}-notes.txt", f"stages/{KEY[:2]}/{KEY}.md",
         "stages/draft.tmp", "studies/paper.tex.tmp", "failures/2026/notes.json",
-        "failures/notes.json", "predictions/model.bin.tmp",
+        "failures/notes.json", "predictions/model.bin.tmp", "stages/aa/abc.json",
+        f"stages/zz/{KEY}.json", f"stages/{KEY[:2]}/{KEY}{'0' * 64}.json",
+        f"states/aa/abc-{'0' * 64}.bin", "predictions/aa/ab01.bin",
     )  # fmt: skip
     write(store)
     for name in names:
         store.files.write(name, b"foreign")
     assert store.verify(stale_after=0) == ()
+    assert [stage.key for stage in store.stages()] == [KEY]
+    assert is_whole(store)
     assert store.failures.read_all() == {}
     store.drop_state(KEY)
     store.delete(KEY)
@@ -311,40 +302,28 @@ def test_a_removal_killed_at_any_step_leaves_no_manifest_with_a_missing_state(
 
 
 def test_concurrent_writers_all_return_the_stage_of_one_writer(disk: Store) -> None:
-    for number in range(10):
-        key = f"{number:04x}"
-        barrier = threading.Barrier(4)
-        returned: list[Stage] = []
+    barrier = threading.Barrier(4)
 
-        def compete(
-            writer: int,
-            key: str = key,
-            barrier: threading.Barrier = barrier,
-            returned: list[Stage] = returned,
-        ) -> None:
-            barrier.wait()
-            state = bytes([writer]) * 5000
-            returned.append(write(disk, key, state, environment={"writer": str(writer)}))
+    def compete(key: str, writer: int) -> Stage:
+        barrier.wait()
+        state = bytes([writer]) * 5000
+        return write(disk, key, state, environment={"writer": str(writer)})
 
-        threads = [threading.Thread(target=compete, args=(writer,)) for writer in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        winner = disk.read(key)
-        assert winner is not None
-        assert returned == [winner] * 4
-        assert disk.states.read(winner) == bytes([int(winner.environment["writer"])]) * 5000
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(10):
+            key = f"{number:04x}"
+            returned = list(pool.map(partial(compete, key), range(4)))
+            winner = disk.read(key)
+            assert winner is not None
+            assert returned == [winner] * 4
+            assert disk.states.read(winner) == bytes([int(winner.environment["writer"])]) * 5000
 
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("server", object_stores.NAMES)
-def test_concurrent_processes_all_get_the_stage_of_one_process_in_every_round(
-    server: str, client_of: Callable[[str], object], tmp_path: Path
-) -> None:
-    client_of(server)
-    told = race(write_stage, f"s3://studies{tmp_path}", racers=4, rounds=100)
+@pytest.mark.parametrize("url", object_stores.NAMES, indirect=True)
+def test_concurrent_processes_all_get_the_stage_of_one_process_in_every_round(url: str) -> None:
+    told = race(write_stage, url, racers=4, rounds=100)
     assert [len(set(sum(got, ()))) for got in told] == [1] * 100
     assert len({got[0] for got in told}) > 1, "one racer was always first: no race"
 

@@ -105,13 +105,6 @@ def test_a_seal_is_the_sha256_of_the_canonical_json() -> None:
     assert unseal(seal(content)) == {**content, "format": FORMAT}
 
 
-def test_sealed_floats_round_trip_to_the_last_bit() -> None:
-    values = [0.1 + 0.2, 5e-324, 1 / 3, -0.0, 1.7976931348623157e308]
-    unsealed = unseal(seal({"values": values}))
-    assert unsealed is not None
-    assert [value.hex() for value in unsealed["values"]] == [value.hex() for value in values]
-
-
 @pytest.mark.parametrize("value", [NAN, INF, -INF])
 def test_numbers_that_json_cannot_represent_are_refused(value: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -171,11 +164,6 @@ def test_each_kind_of_file_has_a_folder_and_a_shard_of_its_own() -> None:
     assert failure_name(KEY) == f"failures/{KEY}.json"
 
 
-@pytest.mark.parametrize("key", ["aa01", "0" * 64, KEY])
-def test_a_key_of_4_to_64_hexadecimal_digits_is_accepted(key: str) -> None:
-    assert checked(key) == key
-
-
 @pytest.mark.parametrize(
     "use",
     [
@@ -183,7 +171,9 @@ def test_a_key_of_4_to_64_hexadecimal_digits_is_accepted(key: str) -> None:
         lambda key: state_name(key, SHA256),
     ],
 )  # fmt: skip
-def test_a_key_that_is_not_a_hash_is_refused(use: Callable[[str], str]) -> None:
+def test_only_a_key_of_4_to_64_hexadecimal_digits_is_accepted(use: Callable[[str], str]) -> None:
+    for key in ("aa01", "0" * 64, KEY):
+        assert key in use(key)
     for key in (
         "", "aa0", "a" * 65, "AA01", "aa0g", "aa01\n", "\naa01", "aa01 ", "aa01.json", "../../etc",
         "aa01/..", "\N{ARABIC-INDIC DIGIT ONE}" * 4, "\N{FULLWIDTH DIGIT ONE}" * 4,
@@ -215,34 +205,24 @@ def test_the_name_pattern_of_a_kind_matches_only_names_of_this_kind() -> None:
             assert pattern.fullmatch(strange) is None, strange
 
 
+TEMPORARY = ".x1y2z3_4.tmp"
+
+
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("name", "is_of_store"),
     [
-        (f"{manifest_name(KEY)}.x1y2z3_4.tmp", True),
-        (f"{failure_name(KEY)}.x1y2z3_4.tmp", True),
-        ("uses/digits.json.x1y2z3_4.tmp", True),
+        (f"{manifest_name(KEY)}{TEMPORARY}", True),
+        (f"{failure_name(KEY)}{TEMPORARY}", True),
+        (f"uses/digits.json{TEMPORARY}", True),
+        (f"{state_name(KEY, SHA256)}.0a1b2c3d.torn", False),
         (manifest_name(KEY), False),
         (f"{manifest_name(KEY)}.draft.tmp", False),
-        ("stages/01/notes.x1y2z3_4.tmp", False),
+        (f"stages/01/notes{TEMPORARY}", False),
     ],
 )
 def test_a_temporary_file_has_a_name_of_the_store_and_a_temporary_ending(
-    name: str, expected: bool
+    name: str, is_of_store: bool
 ) -> None:
-    assert is_temporary(name) is expected
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        manifest_name(KEY),
-        f"{manifest_name(KEY)}.x1.tmp",
-        state_name(KEY, SHA256),
-        f"{state_name(KEY, SHA256)}.0a1b2c3d.torn",
-        f"{state_name(KEY, SHA256)}.x1.tmp",
-        prediction_name(KEY),
-        failure_name(KEY),
-    ],
-)
-def test_key_in_finds_the_key_in_names_of_leftover_files(name: str) -> None:
-    assert key_in(name) == KEY
+    assert is_temporary(name) is is_of_store
+    if KEY in name:
+        assert key_in(name) == KEY

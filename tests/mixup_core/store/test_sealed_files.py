@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pytest
 
 from mixup_core.store.checkpoints import Store
@@ -22,7 +21,6 @@ from tests.mixup_core.store.stored_files import (
     STATE,
     alter,
     failure_of,
-    flip,
     is_whole,
     manifest_of,
     quarantined,
@@ -30,22 +28,6 @@ from tests.mixup_core.store.stored_files import (
     state_of,
     write,
 )
-
-
-@pytest.mark.parametrize("name", ["stages", "states", "failures"])
-def test_a_damaged_file_is_quarantined_and_named_once(
-    store: Store, url: str, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    write(store)
-    store.failures.write(FAILURE)
-    alter(url, f"/{name}/", lambda content: flip(content, 999))
-    problems = store.verify()
-    assert len(problems) == len(caplog.messages) == 1
-    assert problems[0].startswith(f"{name}/")
-    assert f"{name}/" in caplog.messages[0]
-    files, root = fsspec.core.url_to_fs(url)
-    assert len(files.find(f"{root}/quarantine")) == 1
-    assert files.find(f"{root}/{name}") == []
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -167,48 +149,22 @@ def test_a_slow_reader_does_not_quarantine_the_replacement_of_a_damaged_file(
         assert is_whole(disk)
 
 
-def test_a_replacement_that_cannot_be_put_back_is_an_error(
-    disk: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def create(name: str, data: bytes) -> bool:
-        raise FileNotFoundError(name, data)
-
-    write(disk)
-    path = manifest_of(disk)
-    whole = path.read_bytes()
-    path.write_bytes(b"damaged")
-    interrupted_at(monkeypatch, type(disk.files), "move", lambda: path.write_bytes(whole), after=0)
-    monkeypatch.setattr(disk.files, "create", create)
-    with pytest.raises(FileNotFoundError):
-        disk.read(KEY)
-
-
-def test_read_all_returns_the_same_stages_as_single_reads(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mixup_core.store.files._BATCH", 2)
-    keys = ["aa01", "bb02", "cc03", "dd04", "ee05"]
-    for key in ("dd04", "aa01", "ee05"):
-        write(store, key, state=None if key == "ee05" else STATE)
-    assert list(store.read_all(iter(keys)).items()) == [
-        (key, store.read(key)) for key in ("aa01", "dd04", "ee05")
-    ]
-    assert store.read_all([]) == {}
-
-
-def test_a_manifest_of_a_newer_format_is_refused_by_name_and_stays_unchanged(
+def test_a_file_of_a_newer_format_is_refused_by_name_and_stays_unchanged(
     store: Store, url: str
 ) -> None:
     write(store)
-    alter(url, "/stages/", lambda sealed: reseal(sealed, {"format": 3}))
+    store.failures.write(FAILURE)
+    for folder in ("/stages/", "/failures/"):
+        alter(url, folder, lambda sealed: reseal(sealed, {"format": 3}))
     for use in (
         lambda: store.read(KEY),
         lambda: store.keys(proven=[KEY]),
         lambda: write(store),
         lambda: store.drop_state(KEY),
+        store.failures.read_all,
     ):
         with pytest.raises(
-            FormatError, match=rf"^stages/01/{KEY}\.json: store format 3, .* up to 1: "
+            FormatError, match=rf"^(stages/01|failures)/{KEY}\.json: store format 3, .* up to 1: "
         ):
             use()
     assert store.keys() == {KEY: True}
@@ -280,25 +236,29 @@ def test_a_stage_that_the_first_version_of_this_format_wrote_is_read(disk: Store
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("path_of", "changes"),
     [
-        {"records": 7},
-        {"records": [{"epoch": 0}]},
-        {"facts": [{}]},
-        {"state": []},
-        {"key": ["a"]},
-        {"format": None},
+        (manifest_of, {"records": 7}),
+        (manifest_of, {"records": [{"epoch": 0}]}),
+        (manifest_of, {"facts": [{}]}),
+        (manifest_of, {"state": []}),
+        (manifest_of, {"key": ["a"]}),
+        (manifest_of, {"format": None}),
+        (failure_of, {"run_key": "../../etc"}),
+        (failure_of, {"format": None}),
     ],
 )
-def test_a_sealed_manifest_with_invalid_fields_is_damaged(
-    disk: Store, changes: dict[str, Any]
+def test_a_sealed_file_with_invalid_fields_is_damaged(
+    disk: Store, path_of: Callable[[Store], Path], changes: dict[str, Any]
 ) -> None:
     write(disk)
-    manifest_of(disk).write_bytes(reseal(manifest_of(disk).read_bytes(), changes))
-    assert disk.read(KEY) is None
-    assert quarantined(disk) == [manifest_of(disk).name]
-    write(disk)
-    assert is_whole(disk)
+    disk.failures.write(FAILURE)
+    path = path_of(disk)
+    path.write_bytes(reseal(path.read_bytes(), changes))
+    (problem,) = disk.verify()
+    assert problem.endswith(f"{path.name}: damaged")
+    assert quarantined(disk) == [path.name]
+    assert bool(disk.failures.read_all()) == (path_of is manifest_of) != is_whole(disk)
 
 
 def test_failures_are_kept_until_removed(store: Store) -> None:
@@ -317,23 +277,3 @@ def test_control_characters_in_a_failure_message_are_escaped_when_read(store: St
     hostile = dataclasses.replace(FAILURE, message="\x1b[2Jone\ntwo\u202e")
     store.failures.write(hostile)
     assert store.failures.read_all()[KEY].message == r"\x1b[2Jone\ntwo\u202e"
-
-
-def test_a_failure_of_a_newer_format_is_refused_by_name(disk: Store) -> None:
-    disk.failures.write(FAILURE)
-    failure_of(disk).write_bytes(reseal(failure_of(disk).read_bytes(), {"format": 3}))
-    with pytest.raises(FormatError, match=rf"^failures/{KEY}\.json: store format 3, "):
-        disk.failures.read_all()
-
-
-@pytest.mark.parametrize(
-    "changes", [{"run_key": "aa01"}, {"run_key": "../../etc"}, {"format": None}]
-)
-def test_a_sealed_failure_with_another_key_or_no_format_is_damaged(
-    disk: Store, changes: dict[str, Any]
-) -> None:
-    disk.failures.write(FAILURE)
-    failure_of(disk).write_bytes(reseal(failure_of(disk).read_bytes(), changes))
-    assert disk.failures.verify() == (f"failures/{KEY}.json: damaged",)
-    assert quarantined(disk) == [failure_of(disk).name]
-    assert disk.failures.read_all() == {}

@@ -1,8 +1,6 @@
 """StateStore: one process stores states while another removes them."""
 
 import functools
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -111,19 +109,7 @@ def test_two_processes_can_restore_the_same_state(
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_no_state_is_lost_while_other_processes_write_and_clear_it(
-    tmp_path: Path,
-) -> None:
-    told = race(clear_what_others_store, str(tmp_path / "store"), racers=4, rounds=60)
-    assert all(all(got) for got in told)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("server", object_stores.NAMES)
-def test_no_state_is_lost_while_other_processes_write_and_clear_it_in_a_bucket(
-    server: str, client_of: Callable[[str], object], tmp_path: Path
-) -> None:
-    client_of(server)
-    told = race(clear_what_others_store, f"s3://studies{tmp_path}", racers=4, rounds=50)
-    assert all(all(got) for got in told)
+@pytest.mark.parametrize("url", ["folder", *object_stores.NAMES], indirect=True)
+def test_no_state_is_lost_while_other_processes_write_and_clear_it(url: str) -> None:
+    complete = race(clear_what_others_store, url, racers=4, rounds=50)
+    assert all(map(all, complete))
