@@ -19,17 +19,12 @@ CONFIG = RandomFeaturesConfig(
 )
 
 
-@pytest.mark.parametrize("law", [Beta(alpha=1.0), Midpoint()])
+@pytest.mark.parametrize("law", [Erm(), Beta(alpha=1.0), Midpoint()])
 def test_mixing_noise_is_the_mixed_label_minus_the_square_of_the_mixed_input(law: Law) -> None:
     inputs, labels, noise = mixed_pairs(replace(CONFIG, law=law))
     np.testing.assert_allclose(labels - (inputs**2).sum(axis=1), noise, atol=1e-14)
-    assert noise.max() > 0.1
-    assert noise.reshape(20, 20).diagonal().max() == 0
-
-
-def test_mixing_noise_is_zero_under_erm() -> None:
-    _, _, noise = mixed_pairs(replace(CONFIG, law=Erm()))
-    assert not noise.any()
+    assert (noise.max() > 0.1) == law.mixes
+    assert noise.reshape(20, -1).diagonal().max() == 0
 
 
 def test_the_closed_form_solves_the_normal_equations() -> None:
@@ -49,14 +44,6 @@ def test_descent_matches_the_discrete_form_and_the_flow_to_first_order(law: Law,
     assert max(record.metrics["descent/discrete_error"] for record in records) < 1e-9
     flow = max(record.metrics["descent/flow_error"] for record in records)
     assert 1e-4 * lr < flow < 0.3 * lr
-
-
-def test_the_error_of_the_flow_is_proportional_to_the_step_size() -> None:
-    # the same times: 2^4 steps of 1/16 are 2^0 of 1
-    coarse = finished(replace(CONFIG, lr=0.25, epochs=8))
-    fine = finished(replace(CONFIG, lr=0.25 / 16, epochs=12))
-    errors = [max(r.metrics["descent/flow_error"] for r in run) for run in (coarse, fine)]
-    assert errors[0] / errors[1] == pytest.approx(16, rel=0.25)
 
 
 def test_the_expected_risk_is_the_mean_over_random_starts() -> None:

@@ -15,18 +15,6 @@ def _doubling(epochs: int = 3, start: float = 1.0) -> ArrayProcess:
     return ArrayProcess(epochs=epochs, state={"value": np.array([start])}, advance=advance)
 
 
-def test_records_are_yielded_one_by_one_and_kept() -> None:
-    process = _doubling()
-    assert [record.metrics["value"] for record in process] == [2, 4, 8]
-    assert [record.epoch for record in process.records] == [0, 1, 2]
-    assert list(process) == []
-
-
-def test_equal_states_give_equal_bytes_and_other_states_other_bytes() -> None:
-    assert _doubling().to_bytes() == _doubling().to_bytes()
-    assert _doubling().to_bytes() != _doubling(start=2.0).to_bytes()
-
-
 def test_a_non_finite_value_ends_the_run_at_its_epoch() -> None:
     with pytest.raises(DivergedError, match="value and value must be finite") as raised:
         list(_doubling(epochs=3, start=1e308))

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,43 +25,6 @@ def config(law: Law, **changes: object) -> TwoLayerConfig:
 @pytest.fixture
 def points() -> PatchSet:
     return draw_points(DATA, DATA.points_per_class, 0, "training points")
-
-
-def test_classes_are_balanced_and_targets_are_0_or_1(points: PatchSet) -> None:
-    assert points.targets.shape == (5, 200)
-    assert np.bincount(points.labels).tolist() == [40] * 5
-    assert set(np.unique(points.targets)) == {0.0, 1.0}
-
-
-def test_signal_patches_share_delta2_between_the_two_features_of_the_class(
-    points: PatchSet,
-) -> None:
-    for point, y in enumerate(points.labels):
-        signal = points.patches[:4, point]
-        first, second = signal[:2, 2 * y], signal[2:, 2 * y + 1]
-        np.testing.assert_allclose(first + second, DATA.delta2)
-        assert (first >= DATA.delta1).all()
-        assert (second >= DATA.delta1).all()
-        assert np.count_nonzero(signal) == 4
-
-
-def test_noise_patches_have_q_other_classes_and_values_in_their_range(points: PatchSet) -> None:
-    low, high = 0.0425 * 5**-1.5, 0.055 * 5**-1.5
-    for point, y in enumerate(points.labels):
-        noise = points.patches[-1, point].reshape(5, 2)
-        assert not noise[y].any()
-        others = noise[noise.any(axis=1)]
-        assert others.shape == (3, 2)
-        assert low <= others.min() <= others.max() <= high
-
-
-def test_one_stored_noise_patch_represents_all_equal_noise_patches(points: PatchSet) -> None:
-    assert DATA.patches == 4 + 12 * 25
-    assert points.counts.shape == (5, 200)
-    assert (points.counts == np.array([[1], [1], [1], [1], [300]])).all()
-    explicit = np.concatenate([points.patches[:4], np.repeat(points.patches[4:], 300, axis=0)])
-    assert explicit.shape[0] == DATA.patches
-    np.testing.assert_allclose(points.pooled, explicit.sum(axis=0), rtol=1e-12)
 
 
 def test_mixed_patches_and_targets_use_the_same_weights(points: PatchSet) -> None:
@@ -105,20 +70,29 @@ def test_masking_drops_patches_and_keeps_the_label(points: PatchSet) -> None:
     np.testing.assert_allclose(left.pooled, expected, rtol=1e-12)
 
 
-def test_several_features_share_delta2_equally_and_noise_has_all_features_of_a_class() -> None:
-    data = PatchData(classes=3, features=4, delta2=4.0, signal_patches=2, noise_classes=2)
-    many = draw_points(data, 2_000, 0, "training points")
-    assert many.patches.shape == (9, 6_000, 12)
-    shares = many.patches[:8].sum(axis=2).reshape(4, 2, -1)
-    np.testing.assert_allclose(shares.sum(axis=0), 4.0)
+@pytest.mark.parametrize("features", [2, 4])
+def test_signals_share_delta2_equally_and_noise_has_all_features_of_other_classes(
+    features: int,
+) -> None:
+    data = replace(DATA, features=features, delta2=float(features))
+    many = draw_points(data, 1_000, 0, "training points")
+    assert many.counts[:, 0].tolist() == [1.0] * 2 * features + [data.noise_patches * 25]
+    assert np.bincount(many.labels).tolist() == [1_000] * 5
+    shares = many.patches[:-1].sum(axis=2).reshape(features, 2, -1)
+    np.testing.assert_allclose(shares.sum(axis=0), features)
     assert shares.min() >= 0.5
     np.testing.assert_allclose(shares.mean(axis=(1, 2)), 1.0, atol=0.02)
-    for point in (0, 2_500, 5_999):
+    low, high = 0.0425 * 5**-1.5, 0.055 * 5**-1.5
+    for point in (0, 2_500, 4_999):
         y = many.labels[point]
-        for feature in range(4):
+        for feature in range(features):
             own = many.patches[2 * feature, point]
-            assert np.flatnonzero(own).tolist() == [4 * y + feature]
-        assert (np.count_nonzero(many.patches[-1, point].reshape(3, 4), axis=1) % 4 == 0).all()
+            assert np.flatnonzero(own).tolist() == [features * y + feature]
+        noise = many.patches[-1, point].reshape(5, features)
+        assert not noise[y].any()
+        others = noise[noise.any(axis=1)]
+        assert others.shape == (3, features)
+        assert low <= others.min() <= others.max() <= high
 
 
 def test_each_pair_is_mixed_at_every_node_of_the_law() -> None:

@@ -7,7 +7,7 @@ from mixup_core.laws import Midpoint
 from mixup_core.theory.two_layer.config import PatchData, PatchNetwork, TwoLayerConfig
 from mixup_core.theory.two_layer.network import Landscape, initial_weights
 from mixup_core.theory.two_layer.points import training_points, training_set
-from mixup_core.theory.two_layer.solvers import DescentSolver, RkcSolver, rkc_step, stages_of
+from mixup_core.theory.two_layer.solvers import DescentSolver, RkcSolver, rkc_step
 
 RATES = np.array([0.0, 0.1, 1.0, 30.0])
 
@@ -47,15 +47,6 @@ def test_an_rkc_step_is_stable_up_to_its_stated_limit(count: int) -> None:
     assert max(factor(reach) for reach in np.linspace(min(4, edge / 2), edge, 101)) < 0.97
 
 
-def test_rkc_stages_are_consistent() -> None:
-    # On dy/dt = 1 every stage must stand at its own time, and the last at the end of the step.
-    y = np.zeros(1)
-    for count in (2, 3, 17, 150):
-        assert len(stages_of(count)[1]) == count - 1
-        end = rkc_step(lambda _: np.ones(1), y, np.ones(1), 2.5, count)
-        assert end[0] == pytest.approx(2.5, rel=1e-10)
-
-
 def test_the_solver_matches_an_implicit_solver_on_the_network() -> None:
     config, landscape = small_flow()
     start = initial_weights(config)
@@ -89,29 +80,6 @@ def test_each_step_on_a_linear_flow_multiplies_by_1_minus_step_times_rate(
     solver.advance(step * steps)
     np.testing.assert_allclose(solver.y, (1 - step * RATES) ** steps, rtol=1e-14, atol=1e-14)
     assert (solver.time, solver.evaluations) == (step * steps, steps)
-
-
-def test_advance_stops_at_the_first_whole_step_at_or_after_the_end() -> None:
-    solver = DescentSolver(lambda y: -y, np.ones(1), 0.5)
-    for end, time in ((1.0, 1.0), (1.2, 1.5), (1.3, 1.5), (2.0, 2.0)):
-        solver.advance(end)
-        assert solver.time == time
-    assert solver.y[0] == 0.5**4
-
-
-def test_gradient_descent_converges_to_the_flow_as_its_step_shrinks() -> None:
-    config, landscape = small_flow()
-    start = initial_weights(config)
-    flow = RkcSolver(landscape.downhill, start, 1e-6, scale=config.rho)
-    flow.advance(64.0)
-    errors = []
-    for step in (0.5, 0.25, 0.125):
-        solver = DescentSolver(landscape.downhill, start, step)
-        solver.advance(64.0)
-        assert solver.time == 64.0
-        assert solver.evaluations == 64 / step
-        errors.append(np.abs(solver.y - flow.y).max())
-    np.testing.assert_allclose(np.log2(errors[:-1]) - np.log2(errors[1:]), 1, atol=0.2)
 
 
 def small_flow() -> tuple[TwoLayerConfig, Landscape]:

@@ -3,11 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mixup_core.arrays import Floats
 from mixup_core.config.building import with_values
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.problem import DivergedError
-from mixup_core.rules import RuleError
 from mixup_core.theory.patch_mixing import PatchCutMix, PatchMask, PatchOperation
 from mixup_core.theory.two_layer.config import (
     Descent,
@@ -39,12 +37,8 @@ SMALL = TwoLayerConfig(
 """A run that takes a tenth of a second."""
 
 
-@pytest.mark.parametrize("law", [Erm(), Midpoint(), UNIFORM], ids=["erm", "midpoint", "uniform"])
-@pytest.mark.parametrize("integrator", [Rkc(), Descent(step=2.0)], ids=["rkc", "descent"])
-def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(
-    law: Law, integrator: Integrator
-) -> None:
-    assert_resumes_anywhere(replace(SMALL, law=law, integrator=integrator))
+def test_a_descent_resumed_at_any_epoch_ends_with_the_same_bits() -> None:
+    assert_resumes_anywhere(replace(SMALL, law=UNIFORM, integrator=Descent(step=2.0)))
 
 
 def test_descent_records_at_the_first_whole_step_at_or_after_each_time() -> None:
@@ -87,21 +81,6 @@ def test_cutmix_and_masking_train_differently_from_mixup(
     assert last(replace(run, law=Erm(), operation=operation)) == last(replace(run, law=Erm()))
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("data.noise_classes", 3),
-        ("data.delta1", 1.1),
-        ("data.delta3", 0.06),
-        ("epochs", 1_000),
-    ],
-)
-def test_values_out_of_range_are_refused_with_their_path(path: str, value: float) -> None:
-    with pytest.raises(RuleError) as caught:
-        with_values(SMALL, {path: value})
-    assert path in caught.value.fields
-
-
 CONFIG = TwoLayerConfig(
     epochs=1,
     data=PatchData(classes=4, signal_patches=2, test_points_per_class=50),
@@ -109,31 +88,9 @@ CONFIG = TwoLayerConfig(
 )
 
 
-def knowing(features: list[tuple[int, int]]) -> Floats:
-    """Return weights whose first neuron of class y has correlation 3 with v_{y,l}, l from 1."""
-    weights = np.zeros((4, 4, 8))
-    for y, feature in features:
-        weights[y, 0, 2 * y + feature - 1] = 3.0
-    return weights
-
-
-def accuracy(weights: Floats) -> tuple[Floats, Floats]:
-    points = fresh_points(CONFIG)
-    return feature_accuracy(PatchOutputs(points, CONFIG), points, weights)
-
-
-def test_a_feature_counts_as_learned_when_it_alone_gives_the_class() -> None:
-    alone, both = accuracy(knowing([(1, 1), (2, 2), (3, 1), (3, 2)]))
-    assert alone.tolist() == [[0, 0], [1, 0], [0, 1], [1, 1]]
-    assert both.tolist() == [0, 1, 1, 1]
-
-
 def test_a_tie_between_outputs_counts_as_wrong() -> None:
     outputs = np.array([[0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 2.0]])
     assert is_right(outputs, np.array([0, 0, 0, 2])).tolist() == [False, False, True, True]
-    alone, both = accuracy(np.zeros((4, 4, 8)))
-    assert not alone.any()
-    assert not both.any()
 
 
 def test_feature_accuracy_matches_setting_the_patches_of_the_other_feature_to_zero() -> None:
