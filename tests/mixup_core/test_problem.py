@@ -1,8 +1,6 @@
 import math
 import pickle
 from dataclasses import fields, replace
-from importlib import import_module
-from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -42,19 +40,6 @@ def test_paths_and_metrics_that_a_problem_names_exist(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_the_process_of_each_problem_exists_with_the_expected_parameters(name: str) -> None:
-    """The location is text, so that reading a problem does not import torch.
-
-    Linters cannot check it.
-    """
-    problem = problem_named(name)
-    module, _, function = problem.process.partition(":")
-    start = getattr(import_module(module), function)
-    takes = ["config", "data_root", "device", *([] if problem.teaching is None else ["teacher"])]
-    assert list(signature(start).parameters) == takes
-
-
 def test_dataset_names_are_distinct_and_each_root_contains_a_dataset() -> None:
     needs = all_data_needs()
     asked = {problem_named(name).data for name in PROBLEMS} - {None}
@@ -74,34 +59,28 @@ def test_dataset_names_are_distinct_and_each_root_contains_a_dataset() -> None:
         ({"laws": "because"}, "names laws, but RareFeaturesConfig has no such field"),
     ],
 )
-@pytest.mark.parametrize("how", ["never", "by_epoch"])
+@pytest.mark.parametrize("field", ["never", "by_epoch"])
 def test_paths_left_out_of_keys_need_an_exact_name_and_a_reason(
-    how: str, named: dict[str, str], message: str
+    field: str, named: dict[str, str], message: str
 ) -> None:
     problem = problem_named("rare-features")
     with pytest.raises(ValueError, match=message):
-        replace(problem, keying=replace(problem.keying, **{how: named}))
+        replace(problem, keying=replace(problem.keying, **{field: named}))
 
 
 def test_a_fraction_is_shown_in_percent_and_its_differences_in_points() -> None:
     error, loss = Metric(label="test error", unit="%"), Metric(label="loss", unit="nats")
     assert (error.scale, error.digits, error.heading) == (100, 2, "test error, %")
-    assert error.difference_unit == "points"
+    assert (error.difference_unit, error.bounds) == ("points", (0, 1))
     assert (loss.scale, loss.digits, loss.heading) == (1, 3, "loss, nats")
-    assert loss.difference_unit == "nats"
+    assert (loss.difference_unit, loss.bounds) == ("nats", (-math.inf, math.inf))
+    assert Metric(label="count", least=0.0).bounds == (0, math.inf)
     assert Metric(label="count").heading == "count"
 
 
 def test_a_diverged_error_is_pickled_with_its_epoch() -> None:
     again = pickle.loads(pickle.dumps(DivergedError("loss is nan", 7)))
     assert (type(again), str(again), again.epoch) == (DivergedError, "loss is nan", 7)
-
-
-def test_percentages_have_bounds_0_and_1_and_other_metrics_their_declared_bounds() -> None:
-    assert Metric(label="error", unit="%").bounds == (0, 1)
-    assert Metric(label="norm", least=0.0).bounds == (0, math.inf)
-    assert Metric(label="cosine", least=-1.0, most=1.0).bounds == (-1, 1)
-    assert Metric(label="anything").bounds == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

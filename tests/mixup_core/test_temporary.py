@@ -4,11 +4,10 @@ import os
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from mixup_core.temporary import (
     require_places,
     temporary_folder,
 )
+from tests.damages import NO_FILES
 
 DRIVER = """
 import sys, time
@@ -152,26 +152,17 @@ def test_a_folder_of_another_user_or_accessible_to_others_is_not_removed(
     assert not left.exists()
 
 
-Make = Callable[[Path], object]
-
-
-def _socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(path))
-
-
 def _link(path: Path) -> None:
-    target = path.with_name("target")
-    target.write_text("ours")
-    path.symlink_to(target)
+    path.rename("target")
+    path.symlink_to("target")
 
 
-IN_THE_WAY: dict[str, Make] = {
-    "folder": Path.mkdir,
-    "pipe": os.mkfifo,
-    "socket": _socket,
+IN_THE_WAY = {
+    "folder": NO_FILES["a folder"],
+    "pipe": NO_FILES["a FIFO"],
+    "socket": NO_FILES["a socket"],
     "link": _link,
-    "link that leads nowhere": lambda path: path.symlink_to("nowhere"),
+    "link that leads nowhere": NO_FILES["a dangling link"],
 }
 
 
@@ -183,8 +174,9 @@ def _is_own(path: Path) -> bool:
 def test_special_files_are_never_replaced(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # sockets have short names
+    monkeypatch.chdir(tmp_path)
     path = Path("out")
+    path.write_text("ours")
     IN_THE_WAY[kind](path)
     before = path.lstat()
     entries = sorted(Path().iterdir())

@@ -2,7 +2,7 @@
 
 import json
 import math
-from typing import Annotated, Any
+from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
@@ -13,7 +13,6 @@ from mixup_core.config.limits import (
     Among,
     Count,
     Distinct,
-    Limit,
     Matching,
     NonNegative,
     PlainText,
@@ -104,13 +103,6 @@ def test_plain_text_accepts_lines_and_letters_and_refuses_control_characters() -
     (limit,) = limits(PlainText)
     assert all(map(limit.holds, ("", "two\n\tlines", "\xa0é\u2027\u202f\u200d\u65e5")))
     assert not any(map(limit.holds, "\0\r\x1b\x7f\x9f\u061c\u200e\u2028\u202e\u2069\ufeff"))
-
-
-@pytest.mark.parametrize("limit", [Range(1), Distinct(), Matching("a", "is a"), Among(("a",))])
-def test_annotations_that_are_not_limits_are_ignored(limit: Limit) -> None:
-    assert limits(Annotated[Any, "a remark", limit]) == (limit,)
-    assert limits(int) == ()
-    assert limit.hint == ""
 
 
 @pytest.mark.parametrize(
