@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import mixsweep
-from mixsweep.cli.main import commands
 from mixup_core.plugins import loading
 from sweeps.reading.study_file import StudyError
 from tests.filled import train_into
+from tests.mixsweep.conftest import TypeIn
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "results.ipynb"
 
@@ -28,9 +27,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_frames_and_figures_equal_the_files_of_the_report(home: Path, tmp_path: Path) -> None:
-    arguments = ["report", "digits", "--home", str(home), "--out", str(tmp_path)]
-    assert CliRunner().invoke(commands, arguments, standalone_mode=False).return_value == 1
+def test_frames_and_figures_equal_the_files_of_the_report(
+    home: Path, tmp_path: Path, type_in: TypeIn
+) -> None:
+    said = type_in("report", "digits", "--home", str(home), "--out", str(tmp_path))
+    assert said.return_value == 1
     results = mixsweep.load("digits", home=home)
     for name, frame in (("table.csv", results.arms), ("runs.csv", results.runs)):
         read_back = pd.read_csv(tmp_path / name)
@@ -96,7 +97,7 @@ def test_a_study_runs_in_this_process_and_is_not_trained_twice(
     np.testing.assert_allclose(written["error_mean"], classes["error_mean"])
 
 
-def test_a_study_is_loaded_and_reported_without_its_plugin(tmp_path: Path) -> None:
+def test_a_study_is_loaded_and_reported_without_its_plugin(tmp_path: Path, type_in: TypeIn) -> None:
     templates = Path(mixsweep.__file__).parent / "templates"
     small = "seeds=1", "base.epochs=1"
     home = tmp_path / "runs"
@@ -108,14 +109,12 @@ def test_a_study_is_loaded_and_reported_without_its_plugin(tmp_path: Path) -> No
     assert results.figures.keys() == with_plugin.figures.keys()
     folder = home / "reports" / "corners"
     before = {path: path.read_bytes() for path in folder.rglob("*.csv")}
-    for command in (["report", "corners"], ["status", "corners"], ["share", "corners"]):
-        said = CliRunner().invoke(commands, [*command, "--home", str(home)], standalone_mode=False)
+    for verb in ("report", "status", "share"):
+        said = type_in(verb, "corners", "--home", str(home))
         assert said.return_value == 0, said.output
     assert {path: path.read_bytes() for path in folder.rglob("*.csv")} == before
     archive, other = home / "exports" / "corners.mixsweep.zip", tmp_path / "other"
-    said = CliRunner().invoke(
-        commands, ["add", str(archive), "--home", str(other)], standalone_mode=False
-    )
+    said = type_in("add", str(archive), "--home", str(other))
     assert said.return_value == 0, said.output
     assert mixsweep.load("corners", home=other).to_latex().count("halves")
     with pytest.raises(StudyError, match=r"launched with --plugin|plugin\.py is not loaded"):

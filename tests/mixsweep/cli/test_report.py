@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -143,36 +142,20 @@ DOCS = Path(__file__).parents[3] / "docs"
 PAGES = [page for page in DOCS.rglob("*.md") if not {"_generated", "_build"} & {*page.parts}]
 
 
-@cache
-def _cited_by_studies() -> frozenset[str]:
-    return frozenset(work for name in bundled_names() for work in works_of(bundled(name)))
-
-
-@cache
-def _cited_by_pages() -> frozenset[str]:
-    """Return the numbers of the papers that pages of the documentation cite."""
-    return frozenset(work for page in PAGES for work in PAPER.findall(page.read_text()))
-
-
-def _bibliography() -> list[dict[str, str]]:
-    """Return the fields of each entry of the bibliography."""
+def test_the_bibliography_has_exactly_the_papers_that_studies_and_pages_cite() -> None:
     text = files("sweeps.studies").joinpath("sources.bib").read_text()
-    return [dict(re.findall(r"^  (\w+) = \{(.+)\},$", e, re.MULTILINE)) for e in text.split("\n@")]
-
-
-def test_every_entry_of_the_bibliography_is_cited_by_a_bundled_study_or_a_page() -> None:
-    entries = _bibliography()
-    works = {entry["eprint"] for entry in entries}
-    assert works <= _cited_by_studies() | _cited_by_pages()
-    assert len(works) == len(entries)
+    entries = [
+        dict(re.findall(r"^  (\w+) = \{(.+)\},$", entry, re.MULTILINE))
+        for entry in text.split("\n@")
+    ]
     assert all({"title", "author", "year"} <= entry.keys() for entry in entries)
-
-
-def test_every_paper_that_a_page_or_a_bundled_study_names_is_in_the_bibliography() -> None:
-    named = {work for name in bundled_names() for work in PAPER.findall(bundled(name).source)}
-    assert len(_cited_by_pages()) > 30
-    works = {entry["eprint"] for entry in _bibliography()}
-    assert (named | _cited_by_pages()) - works == set()
+    works = {entry["eprint"] for entry in entries}
+    assert len(works) == len(entries)
+    studies = [bundled(name) for name in bundled_names()]
+    of_pages = {work for page in PAGES for work in PAPER.findall(page.read_text())}
+    assert len(of_pages) > 30
+    assert works <= of_pages | {work for study in studies for work in works_of(study)}
+    assert works >= of_pages | {work for study in studies for work in PAPER.findall(study.source)}
 
 
 def test_the_site_of_a_home_is_written(tmp_path: Path, type_in: TypeIn) -> None:
