@@ -21,6 +21,7 @@ from mixup_core.rules import RuleError
 from sweeps.reading.tree_paths import config_paths
 from tests.docs.test_documentation import PAGES as OF_DOCS
 from tests.docs.test_documentation import ROOT
+from tests.docs.test_shell_blocks import EVERY as IN_BLOCKS
 from tests.plugin_files import Write
 
 PAGES = [
@@ -35,20 +36,8 @@ PAGES = [
 INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 PATH = re.compile(r"[a-z_]+(?:\.[a-z_][a-z0-9_-]*)+")
 OF_FILES = {
-    "py",
-    "md",
-    "yaml",
-    "yml",
-    "csv",
-    "json",
-    "txt",
-    "toml",
-    "db",
-    "html",
-    "lock",
-    "npz",
-    "tex",
-}
+    "py", "md", "yaml", "yml", "csv", "json", "txt", "toml", "db", "html", "lock", "npz", "tex",
+}  # fmt: skip
 """Endings of file names, which look like paths of fields."""
 
 
@@ -102,20 +91,16 @@ def test_every_path_in_a_page_names_a_field(page: Path, plugin: Write) -> None:
 
 
 def test_every_command_in_a_page_exists_with_its_options() -> None:
-    for page in PAGES:
-        wrong = []
-        for text in _inline(page):
-            words = text.split()
-            if words[:1] != ["mixsweep"] or len(words) < 2 or not re.fullmatch("[a-z]+", words[1]):
-                continue
-            command: click.Command | None = commands.commands.get(words[1])
-            if isinstance(command, click.Group) and len(words) > 2:
-                command = command.commands.get(words[2])
-            known = {name for each in command.params for name in each.opts} if command else set()
-            given = {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"}
-            if command is None or given - known:
-                wrong.append(text)
-        assert not wrong, page
+    inline = [text.split() for page in PAGES for text in _inline(page)]
+    for words in (*IN_BLOCKS, *inline):
+        if words[:1] != ["mixsweep"] or len(words) < 2 or not re.fullmatch("[a-z]+", words[1]):
+            continue
+        command: click.Command = commands.commands[words[1]]
+        if isinstance(command, click.Group) and len(words) > 2:
+            command = command.commands[words[2]]
+        known = {name for parameter in command.params for name in parameter.opts}
+        given = {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"}
+        assert given <= known, words
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

@@ -9,10 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
-
-from mixsweep.cli.main import commands
-
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     path.relative_to(ROOT)
@@ -79,17 +75,6 @@ def test_every_block_of_commands_is_valid_shell(tmp_path: Path) -> None:
     checker = [shellcheck, "--shell=bash", "--severity=error", *sorted(tmp_path.iterdir())]
     checked = subprocess.run(checker, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-
-
-def test_every_named_command_of_mixsweep_has_its_options() -> None:
-    for line in (each for each in EVERY if each[0] == "mixsweep"):
-        command: click.Command = commands
-        words = line[1:]
-        while isinstance(command, click.Group):
-            command = command.commands[words.pop(0)]
-        known = {option for parameter in command.params for option in parameter.opts}
-        given = {word.partition("=")[0] for word in words if word.startswith("--")}
-        assert given <= known, line
 
 
 def test_every_named_target_of_make_exists() -> None:

@@ -37,17 +37,6 @@ def test_every_claim_is_one_row_and_is_counted_once(page: str) -> None:
     assert len(rows) - rows.count("not run") == sum(claims[name] for name in run)
 
 
-def test_a_claim_that_was_stated_after_its_runs_is_marked(page: str) -> None:
-    rows = [cells for line in page.splitlines() if len(cells := line.split(" | ")) == 13]
-    marks = {(cells[1].split("]")[0][1:], cells[2]): "stated after" in cells[8] for cells in rows}
-    assert sum(marks.values()) > 10
-    for name in bundled_names():
-        found = latest_report(PUBLISHED, name)
-        for says, row in found.told.items() if found else ():
-            is_late = row.get("stated", "").startswith("after")
-            assert marks.get((name, says), is_late) == is_late
-
-
 def test_every_entry_has_a_known_kind_of_evidence_and_known_links() -> None:
     for name, section in entries().items():
         for study, entry in section.items() if name != "sentences" else ():
@@ -96,12 +85,6 @@ def test_a_claim_has_the_sentence_that_it_tests_and_each_sentence_has_a_claim() 
         for name, entry in section.items():
             if isinstance(entry["states"], dict):
                 assert set(entry["states"].values()) <= used[name], name
-    gradients = answers._of("linear-views-gradients")
-    kinds = {
-        c.says: gradients.kind(c) for c in gradients.study.claims if "midpoint pulls" in c.says
-    }
-    assert len(kinds) == 3
-    assert set(kinds.values()) == {"own"}
 
 
 def test_each_listed_sentence_has_a_study_or_a_reason() -> None:
@@ -119,19 +102,6 @@ def test_only_mathematics_and_the_protocol_of_a_source_contradict_it(page: str) 
     assert against.count("\n| [") == len(flagged)
 
 
-def test_mirrored_claims_and_own_questions_are_no_evidence_on_a_source() -> None:
-    answers = Answers()
-    for name in ("order-of-laws", "calibration", "two-layer-nodes"):
-        asked = answers._of(name)
-        for claim in asked.study.claims:
-            if claim.source.startswith(("no source", "open question")):
-                assert asked.kind(claim) in {"own", "mirrored", "check"}
-    (paused,) = [
-        c for c in answers._of("order-of-laws").study.claims if c.says.startswith("Mixup last")
-    ]
-    assert answers._of("order-of-laws").kind(paused) == "mirrored"
-
-
 def test_runs_of_corrected_code_are_to_be_run_again() -> None:
     report = latest_report(PUBLISHED, "quickstart")
     study = bundled("quickstart")
@@ -143,18 +113,6 @@ def test_runs_of_corrected_code_are_to_be_run_again() -> None:
     verdicts = verdicts_of_today(study, changed)
     hit = [v for v in verdicts if runs[0]["arm"] in v.claim.that.arms]
     assert {spell_outcome(v, changed, study) for v in hit} == {"to be run again"}
-
-
-def test_a_row_marks_equal_values_at_all_seeds_and_rates_of_variants_alone(page: str) -> None:
-    rows = [cells for line in page.splitlines() if len(cells := line.split(" | ")) == 13]
-    many = {cells[2]: cells[9] for cells in rows if cells[1].startswith("[support-vectors-many]")}
-    marked = [says for says, value in many.items() if "all seeds equal" in value]
-    assert len(many) == 3
-    assert [says.split(", ")[1] for says in marked] == [
-        "uniform mixup finds the direction of the largest margin"
-    ]
-    planned = {cells[12] for cells in rows if cells[1] == "`view-controls-cifar10`"}
-    assert planned == {"constant; cosine as another setting |"}
 
 
 def test_every_study_with_a_claim_is_on_the_page(page: str) -> None:

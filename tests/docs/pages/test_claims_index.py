@@ -7,7 +7,6 @@ import pytest
 from docs.pages.claims_index import claims_index, spell_outcome
 from docs.pages.published import PUBLISHED, Published
 from reports.numbers.verdict import Verdict
-from sweeps.reading.study_file import bundled_names
 from tests.bundled import bundled
 
 
@@ -20,14 +19,6 @@ def index() -> str:
 
 def test_the_committed_claims_index_equals_the_generated_index(index: str) -> None:
     assert (PUBLISHED / "claims.md").read_text() == index
-
-
-def test_the_claims_index_has_every_claim(index: str) -> None:
-    for name in bundled_names():
-        study = bundled(name)
-        assert f"## {name}\n" in index
-        for claim in study.claims:
-            assert claim.says in index
 
 
 def test_the_claims_of_a_report_with_missing_runs_are_unfinished() -> None:
