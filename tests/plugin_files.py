@@ -44,6 +44,18 @@ class Margin(Probe):
         return {"train/margin": float((top[:, 0] - top[:, 1]).mean())}
 """
 
+LATE = """
+@value
+class Late(Objective):
+    tag = "late"
+    start: Count = 1
+    def in_epoch(self, law, epoch, epochs):
+        from mixup_core.images.objectives.objective import Plain
+        return law, self if epoch >= self.start else Plain()
+    def on(self, batch, student, loss, teacher):
+        return Minimised(loss=2 * batch.losses(student(batch.mixed), loss).mean())
+"""
+
 DOTS = """
 def read(root, split, size):
     rng = np.random.default_rng(0 if split == "train" else 1)

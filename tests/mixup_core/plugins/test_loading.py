@@ -20,20 +20,7 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.loading import load, use
 from mixup_core.plugins.source import PluginError, read_source
 from mixup_core.problem import problem_of
-from tests.plugin_files import DOTS, MARGIN, TINY, Write
-
-LATE = """
-@value
-class Late(Objective):
-    tag = "late"
-    start: Count = 1
-    def in_epoch(self, law, epoch, epochs):
-        from mixup_core.images.objectives.objective import Plain
-        return law, self if epoch >= self.start else Plain()
-    def on(self, batch, student, loss, teacher):
-        return Minimised(loss=2 * batch.losses(student(batch.mixed), loss).mean())
-"""
-
+from tests.plugin_files import DOTS, LATE, MARGIN, TINY, Write
 
 PROBE_OF = """
 @value
@@ -62,6 +49,13 @@ from pathlib import Path
 folder = Path(__file__).parent
 (folder / "constants.py").write_text("X = 1")
 sys.path.insert(0, str(folder))
+"""
+OPERATION = """
+@value
+class Own(Operation):
+    tag = "{}"
+    def mix(self, own, beside, lam, drawn):
+        return own, lam
 """
 TWO_UNTAGGED = """
 @value
@@ -146,6 +140,7 @@ def test_loading_an_edited_plugin_replaces_its_earlier_entries(plugin: Write) ->
         (UNTOLD, r"fails in line 21: Untold: \(the text of this error cannot be produced"),
         ("x = 1", "defines no entry; define a public class that extends a class of"),
         (TINY.replace('"tiny"', '"mlp"'), "the model mlp exists already and cannot be replaced"),
+        (OPERATION.format("mixup"), "mixup could be mistaken for the built-in operation linear"),
         (DOTS.replace('"dots"', '"mnist"', 1), "the dataset mnist exists already"),
         (TINY.replace("width: Count = 8", "width = 8"), "width of Tiny .the model tiny. has no"),
         (NESTED, "of_what of Inner .the model tiny. has no type"),
