@@ -6,6 +6,7 @@ may write the report again, with the same table.
 
 import argparse
 import random
+import re
 import shutil
 import time
 from collections import Counter
@@ -29,6 +30,9 @@ COMMANDS = (
 MOST_LINES = 5
 """Largest number of lines of a refusal."""
 
+_PROGRESS = re.compile(r"[\w ]+(, \d+ s)?")
+"""Line of a command that takes long, such as `writing the report, 9 s`; a message has a colon."""
+
 
 def judge(
     file: Path, command: str, code: int, said: str, sound: Mapping[str, bytes], report: Path
@@ -42,7 +46,8 @@ def judge(
     name = "photos" if file.suffix == ".png" and "photos" in file.parts else file.stem.split("-")[0]
     if code == 2 and name not in said:
         return f"the file is not named: {said[-300:]}"
-    if code == 2 and len([line for line in said.splitlines() if line]) > MOST_LINES:
+    lines = [line for line in said.splitlines() if line and not _PROGRESS.fullmatch(line)]
+    if code == 2 and len(lines) > MOST_LINES:
         return f"more than {MOST_LINES} lines: {said[-300:]}"
     if not command.startswith(("run", "report")):
         kept = set(sound) - {file.name}
