@@ -4,7 +4,7 @@ import pytest
 
 from mixup_core.plugins.checking import check_plugin
 from mixup_core.plugins.loading import use
-from tests.plugin_files import DOTS, HALVING, MARGIN, TINY, Write
+from tests.plugin_files import DOTS, HALVING, LATE, MARGIN, TINY, Write
 
 FORGETFUL = """
 @value
@@ -15,17 +15,6 @@ class Doubled(Objective):
         return law, Doubled()
     def on(self, batch, student, loss, teacher):
         return Minimised(loss=self.times * batch.losses(student(batch.mixed), loss).mean())
-"""
-LATE = """
-@value
-class Late(Objective):
-    tag = "late"
-    start: Count = 1
-    def in_epoch(self, law, epoch, epochs):
-        from mixup_core.images.objectives.objective import Plain
-        return law, {late} if epoch >= self.start else Plain()
-    def on(self, batch, student, loss, teacher):
-        return Minimised(loss=self.start * batch.losses(student(batch.mixed), loss).mean())
 """
 HALF = """
 @value
@@ -93,9 +82,11 @@ class Sharp(Probe):
 """
 
 
-NEVER_LEGAL = """    seed: Seed = 0
-    def check(self):
-        require(self.start == 0.7 and self.end == 0.9, "start and end fit", self, "start", "end")
+NEVER_LEGAL = """
+    seed: Seed = 0
+    def __post_init__(self):
+        from mixup_core.rules import RuleError
+        raise RuleError("never", {})
 """
 GUIDED = """
 from mixsweep.plugins import Guided
@@ -129,8 +120,7 @@ class Adaptive(Objective):
 
 def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
     half = HALF.format(images="(own + beside) / 2", weight="0.5")
-    late = LATE.format(late="self")
-    parts = (TINY, MARGIN, DOTS, half, late, TRIANGULAR, HALVING, GUIDED, ADAPTIVE)
+    parts = (TINY, MARGIN, DOTS, half, LATE, TRIANGULAR, HALVING, GUIDED, ADAPTIVE)
     file = plugin("from mixsweep.plugins import Share", *parts)
     found = list(check_plugin(use(file)))
     assert not [each for each in found if each.broken]
@@ -220,11 +210,7 @@ def faulty(fault: str) -> str:
             "changing a field", "changing `start` changes the results of epoch 3",
         ),
         (
-            HALVING.replace("start: Positive = 1.0", "start: Positive\n    end: Positive").replace(
-                "class HalvingConfig:", "class HalvingConfig(Checked):"
-            ).replace("    seed: Seed = 0\n", NEVER_LEGAL)
-            .replace("from typing", "from mixup_core.rules import require\n"
-                     "from mixup_core.config.checked import Checked\nfrom typing", 1),
+            HALVING.replace("    seed: Seed = 0\n", NEVER_LEGAL),
             "it can be checked", "no configuration of HalvingConfig is valid",
         ),
         (TINY.replace("False", "True"), "the network returns logits", "has_batch_norm is True"),
@@ -237,10 +223,6 @@ def faulty(fault: str) -> str:
         ),
         (SCALED.format("float = 1.0", "lam * self.scale"), "every field", "scale of Scaled"),
         (SCALED.format("tuple[float, ...] = ()", "lam"), "every field", "scale of Scaled"),
-        (
-            SCALED.format("Annotated[float, Range(0, 3)] = 1.0", "lam * self.scale"),
-            ENDS, "with scale=3.0: `mix` returned the label weight",
-        ),
         (
             SCALED.format("Annotated[float, Range(-1, 1, '()')] = 0.5", "lam * self.scale"),
             ENDS, "with scale=-0.99: `mix` returned the label weight -",
@@ -279,7 +261,6 @@ def faulty(fault: str) -> str:
         (faulty("return [0.5]"), "its values are finite", "must return a dict of numbers, got"),
         (faulty("value = float('nan')"), "its values are finite", "'train/sharp': nan"),
         (faulty("value = 1.01"), "within their bounds", "must be in [0, 1], got 1.01 after"),
-        (faulty("value = random.random()"), "numbers do not depend", "generator of random: "),
         (faulty("torch.manual_seed(0)"), "numbers do not depend", "generator of torch: draw"),
         (
             faulty("[part.data.mul_(0.9) for part in subject.network.parameters()]"),
@@ -293,10 +274,6 @@ def faulty(fault: str) -> str:
         (
             faulty("'test' in subject.held_out and subject.held_out['test'].labels.zero_()"),
             "its values are finite", "changed the test labels",
-        ),
-        (
-            faulty("[each.zero_() for each in subject.evaluated.values()]"),
-            "its values are finite", "changed the test logits",
         ),
         (
             faulty("subject.evaluated.clear()"),
@@ -339,7 +316,7 @@ class Half(Operation):
     ("field", "weight"),
     [
         ("Share | Literal['auto'] = 1.0", "0.1 if self.f == 'auto' else self.f"),
-        ("tuple[First | Second, ...] = ()", "min(1, sum(each.x for each in self.f))"),
+        ("tuple[First | Second, ...] = ()", "min(1, sum(part.x for part in self.f))"),
         ("Deep | None = None", "0.2 if self.f is None or self.f.first is None else self.f.first.x"),
         ("Law | None = None", "0.2 if self.f is None else self.f.quantiles(np.full(1, 0.5))[0]"),
         ("tuple[tuple[Whole, ...], ...] = ()", "1 / (1 + len(self.f))"),

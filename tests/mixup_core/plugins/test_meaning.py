@@ -21,12 +21,12 @@ FILE = '''
 
 import math
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
 from mixsweep.plugins import Count, Dataset, DatasetInfo, Images, Law, Metric, Minimised, Model
-from mixsweep.plugins import Objective, Operation, Probe, Share, stream
+from mixsweep.plugins import Objective, Probe, Share
 
 value = dataclass(frozen=True, kw_only=True, slots=True)
 SLOPE = 0.75  # a constant
@@ -38,11 +38,6 @@ WORDS = ("plain", "other")
 def scaled(number, by=SLOPE, *, shift=0.0):
     """Return a number in another place."""
     return number * by + shift
-
-
-@cache
-def steps(count):
-    return tuple(index / count for index in range(count))
 
 
 def doubled(function):
@@ -74,25 +69,6 @@ class Narrow(Law, Named, Base):
 
     def quantiles(self, levels):
         return self.half() + scaled(levels - 0.5, shift=self.least() / 100) * self.width * 0.5
-
-
-@value
-class Bands(Operation):
-    tag = "bands"
-    count: Count = 4
-
-    def draw(self, lam, size, rng):
-        return rng.integers(0, self.count, (len(lam), 1))
-
-    def mix(self, own, beside, lam, drawn):
-        import torch
-
-        if len(steps(self.count)) > 1 and TABLE["low"] < 1:
-            rows = (lam * own.shape[2]).round().clamp(min=0)
-        else:
-            rows = lam * 0
-        stays = torch.arange(own.shape[2])[:, None] < rows[:, None, None, None]
-        return torch.where(stays, own, beside), rows / own.shape[2]
 
 
 @value
@@ -143,6 +119,11 @@ DOTS = Dataset(name="dots", info=DatasetInfo(
 '''
 
 
+EVERY_ENTRY = {
+    "law narrow", "model tiny", "objective weighted", "probe peak", "dataset dots",
+}  # fmt: skip
+
+
 def _digests(plugin: Any) -> dict[str, str]:
     return {name: origin.digest for name, origin in zip(plugin.names, plugin.origins, strict=True)}
 
@@ -160,15 +141,11 @@ def _numbers(plugin: Any) -> dict[str, Any]:
 
 
 HARMLESS: dict[str, Callable[[str], str]] = {
-    "a comment": lambda text: text.replace("SLOPE = 0.75", "# why\nSLOPE = 0.75"),
     "line ends of another computer": lambda text: text.replace("\n", "\r\n"),
-    "empty lines": lambda text: text.replace("\n\n\n", "\n\n\n\n\n"),
     "another layout": lambda text: ast.unparse(ast.parse(text)),
     "docstrings": lambda text: text.replace("A law.", "The law.").replace("Return a", "Give a"),
     "a docstring of a field": lambda text: text.replace("Width.", "Width of the law, read once."),
-    "another spelling of a number": lambda text: text.replace("= 0.75", "= 75e-2"),
     "an import that nothing uses": lambda text: f"import itertools\n{text}",
-    "an import of several lines": lambda text: text.replace("cache, partial", "(cache, partial)"),
     "a new probe": lambda text: text + '''
 
 def top(logits, count=3):
@@ -182,13 +159,6 @@ class Other(Probe):
 
     def measure(self, subject):
         return {"train/top": float(top(subject.outputs()[0]).mean())}
-''',
-    "a new network": lambda text: text + '''
-
-@dataclass(frozen=True, kw_only=True)
-class Wider(Tiny):
-    name = "wider"
-    hidden: Count = 12
 ''',
     "a new set": lambda text: f"{text}\nSPOTS = Dataset(name='spots', info=DOTS.info, read=read)\n",
 }  # fmt: skip
@@ -207,29 +177,29 @@ def test_an_edit_that_changes_no_number_keeps_every_key(
     assert before.items() <= _digests(use(file)).items()
 
 
-def test_an_edit_changes_only_keys_of_entries_that_reach_it(plugin: Write) -> None:
-    file, changed = plugin(), {}
+@pytest.mark.parametrize(
+    ("old", "new", "entries"),
+    [
+        ("-self.power", "self.power", {"objective weighted"}),
+        ("0, 128", "0, 64", {"dataset dots"}),
+        ("SLOPE = 0.75", "SLOPE = 0.5", {"law narrow", "probe peak"}),
+        ('"plain", "other"', '"other", "plain"', {"model tiny"}),
+        # a statement that is run at import and binds no name
+        ('"low"] += 0.125', '"low"] += 0.25', EVERY_ENTRY),
+        ("@doubled\n", "@staticmethod\n", {"law narrow"}),
+        ("floor = 0.125", "floor = 0.25", {"law narrow"}),
+    ],
+)
+def test_an_edit_changes_only_keys_of_entries_that_reach_it(
+    plugin: Write, old: str, new: str, entries: set[str]
+) -> None:
+    file = plugin()
     file.write_text(FILE)
     before = _digests(use(file))
-    edits = {
-        "-self.power": "self.power", "0, 128": "0, 64", "SLOPE = 0.75": "SLOPE = 0.5",
-        '"plain", "other"': '"other", "plain"', '"low"] += 0.125': '"low"] += 0.25',
-        "@doubled\n": "@staticmethod\n", "floor = 0.125": "floor = 0.25",
-    }  # fmt: skip
-    for old, new in edits.items():
-        file.write_text(FILE.replace(old, new))
-        found = _digests(use(file))
-        changed[old] = {name for name in before if found[name] != before[name]}
-    everything = set(before)
-    assert changed == {
-        "-self.power": {"objective weighted"},
-        "0, 128": {"dataset dots"},
-        "SLOPE = 0.75": {"law narrow", "probe peak"},
-        '"plain", "other"': {"model tiny"},
-        '"low"] += 0.125': everything,  # a statement that is run at import and binds no name
-        "@doubled\n": {"law narrow"},
-        "floor = 0.125": {"law narrow"},
-    }
+    assert before.keys() == EVERY_ENTRY
+    file.write_text(FILE.replace(old, new))
+    found = _digests(use(file))
+    assert {name for name in before if found[name] != before[name]} == entries
 
 
 @pytest.mark.parametrize(
@@ -293,14 +263,11 @@ LISTS = (
 )  # fmt: skip
 
 
-def _changed(  # noqa: C901  one line per kind of change
-    node: ast.AST, names: list[str]
-) -> Iterator[Callable[[ast.AST], None]]:
+def _changed(node: ast.AST, names: list[str]) -> Iterator[Callable[[ast.AST], None]]:
     """Yield functions that change a copy of a node in one way each."""
-    if isinstance(node, ast.Constant) and not isinstance(node.value, bool | str):
-        yield lambda copied: setattr(copied, "value", (copied.value or 0) + 1)  # type: ignore[attr-defined]
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield lambda copied: setattr(copied, "value", f"{copied.value}x")  # type: ignore[attr-defined]
+    if isinstance(node, ast.Constant) and not isinstance(node.value, bool):
+        changed = f"{node.value}x" if isinstance(node.value, str) else (node.value or 0) + 1
+        yield lambda copied: setattr(copied, "value", changed)
     for field in ("op", "operand"):
         if (kind := type(getattr(node, field, None))) in SWAPS:
             yield lambda copied, field=field, kind=kind: setattr(copied, field, SWAPS[kind]())
@@ -313,18 +280,12 @@ def _changed(  # noqa: C901  one line per kind of change
         for other in names:
             if other != node.id:
                 yield lambda copied, other=other: setattr(copied, "id", other)
-    if isinstance(node, ast.Attribute):
-        yield lambda copied: setattr(copied, "attr", f"{copied.attr}_")  # type: ignore[attr-defined]
-    if isinstance(node, ast.ImportFrom):
-        yield lambda copied: setattr(copied, "module", "math")
-    if isinstance(node, ast.Call):
-        yield lambda copied: setattr(copied, "func", ast.Name(id="scaled", ctx=ast.Load()))
 
 
 def _mutants(text: str, every: int) -> Iterator[str]:
     """Yield the file with one change each; of `every` such changes, one."""
     tree = ast.parse(text)
-    names = ["scaled", "steps", "SLOPE", "TABLE", "WORDS"]
+    names = ["scaled", "SLOPE", "TABLE", "WORDS"]
     number = 0
     for place, node in enumerate(ast.walk(tree)):
         for change in _changed(node, names):
