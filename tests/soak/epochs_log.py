@@ -1,8 +1,9 @@
 """EpochsLog: every epoch that the processes of several launches train, and runs trained twice.
 
-A launch started with `variables()` logs each epoch that its processes train, and each one that is
-stored. A whole run may be trained again only if its end was lost with a killed launch. First epochs
-that different runs share may be trained by two live launches.
+A launch started with `variables()` logs each epoch that its processes train, and each run that it
+has stored to its end. A whole run may be trained again only if its end was lost with a killed
+launch. First epochs that different runs share may be trained by two live launches, also if they are
+all epochs of the shorter run.
 """
 
 import json
@@ -68,7 +69,7 @@ class EpochsLog:
         Args:
             killed: Names of the launches that were killed.
         """
-        ends: set[str] = set()  # keys of stored stages
+        ends: set[str] = set()  # keys of stored runs
         trained: dict[str, list[str]] = defaultdict(list)
         whole: dict[str, list[str]] = defaultdict(list)  # launches that trained a run to its end
         begun: set[tuple[str, str]] = set()
@@ -76,7 +77,7 @@ class EpochsLog:
         for text in (self.folder / "epochs.jsonl").read_text().splitlines():
             note = json.loads(text)
             launch, keys = note["launch"], note["keys"]
-            if note["what"] == "stored":
+            if note["what"] == "ended":
                 ends.add(keys[-1])
                 continue
             if (launch, keys[-1]) not in begun and keys[-1] in ends:
@@ -112,7 +113,7 @@ def write_down() -> None:
         epoch = len(process.records)  # type: ignore[attr-defined]
         note("trained", self._keys[epoch - 1 :])
         usual_add(self, process, seconds)  # type: ignore[arg-type]
-        if self._num_stored > before:
-            note("stored", self._keys[: self._num_stored])
+        if self._num_stored > before and self._num_stored == len(self._keys):
+            note("ended", self._keys)
 
     Storing.add = add  # type: ignore[method-assign]

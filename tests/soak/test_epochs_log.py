@@ -6,15 +6,20 @@ import pytest
 from tests.soak.epochs_log import EpochsLog
 
 FIRST = [("long", "trained", "abc"), ("long", "trained", "bc"), ("long", "trained", "c")]
-ENDED = [*FIRST, ("long", "stored", "abc")]
+ENDED = [*FIRST, ("long", "ended", "abc")]
 SHORT = [("short", "trained", "ab"), ("short", "trained", "b")]
 
 
 @pytest.mark.parametrize(
     ("notes", "killed", "found"),
     [
-        ([*ENDED, *SHORT], (), ()),  # the end of the short run is no stored stage
-        ([*FIRST[:2], ("long", "stored", "ab"), *SHORT], (), ("b by short",)),
+        ([*ENDED, *SHORT], (), ()),  # the long run had its stage `b` as a middle
+        ([*SHORT, ("short", "ended", "ab"), *SHORT[1:]], (), ("b by short and ['short']",)),
+        (
+            [("short", "ended", "ab"), ("other", "trained", "b")],
+            (),
+            ("b by other, although it was stored",),
+        ),
         ([*FIRST, ("again", "trained", "c")], (), ("c by again and ['long']",)),
         ([*FIRST, ("again", "trained", "c")], ("long",), ()),
         ([*ENDED, ("again", "trained", "c")], ("long",), ("c by again, although it was stored",)),
