@@ -99,7 +99,7 @@ def store_address(url: str) -> Address:
     if url.startswith("file:///"):
         return Address.of_path(url.removeprefix("file://"), "file")
     link = url.rpartition("::")[2]
-    return _url_address(link) if link == url else Address.hidden(link.partition("://")[0])
+    return _url_address(link) if link == url else Address.hidden(link.rpartition("://")[0])
 
 
 def _url_address(url: str) -> Address:
@@ -109,9 +109,11 @@ def _url_address(url: str) -> Address:
         port = parts.port
     except ValueError:
         return Address.hidden(scheme)
+    place, host = parts.netloc.rpartition("@")[2], parts.hostname or ""
+    start = place.lower().find(host)
     return Address.of_parts(
         scheme=parts.scheme or scheme,
-        host=parts.hostname or "",
+        host=place[start : start + len(host)],  # as written: `hostname` is in lower case
         port=port,
         path=parts.path,
         login=parts.netloc.rpartition("@")[0] or HIDDEN * ("@" in parts.netloc),

@@ -44,8 +44,11 @@ def read_arrays(content: bytes) -> dict[str, Any]:
     require_unpacked(io.BytesIO(content))
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+            found = {name: arrays[name] for name in arrays.files}
     except _DAMAGES as error:
         raise ArchiveError(
             f"not a readable archive of arrays ({type(error).__name__}: {error})"
         ) from error
+    if strange := [name for name, array in found.items() if isinstance(array, bytes)]:
+        raise ArchiveError(f"not a readable archive of arrays ({strange[0]} is no array)")
+    return found

@@ -68,8 +68,14 @@ class Origin:
 class Register(Mapping[str, T]):
     """Registry: maps names to entries, such as models, to which plugins can add their own."""
 
-    def __init__(self, noun: str, entries: Mapping[str, T] = MappingProxyType({})) -> None:
-        self.noun = noun
+    def __init__(
+        self,
+        noun: str,
+        entries: Mapping[str, T] = MappingProxyType({}),
+        *,
+        meant: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.noun, self.meant = noun, meant
         self.origins: dict[str, Origin] = {}
         """Plugin that added an entry, by name of the entry; built-in entries are absent."""
         self._entries: dict[str, T] = dict(entries)
@@ -101,6 +107,11 @@ class Register(Mapping[str, T]):
             raise CatalogueError(
                 f"the {self.noun} {described(entry)} has the tag or name {name!r}, which does not "
                 f"match {NAME}; set its `tag` or `name`"
+            )
+        if name in self.meant:
+            raise CatalogueError(
+                f"the {self.noun} {name} could be mistaken for the built-in {self.noun} "
+                f"{self.meant[name]}; give {described(entry)} another tag or name"
             )
         if name in self:
             raise CatalogueError(

@@ -53,6 +53,7 @@ class _Limited:
     name: str
     """Name of the field."""
     may_be_none: bool
+    is_list: bool
     types: tuple[type, ...]
     """Python types of the values to which the limits apply."""
     of_value: tuple[Limit, ...]
@@ -68,8 +69,7 @@ class _Limited:
                 raise self._error(limit, f"each of {self.name}", wrong[:_MAX_SHOWN])
         for limit in self.of_value:
             if not limit.holds(value):
-                is_list = isinstance(value, list | tuple)
-                raise self._error(limit, self.name, _repeated(value) if is_list else value)
+                raise self._error(limit, self.name, _repeated(value) if self.is_list else value)
 
     def _error(self, limit: Limit, subject: str, got: Any) -> RuleError:
         return RuleError(limit.rule(subject), {self.name: got}, hint=limit.hint)
@@ -91,6 +91,7 @@ def _types_of(part: Part) -> Iterator[_Limited]:
         yield _Limited(
             name=part.name,
             may_be_none=NoneType in members(part.hint),
+            is_list=is_list,
             types=types if kinds[1:] else (object,),
             of_value=limits(member),
             of_items=limits(get_args(plain)[0]) if is_list else (),

@@ -42,7 +42,7 @@ class Law(Checked, ABC):
         0.03
     """
 
-    catalogue: ClassVar[Catalogue["Law"]] = Catalogue("law")
+    catalogue: ClassVar[Catalogue["Law"]] = Catalogue("law", meant={"mixup": "beta"})
 
     tag: ClassVar[str]
     """Name of the law in study files."""

@@ -39,7 +39,7 @@ class Operation(Checked, ABC):
         (tensor([1., 1., 1., 0.]), tensor([0.7500]))
     """
 
-    catalogue: ClassVar[Catalogue[Operation]] = Catalogue("operation")
+    catalogue: ClassVar[Catalogue[Operation]] = Catalogue("operation", meant={"mixup": "linear"})
 
     tag: ClassVar[str]
     """Name of the operation in study files."""

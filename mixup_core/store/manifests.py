@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ class FormatError(StoreError):
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    """Check that each epoch has one record and one `EpochFacts`."""
+    """Check that each epoch has one record and one `EpochFacts`, with finite numbers."""
     epochs = [record.epoch for record in records]
     if not epochs or epochs != list(range(len(epochs))):
         raise RecordError(f"there must be one record per epoch, epoch 0 first, got ({epochs=}).")
@@ -129,6 +130,12 @@ def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) ->
             "each record needs the time of its epoch (`EpochFacts`), "
             f"got (records={len(records)}, facts={len(facts)})."
         )
+    for record, fact in zip(records, facts, strict=True):
+        for name, value in {**record.metrics, "seconds": fact.seconds}.items():
+            if not math.isfinite(value):
+                raise RecordError(
+                    f"{name} must be finite, got (value={value}, epoch={record.epoch})."
+                )
 
 
 def state_header(key: str) -> bytes:
@@ -196,8 +203,15 @@ MANIFEST_NAME = re.compile(rf"stages/{_SHARDED}\.json")
 STATE_NAME = re.compile(rf"states/{_SHARDED}-[0-9a-f]{{64}}\.bin")
 PREDICTION_NAME = re.compile(rf"predictions/{_SHARDED}\.bin")
 FAILURE_NAME = re.compile(r"failures/(?P<key>[0-9a-f]{4,64})\.json")
-_TEMPORARY = re.compile(r"[a-z]+/[a-z0-9/.-]+\.(json|bin|[0-9]+)\.[a-z0-9_]{8}\.tmp")
-"""Matches the name of a file of the store while it is written: its own name and a random end."""
+_NOTE_NAME = re.compile(
+    rf"studies/{STUDY_NAME}/([0-9a-f]+|statements)\.json"
+    r"|data/[0-9a-f]+\.json"
+    rf"|(leases|stops|uses)/{STUDY_NAME}(\.progress)?\.json"
+    rf"|claims/[0-9a-f]{{4,64}}\.{STUDY_NAME}\.[0-9]+"
+)
+_NAMES = (MANIFEST_NAME, STATE_NAME, PREDICTION_NAME, FAILURE_NAME, _NOTE_NAME)
+_TEMPORARY = re.compile(r"\.[a-z0-9_]{8}\.tmp$")
+"""End of a file's name while it is written."""
 
 
 def checked(key: str) -> str:
@@ -219,7 +233,8 @@ def key_in(name: str) -> str:
 
 def is_temporary(name: str) -> bool:
     """Return True if a name is that of a file of the store, not another's, while it is written."""
-    return _TEMPORARY.fullmatch(name) is not None
+    complete = _TEMPORARY.sub("", name)
+    return complete != name and any(pattern.fullmatch(complete) for pattern in _NAMES)
 
 
 def state_name(key: str, sha256: str) -> str:

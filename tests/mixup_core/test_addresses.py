@@ -33,6 +33,11 @@ def test_the_error_of_a_library_is_shown_by_its_type_if_the_address_has_a_secret
     assert reason(OSError(), store_address("sftp://h")) == "OSError"
 
 
+def test_only_a_scheme_of_a_chained_address_is_shown() -> None:
+    assert str(store_address("filecache::s3://bucket")) == "s3://***"
+    assert str(store_address("s3://bucket?token=a::secret")) == "***"
+
+
 def test_a_store_that_cannot_be_opened_is_reported_without_secrets() -> None:
     for url in (url for url in addresses(500) if "://" in url):
         with pytest.raises(StoreError) as caught:
@@ -47,7 +52,7 @@ def test_a_store_that_cannot_be_opened_is_reported_without_secrets() -> None:
         ("s3://bucket", "s3://bucket"),
         ("gs://bucket/x", "gs://bucket/x"),
         ("abfs://container@account.dfs.core.windows.net/x", "abfs://container@account.dfs.core.windows.net/x"),
-        ("memory://store", "memory://store"),
+        ("memory://Store/x", "memory://Store/x"),
         ("http://host:5000/x", "http://host:5000/x"),
         ("runs/store", "runs/store"),
         ("/home/me@site/a::b", "/home/me@site/a::b"),

@@ -45,6 +45,13 @@ def overstated(descr: str = "<f4", shape: tuple[int, ...] = (HUGE,)) -> bytes:
     return buffer.getvalue()
 
 
+def text() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.npy", b"no array")
+    return buffer.getvalue()
+
+
 def peak_of(read: Callable[[], object]) -> int:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     read()
@@ -59,10 +66,11 @@ def peak_of(read: Callable[[], object]) -> int:
         (partial(overstated, "<f4", (10**15,)), "not a readable archive of arrays"),
         (partial(overstated, "<f4", (0, 10**20)), "not a readable archive of arrays"),
         (partial(overstated, "<f4", (True, True)), "not a readable archive of arrays"),
+        (text, "a is no array"),
         (bytes, "not a readable zip archive"),
         (lambda: b"PK\x03\x04" + bytes(100), "not a readable zip archive"),
     ],
-    ids=["deflated", "overstated", "beyond memory", "wide", "truths", "empty", "cut"],
+    ids=["deflated", "overstated", "beyond memory", "wide", "truths", "text", "empty", "cut"],
 )
 def test_an_archive_that_declares_too_many_numbers_is_refused_without_allocating_them(
     make: Callable[[], bytes], reason: str

@@ -63,7 +63,9 @@ class Objective(Checked, ABC):
 
     __slots__ = ()
 
-    catalogue: ClassVar[Catalogue["Objective"]] = Catalogue("objective")
+    catalogue: ClassVar[Catalogue["Objective"]] = Catalogue(
+        "objective", meant={"erm": "plain", "mixup": "plain"}
+    )
 
     tag: ClassVar[str]
     """Name of the objective in study files."""

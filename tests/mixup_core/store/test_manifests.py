@@ -89,6 +89,8 @@ def of_epochs(*epochs: int) -> tuple[EpochRecord, ...]:
          "got (epochs=[0, 2])."),
         (RECORDS, FACTS[:1],
          "each record needs the time of its epoch (`EpochFacts`), got (records=2, facts=1)."),
+        ([RECORDS[0], EpochRecord(epoch=1, metrics={"b": 0.0, "a": NAN})], FACTS,
+         "a must be finite, got (value=nan, epoch=1)."),
     ],
 )  # fmt: skip
 def test_a_stage_with_contradicting_numbers_is_refused(records: Any, facts: Any, text: str) -> None:
@@ -218,6 +220,7 @@ TEMPORARY = ".x1y2z3_4.tmp"
         (manifest_name(KEY), False),
         (f"{manifest_name(KEY)}.draft.tmp", False),
         (f"stages/01/notes{TEMPORARY}", False),
+        (f"studies/digits/notes.json{TEMPORARY}", False),
     ],
 )
 def test_a_temporary_file_has_a_name_of_the_store_and_a_temporary_ending(
