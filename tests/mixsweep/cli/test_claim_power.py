@@ -7,6 +7,7 @@ import pytest
 
 from mixsweep.cli.claim_power import claim_powers, spell_powers
 from mixsweep.cli.plan_summary import plan_summary, spell_plan
+from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from reports.numbers.comparison import compare
 from reports.numbers.looks import reached_study
@@ -15,8 +16,9 @@ from reports.numbers.summary import Measure
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
+from tests.filled import put
 from tests.reports.synthetic import ended, make_study
-from tests.sweeps.searching.test_sources import TEXT, source_of, write
+from tests.sweeps.searching.test_sources import TEXT, error_of, source_of
 from tests.sweeps.small_searches import read
 
 
@@ -97,7 +99,8 @@ def test_a_plan_after_a_look_estimates_runs_and_cost_from_the_stored_spread(
 ) -> None:
     (first, *_) = (source := source_of(study, store)).more(()), None
     for planned in first:
-        write(store, planned.run)
+        metrics = {"test/error": error_of(planned.run)}
+        put(store, planned.run, [EpochRecord(epoch=epoch, metrics=metrics) for epoch in range(2)])
         source.end(planned.run, failed=False)
     found = plan_summary(
         reached_study(study, store), SearchHistory(), store, slots=2, price=3_600.0
