@@ -34,7 +34,7 @@ def _socket(path: Path) -> None:
 
 
 def _replaced_by(make: Damage) -> Damage:
-    """Return a damage that removes the file and makes something else under its name."""
+    """Return a damage that removes the file and makes another object with its name."""
 
     def damage(path: Path) -> None:
         path.unlink()

@@ -228,7 +228,7 @@ def _homes(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 def _home(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
-    """Return the dotted name of what an import binds, such as `torch.nn`."""
+    """Return the dotted name bound by an import, such as `torch.nn`."""
     if module := getattr(statement, "module", None):
         return f"{module}.{alias.name}"
     return alias.name if alias.asname else alias.name.partition(".")[0]

@@ -161,7 +161,7 @@ def keep_again(mixsweep: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
 REASON = "RuntimeError: CUDA out of memory.\n" + "Tried to allocate 2.00 GiB.\t" * 20
 
 
-def test_the_last_lines_are_few_and_short_whatever_the_reasons_say(
+def test_the_last_lines_are_few_and_short_for_reasons_of_any_length(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     study = load_study("digits")

@@ -148,7 +148,7 @@ def test_the_weight_norm_covers_all_parameters(linear: TrainConfig, splits: Spli
     ("objective", "loss"),
     [("plain", "squared-error"), ({"regmixup": {"eta": 0.5}}, "cross-entropy")],
 )
-def test_the_gradient_norm_is_that_of_the_mean_loss_over_all_images(
+def test_the_gradient_norm_belongs_to_the_mean_loss_over_all_images(
     linear: TrainConfig, splits: Splits, objective: Any, loss: str
 ) -> None:
     config = with_values(linear, {"objective": objective, "loss": loss, "data.pool": 4})
