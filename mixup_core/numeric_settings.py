@@ -12,6 +12,7 @@ from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 FIXED = {
     # Wins over the older name DNNL_DEFAULT_FPMATH_MODE.
@@ -60,6 +61,35 @@ BEGAN_IN = "began_in"
 It lists the epochs trained before and the settings under which they were trained. Other settings
 can change the last bits of results.
 """
+
+
+_INSTRUCTIONS = {
+    "avx2": frozenset({"avx2", "fma"}),
+    "avx512": frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl"}),
+}
+"""Processor instructions that PyTorch uses, by value of ATEN_CPU_CAPABILITY; names of Linux."""
+
+
+class InstructionsError(RuntimeError):
+    """Error: an environment variable makes PyTorch use instructions that the processor lacks."""
+
+
+def require_instructions(environment: Mapping[str, str], cpuinfo: str = "/proc/cpuinfo") -> None:
+    """Check that the processor has the instructions that ATEN_CPU_CAPABILITY asks for.
+
+    PyTorch does not check this, and the system ends a process that uses a missing instruction.
+    """
+    value = environment.get("ATEN_CPU_CAPABILITY", "")
+    try:
+        lines = Path(cpuinfo).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    flags = next((line.split() for line in lines if line.startswith("flags")), None)
+    if flags and (lacking := _INSTRUCTIONS.get(value, frozenset()).difference(flags)):
+        raise InstructionsError(
+            f"ATEN_CPU_CAPABILITY is {value}, but this processor lacks the instructions "
+            f"{', '.join(sorted(lacking))}; unset the variable"
+        )
 
 
 def fix_precision(environment: MutableMapping[str, str]) -> None:

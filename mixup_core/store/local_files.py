@@ -175,8 +175,10 @@ def _try_lock(descriptor: int) -> bool:
     """Try to lock a file; return False if another process holds the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return not isinstance(error, BlockingIOError)  # others: a file system without locks
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
     return True
 
 

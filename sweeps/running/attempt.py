@@ -19,8 +19,10 @@ from mixup_core.contracts import ContractError
 from mixup_core.faults import fault_of
 from mixup_core.keys import stage_keys
 from mixup_core.numeric_settings import (
+    InstructionsError,
     fix_precision,
     keep_freed_memory,
+    require_instructions,
     use_one_thread,
 )
 from mixup_core.plugins.loading import message_of
@@ -39,7 +41,7 @@ DONE = "done"
 
 LONG_EPOCH = 10.0
 """Seconds of an epoch after which a run also reports its progress within the epoch."""
-_EXPLAINED = (DataError, RuleError, StoreError)
+_EXPLAINED = (DataError, InstructionsError, RuleError, StoreError)
 """Types of errors whose message is enough for users; for all others the traceback is logged."""
 
 
@@ -61,6 +63,7 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
     are raised.
     """
     try:
+        require_instructions(os.environ)
         return train(assignment, driver, place)
     except DivergedError as error:
         return driver.failure("diverged", str(error), error.epoch)

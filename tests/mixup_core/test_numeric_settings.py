@@ -5,13 +5,16 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from mixup_core.numeric_settings import (
+    InstructionsError,
     differences,
     fix_precision,
     recorded_settings,
+    require_instructions,
 )
 
 
@@ -29,6 +32,22 @@ def test_fix_precision_overrides_precision_variables_of_the_environment() -> Non
         "PATH": "/bin",
     }
     assert recorded_settings(environment) == ""
+
+
+@pytest.mark.parametrize("value", ["avx512", "avx2", "default", ""])
+def test_instructions_that_the_processor_lacks_are_refused(tmp_path: Path, value: str) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("processor : 0\nflags\t\t: fpu sse2 avx\n")
+    environment = {"ATEN_CPU_CAPABILITY": value}
+    if value.startswith("avx"):
+        with pytest.raises(InstructionsError, match=rf"is {value}, but this processor lacks the "):
+            require_instructions(environment, str(cpuinfo))
+    else:
+        require_instructions(environment, str(cpuinfo))
+    have = "avx2 fma avx512f avx512bw avx512dq avx512vl"
+    cpuinfo.write_text(f"processor : 0\nflags\t\t: fpu {have}\n")
+    require_instructions(environment, str(cpuinfo))
+    require_instructions(environment, str(tmp_path / "missing"))
 
 
 _POOLS = """
