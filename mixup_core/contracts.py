@@ -60,15 +60,16 @@ def require_quantiles(law: Any) -> None:
     if found.shape != levels.shape:
         hint = f"it returned the shape {found.shape} for {levels.shape}"
         raise RuleError(f"{whose} must return one value per level", values, hint=hint)
-    ends = f"they are {found[0]:g} at level 0 and {found[-1]:g} at level 1"
-    if not _are_weights(found.min(), found.max()):
-        hint = f"{ends}; correct `quantiles`, or limit the fields of the law by their types"
+    outside = [index for index, weight in enumerate(found) if not _are_weights(weight, weight)]
+    if outside:
+        first = f"it is {found[outside[0]]:g} at level {levels[outside[0]]:g}"
+        hint = f"{first}; correct `quantiles`, or limit the fields of the law by their types"
         raise RuleError(f"{whose} must be in [0, 1]", values, hint=hint)
     falls = np.diff(found) < 0
     if falls.any():
         at = int(falls.argmax())
-        told = (f"{found[each]:g} at level {levels[each]:g}" for each in (at, at + 1))
-        hint = f"they are {' and '.join(told)}"
+        pair = (f"{found[index]:g} at level {levels[index]:g}" for index in (at, at + 1))
+        hint = f"they are {' and '.join(pair)}"
         raise RuleError(f"{whose} must not decrease with the level", values, hint=hint)
 
 
@@ -80,7 +81,7 @@ def weights_of(law: Any, shape: int | tuple[int, ...], rng: "np.random.Generator
         got = getattr(drawn, "shape", type(drawn).__name__)
         raise ContractError(law, f"returned the shape {got} from `draw`, expected {expected}")
     if drawn.size and not _are_weights(low := drawn.min(), high := drawn.max()):
-        worst = high if low >= 0 else low
+        worst = max((low, high), key=lambda weight: abs(weight - 0.5))
         raise ContractError(law, f"returned weights outside [0, 1] from `draw`, such as {worst:g}")
     return drawn
 

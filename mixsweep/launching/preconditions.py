@@ -106,7 +106,8 @@ def require_room(request: Request, plan: Plan) -> None:
     """
     files, places = request.store.files, {request.home.folder: _LEAST_FREE}
     if isinstance(files, Folder):
-        places[files.root] = bytes_of_predictions(p.run.config for p in plan.pending)
+        places.setdefault(files.root, 0)  # the home itself can be the store
+        places[files.root] += bytes_of_predictions(p.run.config for p in plan.pending)
         if any(planned.keep for planned in plan.pending):
             places[files.root] += bytes_to_keep(plan, request.results()) or 0
     for place, needed in places.items():
