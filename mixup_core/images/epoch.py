@@ -95,6 +95,12 @@ class Epoch:
             return None
         return self.probability * loss.floor(self.law, labels, pairing, batch_size)
 
+    def objective_floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
+        """Return the infimum over all classifiers of the mean objective; None if it is unknown."""
+        if self.lacks_excess(loss) is not None:
+            return None
+        return self.objective.floor(self.floor(loss, labels, batch_size) or 0.0)
+
     @property
     def key(self) -> Any:
         """The epoch's settings as JSON; they enter stage keys (hashes that name stored states)."""

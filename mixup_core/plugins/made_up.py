@@ -13,7 +13,8 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.facts import DatasetInfo, Images
 from mixup_core.images.objectives.objective import Guided
-from mixup_core.images.training import Training, TrainingState
+from mixup_core.images.training import Training
+from mixup_core.images.training_state import TrainingState
 from mixup_core.problem import Teacher
 
 BASE: Mapping[str, Any] = {

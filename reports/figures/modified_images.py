@@ -20,7 +20,7 @@ from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.forward import gradient_norms
-from mixup_core.images.training import TrainingState
+from mixup_core.images.training_state import TrainingState
 from mixup_core.images.views import TrainingImages
 from reports.figures.canvas import PANEL_INCHES, finished, styled
 from reports.figures.canvas import Figure as Drawn

@@ -21,7 +21,6 @@ import torch
 from mixup_core import seeding
 from mixup_core.config.building import with_values
 from mixup_core.images import batches, training
-from mixup_core.images.data.datasets import load
 from mixup_core.images.probes import measuring
 from mixup_core.plugins.loading import use
 from mixup_core.records import EpochRecord
@@ -77,7 +76,7 @@ def _epochs(config: Any) -> Iterator[tuple[float, float]]:
         stack.enter_context(patch.object(measuring, "is_of_plugin", return_value=True))
         for module, name in CHECKS:
             stack.enter_context(patch.object(module, name, partial(timed, getattr(module, name))))
-        items = training.fit_gradually(config, load(config.data))
+        items = training.start(config, None, "cpu").gradually()
         started = time.thread_time()
         for item in each_without_global_draws(items, {"plugin.py": ""}, "cpu"):
             if isinstance(item, EpochRecord):

@@ -11,10 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mixup_core.images import training
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.datasets import Splits
-from mixup_core.images.training import TrainingState
+from mixup_core.images.training import Training
 from mixup_core.records import EpochRecord
 from sweeps.running import attempt, storing
 from tests.bench.stored import made_up_metrics
@@ -40,7 +37,7 @@ def spread(runtime_env: dict[str, Any] | None) -> dict[str, Any]:
 
 def install() -> None:
     """Replace the trainer by the stub in this process."""
-    training.fit_gradually = fit_at_once
+    Training.gradually = fit_at_once  # type: ignore[method-assign]
     if os.environ.get(CHATTY) == "stored":
         storing.STORE_AT_LEAST_EVERY = 0.0
     if CHATTY in os.environ:
@@ -50,12 +47,11 @@ def install() -> None:
         )
 
 
-def fit_at_once(
-    config: TrainConfig, data: Splits, resume: TrainingState, **others: object
-) -> Iterator[EpochRecord]:
+def fit_at_once(run: Training) -> Iterator[EpochRecord]:
     """Yield records as the trainer does, but at once and with random numbers by seed and epoch."""
-    for epoch in range(len(resume.records), config.epochs):
+    config = run.config
+    for epoch in range(len(run.records), config.epochs):
         rng = random.Random(f"{config.seed} {epoch}")
         record = EpochRecord(epoch=epoch, metrics=made_up_metrics(rng, config, epoch))
-        resume.records.append(record)
+        run.records.append(record)
         yield record

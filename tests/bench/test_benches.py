@@ -25,7 +25,7 @@ def test_every_bench_that_publishes_results_is_in_the_list_to_run() -> None:
 
 def test_the_stub_replaces_the_trainer_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
-        (training, "fit_gradually"), (attempt, "train"), (storing, "STORE_AT_LEAST_EVERY"),
+        (training.Training, "gradually"), (attempt, "train"), (storing, "STORE_AT_LEAST_EVERY"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, getattr(module, name))  # restored after the test
     monkeypatch.setenv(stub.CHATTY, "stored")

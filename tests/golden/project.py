@@ -16,7 +16,8 @@ from mixup_core.images.data.fetching import data_root
 from mixup_core.images.data.folders import describe
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.probes.probe import Probe
-from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.training import fit
+from mixup_core.images.training_state import TrainingState
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Law

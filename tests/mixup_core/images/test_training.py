@@ -18,12 +18,8 @@ from mixup_core.images.choices.optimizers import Sgd
 from mixup_core.images.config import VARIED, TrainConfig
 from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.objectives.objective import Minimised, Plain
-from mixup_core.images.training import (
-    Training,
-    TrainingState,
-    fit,
-    move_one_weight,
-)
+from mixup_core.images.training import Training, fit
+from mixup_core.images.training_state import TrainingState, move_one_weight
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.predictions import AVERAGED, Predictions
 from mixup_core.problem import DivergedError, Metric, StateError, problem_of
