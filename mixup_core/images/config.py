@@ -9,7 +9,7 @@ from mixup_core.images.choices.models import Model, ResNet18
 from mixup_core.images.choices.optimizers import Adam, Averaging, Constant, LrSchedule, Optimizer
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.epoch import MIXING_STREAMS, Epoch
-from mixup_core.images.losses import CrossEntropy, LossChoice
+from mixup_core.images.losses import CrossEntropy, Loss
 from mixup_core.images.objectives.objective import Objective, Plain
 from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Erm, Law
@@ -146,7 +146,7 @@ class TrainConfig(Checked):
     """Mixing of images and labels: the laws of the weight, the operation and the partners."""
     objective: Objective = field(default_factory=Plain)
     """Function that a training step minimises on a mixed batch."""
-    loss: LossChoice = field(default_factory=CrossEntropy)
+    loss: Loss = field(default_factory=CrossEntropy)
     """Loss of an image with a mixed label."""
     epochs: Count
     """Number of passes over the training images."""

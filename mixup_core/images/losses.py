@@ -1,13 +1,14 @@
 """Losses of images with mixed labels. Imported whenever a study is read: import no torch here."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar
 
 from mixup_core.arrays import Tensor
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Share
 from mixup_core.laws import Law
 from mixup_core.mixing.mixed_losses import loss_floor, mixed_cross_entropies, mixed_squared_errors
+from mixup_core.mixing.partners import Pairing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,14 +42,8 @@ class CrossEntropy(Checked):
     def lacks_floor(self) -> str | None:
         return "with label smoothing; set loss.smoothing: 0" if self.smoothing > 0 else None
 
-    def floor(
-        self,
-        law: Law,
-        labels: "Tensor",
-        partner: Literal["dataset", "permutation"],
-        batch_size: int,
-    ) -> float:
-        return loss_floor(law, labels, partner, batch_size)
+    def floor(self, law: Law, labels: "Tensor", pairing: Pairing, batch_size: int) -> float:
+        return loss_floor(law, labels, pairing, batch_size)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,38 +68,14 @@ class SquaredError:
     ) -> "Tensor":
         return mixed_squared_errors(logits, labels, partner_labels, lam)
 
-    def floor(
-        self,
-        law: Law,
-        labels: "Tensor",
-        partner: Literal["dataset", "permutation"],
-        batch_size: int,
-    ) -> float:
-        del law, labels, partner, batch_size
+    def floor(self, law: Law, labels: "Tensor", pairing: Pairing, batch_size: int) -> float:
+        del law, labels, pairing, batch_size
         return 0.0  # logits that equal all mixed labels have no error
 
 
-class Loss(Protocol):
-    """Interface of losses: loss of each image of a mixed batch, and lowest possible mean loss."""
+Loss = CrossEntropy | SquaredError
+"""Union of all losses. To add one, write its class and add it here.
 
-    def per_image(
-        self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
-    ) -> "Tensor":
-        """Return the loss of each image, (batch,)."""
-
-    @property
-    def lacks_floor(self) -> str | None:
-        """The reason why the floor of the loss is unknown, and what to set; None if it is known."""
-
-    def floor(
-        self,
-        law: Law,
-        labels: "Tensor",
-        partner: Literal["dataset", "permutation"],
-        batch_size: int,
-    ) -> float:
-        """Return the infimum of the mean loss over all classifiers; `lacks_floor` must be None."""
-
-
-LossChoice = CrossEntropy | SquaredError
-"""Union of all losses. To add one, write its file and add it here."""
+`per_image` returns the loss of each image, (batch,). `floor` returns the infimum of the mean loss
+over all classifiers; `lacks_floor` is the reason why it is unknown and what to set, or None.
+"""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 from mixup_core.arrays import Floats, Tensor, functional, torch
 from mixup_core.laws import Law
+from mixup_core.mixing.partners import Pairing
 
 
 def mixed_cross_entropies(
@@ -49,9 +49,7 @@ def mixed_squared_errors(
     return (logits - targets).square().sum(1)
 
 
-def loss_floor(
-    law: Law, labels: Tensor, partner: Literal["dataset", "permutation"], batch_size: int
-) -> float:
+def loss_floor(law: Law, labels: Tensor, partner: Pairing, batch_size: int) -> float:
     """Return the infimum of the expected mixed cross entropy over all classifiers, in nats.
 
     The infimum is `P(y != y') h`, where h is the mean entropy of a mixed label of two different

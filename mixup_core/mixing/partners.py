@@ -12,6 +12,9 @@ from mixup_core.arrays import Tensor, np, torch
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Positive
 
+Pairing = Literal["dataset", "permutation"]
+"""Kind of partners for which `loss_floor` has a formula."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochOrder:

@@ -19,7 +19,7 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.sets import DATASETS
-from mixup_core.images.losses import LossChoice
+from mixup_core.images.losses import Loss
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
@@ -103,7 +103,7 @@ def small_model(model: str) -> dict[str, Any]:
 
 def each_part() -> Iterator[dict[str, Any]]:
     """Yield settings of every registered part, each at least once, for other devices than a CPU."""
-    scopes, losses = itertools.cycle(["batch", "sample"]), itertools.cycle(_named(LossChoice))
+    scopes, losses = itertools.cycle(["batch", "sample"]), itertools.cycle(_named(Loss))
     models, averages = itertools.cycle(["mlp", "narrow-resnet"]), itertools.cycle([None, *AVERAGES])
     for model in sorted(_named(Model), key=lambda name: name != "mlp"):
         yield {"model": small_model(model)}
@@ -175,9 +175,7 @@ def test_every_dataset_trains_every_model(dataset: str, model: str) -> None:
         _keeps_its_promises(with_values(config, both), made_up(info, 2 * info.num_classes))
 
 
-OF_NO_PLUGIN = covering(
-    [None, *SCHEDULES], RATES, [None, *AVERAGES], _named(LossChoice), _named(Partner)
-)
+OF_NO_PLUGIN = covering([None, *SCHEDULES], RATES, [None, *AVERAGES], _named(Loss), _named(Partner))
 """Values of the choices that no plugin extends, which `test_contracts.py` does not train."""
 
 

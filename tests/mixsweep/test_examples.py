@@ -27,7 +27,7 @@ from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.parts import members
 from mixup_core.images.choices.optimizers import Averaging, LrSchedule
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.losses import LossChoice
+from mixup_core.images.losses import Loss
 from mixup_core.images.training import fit
 from mixup_core.laws.schedules import Schedule
 from mixup_core.mixing.partners import Partner
@@ -35,7 +35,7 @@ from mixup_core.plugins.stand_ins import REGISTERS
 
 PACKAGES = ("mixsweep", "mixup_core")
 METHODS = (FunctionType, classmethod, staticmethod, property, cached_property)
-UNIONS = (Schedule, LrSchedule, Averaging, Partner, LossChoice)
+UNIONS = (Schedule, LrSchedule, Averaging, Partner, Loss)
 CHOICES = {
     f"{kind.__module__}.{kind.__qualname__}": kind
     for kinds in (

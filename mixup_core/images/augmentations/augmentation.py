@@ -74,7 +74,6 @@ class Augmentation(Checked, ABC):
             >>> drawn.shape  # for each image: first row, first column, mirrored or not
             (2, 100, 3)
         """
-        del shape, size, rng
         return None
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
@@ -96,7 +95,6 @@ class Augmentation(Checked, ABC):
             >>> CropFlip().on_pixels(pixels, torch.tensor([[4, 4, 1]]))  # not moved, but mirrored
             tensor([[[[20, 10]]]], dtype=torch.uint8)
         """
-        del drawn
         return pixels
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
@@ -115,7 +113,6 @@ class Augmentation(Checked, ABC):
             >>> Crop().on_images(torch.ones(1, 1, 1, 2), torch.zeros(1, 3))
             tensor([[[[1., 1.]]]])
         """
-        del drawn
         return images
 
 

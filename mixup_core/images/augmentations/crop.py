@@ -70,7 +70,6 @@ class Crop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        del size
         return draw_moves(shape, rng, mirrors=self.mirrors)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":

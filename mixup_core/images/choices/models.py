@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from mixup_core.addresses import local_path
 from mixup_core.arrays import nn
@@ -18,9 +18,6 @@ from mixup_core.config.limits import Count, Matching, Range
 from mixup_core.images.data.digests import file_digest
 from mixup_core.problem import DataError
 from mixup_core.seeding import Seeds
-
-if TYPE_CHECKING:
-    pass
 
 
 class Model(Checked, ABC):
@@ -69,7 +66,7 @@ class Model(Checked, ABC):
         """
         return 0
 
-    def prepared(self, folder: "Path") -> Self:
+    def prepared(self, folder: Path) -> Self:
         """Return these settings with absolute path and digest of each file they name, if any.
 
         An example is a file of pretrained weights.
@@ -88,7 +85,6 @@ class Model(Checked, ABC):
             >>> Mlp().prepared(Path())  # it has no files, so nothing changes
             Mlp(hidden=None)
         """
-        del folder
         return self
 
     def missing(self) -> str | None:
@@ -129,7 +125,6 @@ class Model(Checked, ABC):
             >>> LinearModel().num_wide_weights(64), Mlp(hidden=(100, 10)).num_wide_weights(64)
             (0, 7400)
         """
-        del inputs
         return 0
 
     @abstractmethod
@@ -224,8 +219,6 @@ class _ResNet(_ByWidth):
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         from mixup_core.images.networks import ResNet
 
-        del image_size
-
         width = self.width or self.usual_width
         return ResNet(in_channels, num_classes, width, self.num_blocks, self.stem_stride)
 
@@ -283,7 +276,6 @@ class Vgg16(_ByWidth):
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         from mixup_core.images.networks import vgg16_bn
 
-        del image_size
         return vgg16_bn(in_channels, num_classes, self.width or 64, self.num_blocks)
 
 

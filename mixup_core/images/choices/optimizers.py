@@ -98,7 +98,7 @@ class Decaying(Optimizer):
         rule = "`decayed: weights` needs a weight_decay above 0"
         require(has_any, rule, self, "decayed", "weight_decay")
 
-    def groups(self, parameters: "Iterable[nn.Parameter]") -> "Iterable[Any]":
+    def _groups(self, parameters: "Iterable[nn.Parameter]") -> "Iterable[Any]":
         """Return a network's parameters, in two groups with `decayed: weights`."""
         if self.decayed == "all":
             return parameters
@@ -106,6 +106,14 @@ class Decaying(Optimizer):
         rest = {"params": [part for part in every if part.ndim >= 2]}
         plain = {"params": [part for part in every if part.ndim < 2], "weight_decay": 0.0}
         return [group for group in (rest, plain) if group["params"]]
+
+    def _made(
+        self, kind: Any, parameters: "Iterable[nn.Parameter]", **more: Any
+    ) -> "torch.optim.Optimizer":
+        """Return a PyTorch optimizer of a class, with this rate, weight decay and `more`."""
+        settings = {"lr": self.lr, "weight_decay": self.weight_decay, "fused": True, **more}
+        optimizer: torch.optim.Optimizer = kind(self._groups(parameters), **settings)
+        return optimizer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,8 +136,7 @@ class Adam(Decaying):
     """L2 penalty added to the gradient."""
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        decay = self.weight_decay
-        return torch.optim.Adam(self.groups(parameters), lr=self.lr, weight_decay=decay, fused=True)
+        return self._made(torch.optim.Adam, parameters)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,10 +162,7 @@ class AdamW(Decaying):
     """
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        decay = self.weight_decay
-        return torch.optim.AdamW(
-            self.groups(parameters), lr=self.lr, weight_decay=decay, fused=True
-        )
+        return self._made(torch.optim.AdamW, parameters)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,14 +194,8 @@ class Sgd(Decaying):
         require(has_any, "nesterov needs a momentum above 0", self, "nesterov", "momentum")
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        return torch.optim.SGD(
-            self.groups(parameters),
-            lr=self.lr,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            nesterov=self.nesterov,
-            fused=True,
-        )
+        momentum, nesterov = self.momentum, self.nesterov
+        return self._made(torch.optim.SGD, parameters, momentum=momentum, nesterov=nesterov)
 
 
 Optimizer.catalogue.add(Adam, AdamW, Sgd)
@@ -220,11 +218,10 @@ class Constant:
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """Return the factor that multiplies the learning rate at a 0-based step of the run."""
-        del step, steps_per_epoch, epochs
         return 1.0
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        del epoch, epochs
+        """Return None: the factor is 1 in every epoch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -257,12 +254,10 @@ class _WarmedUp(Checked):
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """Return the factor after the warm-up; `step` and `epochs` are counted from its end."""
-        del step, steps_per_epoch, epochs
         return 1.0
 
     def _in_epoch(self, epoch: int, epochs: int) -> Any:
         """Return the values that determine an epoch's factors; `epoch` 0 follows the warm-up."""
-        del epoch, epochs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -308,7 +303,6 @@ class Cosine(_WarmedUp):
         return self.end + (1 - self.end) * wave
 
     def _in_epoch(self, epoch: int, epochs: int) -> Any:
-        del epoch
         return "cosine", self.warm_up, epochs, self.end
 
 
@@ -338,11 +332,9 @@ class Step(_WarmedUp):
         require(fits, "the epochs in `at` must increase, from warm_up on", self, "at", "warm_up")
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        del epochs
         return self._factor_in(step // steps_per_epoch)
 
     def _in_epoch(self, epoch: int, epochs: int) -> Any:
-        del epochs
         factor = self._factor_in(epoch)
         return None if factor == 1 else rounded(factor)
 

@@ -32,12 +32,9 @@ class AllPairs(Objective):
     is_linear: ClassVar = True
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        del epoch, epochs
         return law, self if law.mixes else Plain()
 
-    def on(
-        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
-    ) -> Minimised:
+    def on(self, batch: Batch, student: Forward, loss: Loss, teacher: Forward | None) -> Minimised:
         if batch.unmixed is None:
             return Plain().on(batch, student, loss, teacher)
         count, images = len(batch), batch.images

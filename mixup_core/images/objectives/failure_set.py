@@ -46,12 +46,9 @@ class FailureSet(Guided):
     }
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        del epoch, epochs
         return law, dataclasses.replace(self, teacher="")  # `teacher_key` replaces it
 
-    def on(
-        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
-    ) -> Minimised:
+    def on(self, batch: Batch, student: Forward, loss: Loss, teacher: Forward | None) -> Minimised:
         if teacher is None or batch.is_test is None:
             raise ValueError(
                 "this objective trains on the test images that its teacher gets wrong, so it needs "

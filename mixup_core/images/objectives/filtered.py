@@ -74,9 +74,7 @@ class Filter(Guided):
         # Only settings that decide the epoch remain; `teacher_key` replaces `teacher`.
         return law, dataclasses.replace(self, teacher="", warm_up=0.0, stop=1.0)
 
-    def on(
-        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
-    ) -> Minimised:
+    def on(self, batch: Batch, student: Forward, loss: Loss, teacher: Forward | None) -> Minimised:
         if teacher is None:
             raise ValueError(f"the objective `filter` needs a teacher, got (objective={self}).")
         losses = batch.losses(batch.logits(student), loss)

@@ -48,13 +48,9 @@ class MixupE(Objective):
     """Limit of the alignment a_i: only images with a smaller alignment count in the regulariser."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        del epoch, epochs
         return law, self if law.mixes and self.eta > 0 else Plain()
 
-    def on(
-        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
-    ) -> Minimised:
-        del teacher
+    def on(self, batch: Batch, student: Forward, loss: Loss, teacher: Forward | None) -> Minimised:
         own, mixed = batch.logits(student, after=batch.images).chunk(2)
         plain = batch.losses(mixed, loss).mean()
         error = functional.one_hot(batch.labels, own.shape[1]) - own.softmax(1)

@@ -96,7 +96,6 @@ class Objective(Checked, ABC):
             >>> Plain().in_epoch(Midpoint(), epoch=3, epochs=10)
             (Midpoint(), Plain())
         """
-        del epoch, epochs
         return law, self
 
     @abstractmethod
@@ -140,7 +139,6 @@ class Objective(Checked, ABC):
             >>> Plain().floor(0.45)
             0.45
         """
-        del mixed_floor
         return None
 
 
@@ -190,10 +188,7 @@ class Plain(Objective):
 
     tag: ClassVar = "plain"
 
-    def on(
-        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
-    ) -> Minimised:
-        del teacher
+    def on(self, batch: Batch, student: Forward, loss: Loss, teacher: Forward | None) -> Minimised:
         return Minimised(loss=batch.losses(batch.logits(student), loss).mean())
 
     def floor(self, mixed_floor: float) -> float | None:

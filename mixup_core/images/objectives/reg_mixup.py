@@ -37,15 +37,11 @@ class RegMixup(Objective):
     """Combination of both losses: `sum`, or `mean`, half the sum, as in the authors' code."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        del epoch, epochs
         if self.eta == 0:
             return Erm(), Plain()
         return law, self if law.mixes else Plain()
 
-    def on(
-        self, batch: Batch, student: Forward, loss: Loss, teacher: "Forward | None"
-    ) -> Minimised:
-        del teacher
+    def on(self, batch: Batch, student: Forward, loss: Loss, teacher: Forward | None) -> Minimised:
         own, mixed = batch.logits(student, after=batch.images).chunk(2)
         unmixed = torch.ones_like(batch.lam)
         own_loss = loss.per_image(own, batch.labels, batch.labels, unmixed).mean()

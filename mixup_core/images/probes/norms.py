@@ -160,7 +160,6 @@ class GradientNoise(Probe):
     }
 
     def lacks(self, planned: Planned, metric: str) -> str | None:
-        del metric
         has_more = planned.num_images > planned.config.batch_size
         return None if has_more else "an epoch has a single batch; set a smaller batch_size"
 

@@ -80,7 +80,6 @@ class Probe(Checked, ABC):
             >>> FilterScores().lacks(planned, "filter/low_fraction")
             'the run has no teacher; set objective to filter'
         """
-        del planned, metric
         return None
 
     @abstractmethod

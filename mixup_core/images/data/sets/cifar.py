@@ -21,7 +21,6 @@ def _sources(name: str, root: Path) -> Sources:
 
 def _read(name: str, root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split from pickles; the caller must have verified their md5."""
-    del size
     published = _published(name)
     # torchvision opens and checks every file in its lists; the list of the other split is emptied.
     other = {"train": "test_list", "test": "train_list"}[split]

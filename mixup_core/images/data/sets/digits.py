@@ -29,7 +29,6 @@ def _read(root: Path, split: SplitName, size: int) -> Images:
     except ImportError as error:
         raise DataError(f"{_MISSING} ({error}).") from error
 
-    del root, size
     bundle, chosen = load_digits(), _chosen(split)
     pixels = (15 * bundle.images[chosen]).astype(np.uint8)
     return Images.of_arrays(pixels[:, None], bundle.target[chosen])
@@ -37,7 +36,6 @@ def _read(root: Path, split: SplitName, size: int) -> Images:
 
 def _read_labels(root: Path, split: SplitName) -> Ints:
     """Read the labels of a split from the file of scikit-learn, without importing it."""
-    del root
     if (file := _file()) is None:
         raise DataError(f"{_MISSING}.")
     labels = np.loadtxt(file, delimiter=",", usecols=_COLUMN_OF_LABELS).astype(np.int64)

@@ -18,7 +18,6 @@ _APT_TIMEOUT = 600.0
 def _sources(root: Path) -> Sources:
     from torchvision.datasets import FashionMNIST  # it imports torch
 
-    del root
     found = of_mirrors(Path(FOLDER), list(FashionMNIST.mirrors))
     package, installed = f"Debian package {DEBIAN_PACKAGE}", partial(unpack, DEBIAN_FOLDER)
     found |= {

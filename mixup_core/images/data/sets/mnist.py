@@ -24,7 +24,6 @@ def read(folder: Path, root: Path, split: SplitName, size: int) -> Images:
     """Read images and labels of a split from idx files, whose checksums the caller has verified."""
     from torchvision.datasets import mnist
 
-    del size
     prefix = PREFIXES[split]
     images = mnist.read_image_file(root / folder / f"{prefix}-images-idx3-ubyte")
     labels = mnist.read_label_file(root / folder / f"{prefix}-labels-idx1-ubyte")

@@ -16,7 +16,6 @@ def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision, which converts their column order."""
     from torchvision.datasets import STL10
 
-    del size
     # torchvision opens and checks every file in its lists; only files of this split are listed.
     lists = {"train_list": STL10.train_list[:2], "test_list": []}
     if split == "test":

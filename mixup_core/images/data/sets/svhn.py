@@ -19,7 +19,6 @@ def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision, which changes the label 10 (digit 0) to 0."""
     from torchvision.datasets import SVHN
 
-    del size
     dataset = SVHN(root / _FOLDER, split=split)
     return Images.of_arrays(dataset.data, dataset.labels)
 
