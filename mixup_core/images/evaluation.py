@@ -23,7 +23,7 @@ def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
     values = {
         "error": (logits.argmax(1) != labels).double().mean(),
         "nll": cross_entropy(logits.double(), labels),
-        "calibration_error": calibration_error_on_device(logits, labels),
+        "calibration_error": calibration_error(logits, labels),
     }
     return dict(zip(values, torch.stack(list(values.values())).tolist(), strict=True))
 
@@ -45,8 +45,8 @@ def corrupted_means(metrics: Mapping[str, float]) -> dict[str, float]:
     return {f"test_corrupted/{name}": fmean(values) for name, values in by_name.items()}
 
 
-def calibration_error(logits: Tensor, labels: Tensor) -> float:
-    """Return the expected calibration error of the predicted class, in [0, 1].
+def calibration_error(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the expected calibration error of the predicted class, in [0, 1], on their device.
 
         sum over bins of (images in bin / images) * |accuracy in bin - mean confidence in bin|
 
@@ -54,11 +54,6 @@ def calibration_error(logits: Tensor, labels: Tensor) -> float:
 
     Source: Guo et al. 2017, arXiv:1706.04599, equation 3.
     """
-    return float(calibration_error_on_device(logits, labels))
-
-
-def calibration_error_on_device(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the expected calibration error of logits as a tensor, (), on their device."""
     confidence, predicted = logits.double().softmax(1).max(1)
     correct = (predicted == labels).double()
     bins = (confidence * NUM_CALIBRATION_BINS).ceil().long().clamp(min=1) - 1

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
 import torch
@@ -35,9 +36,7 @@ def kernels(*, deterministic: bool) -> Iterator[None]:
 def repeatable(
     steps: Generator[Item, None, Result], *, deterministic: bool
 ) -> Generator[Item, None, Result]:
-    """Run a generator with deterministic PyTorch kernels, and yield its items."""
-    if not deterministic:
-        return (yield from steps)
+    """Run a generator with deterministic PyTorch kernels, if asked for, and yield its items."""
     while True:
         with kernels(deterministic=deterministic):
             try:
@@ -191,6 +190,16 @@ def unmeasured(*parts: Tensor) -> Tensor:
     raise AssertionError(f"no function measures the saliency of {len(parts)} tensors")
 
 
+def input_gradient(network: Forward, loss: Loss, images: Tensor, labels: Tensor) -> Tensor:
+    """Return the gradient of each image's loss with respect to its pixels."""
+    with torch.enable_grad():
+        images = images.detach().requires_grad_()
+        logits = network(images)
+        losses = loss.per_image(logits, labels, labels, logits.new_ones(len(labels)))
+        (gradient,) = torch.autograd.grad(losses.sum(), images)
+    return gradient
+
+
 def gradient_norms(
     network: nn.Module, loss: Loss, precision: Precision, images: Tensor, labels: Tensor
 ) -> Tensor:
@@ -200,10 +209,6 @@ def gradient_norms(
     """
     is_training = network.training
     network.eval()
-    with torch.enable_grad():
-        images = images.detach().requires_grad_()
-        logits = forward(network, images, precision=precision)
-        losses = loss.per_image(logits, labels, labels, logits.new_ones(len(labels)))
-        (gradient,) = torch.autograd.grad(losses.sum(), images)
+    gradient = input_gradient(partial(forward, network, precision=precision), loss, images, labels)
     network.train(is_training)
     return gradient.square().mean(dim=1).sqrt()

@@ -59,7 +59,7 @@ class ChangedImages(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: Subject) -> dict[str, float]:
-        from mixup_core.images.evaluation import calibration_error_on_device
+        from mixup_core.images.evaluation import calibration_error
 
         images = subject.held_out.get("test")
         if images is None:
@@ -69,7 +69,7 @@ class ChangedImages(Probe):
             for name in CHANGES:
                 logits = torch.cat([subject.logits(part) for part in changed(images, name)])
                 errors.append((logits.argmax(1) != images.labels).double().mean())
-                gaps.append(calibration_error_on_device(logits, images.labels))
+                gaps.append(calibration_error(logits, images.labels))
             values = torch.stack([*errors, *gaps]).tolist()
         count = len(CHANGES)
         return {

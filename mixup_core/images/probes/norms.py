@@ -197,14 +197,14 @@ class InputGradientNorm(Probe):
     }
 
     def measure(self, subject: Subject) -> dict[str, float]:
+        from mixup_core.images.forward import input_gradient
+
         found = {}
         for split, images in subject.held_out.items():
             norms = []
             for part in images.parts:
-                inputs, labels = images[part].requires_grad_(), images.labels[part]
-                lam = torch.ones(len(labels), device=labels.device)
-                losses = subject.loss.per_image(subject.logits(inputs), labels, labels, lam)
-                (gradient,) = torch.autograd.grad(losses.sum(), inputs)
+                own, labels = images[part], images.labels[part]
+                gradient = input_gradient(subject.logits, subject.loss, own, labels)
                 norms.append(gradient.flatten(1).norm(dim=1).double())
             found[f"{split}/input_gradient_norm"] = float(torch.cat(norms).mean())
         return found
