@@ -1,4 +1,4 @@
-"""NumPy, PyTorch and SciPy, each imported when it is first used; and the types of arrays.
+"""NumPy, PyTorch, SciPy and Pillow, each imported when it is first used; and the types of arrays.
 
 Files that are imported whenever a study is read use these modules from here, because PyTorch alone
 takes a second to import. At run time the types stand for `Any`; only type checkers see them.
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     import scipy.optimize
     import scipy.sparse.csgraph
     import torch
+    import torchvision
     from numpy.typing import NDArray
+    from PIL import Image, ImageOps
     from scipy import special
     from torch import Tensor, nn
     from torch.nn import functional
@@ -32,8 +34,10 @@ else:
 
     np, scipy, special = map(_Later, ("numpy", "scipy", "scipy.special"))
     torch, nn, functional = map(_Later, ("torch", "torch.nn", "torch.nn.functional"))
+    torchvision, Image, ImageOps = map(_Later, ("torchvision", "PIL.Image", "PIL.ImageOps"))
     Floats = Ints = NDArray = Tensor = Any
 
 __all__ = [
-    "Floats", "Ints", "NDArray", "Tensor", "functional", "nn", "np", "scipy", "special", "torch",
+    "Floats", "Image", "ImageOps", "Ints", "NDArray", "Tensor", "functional", "nn", "np", "scipy",
+    "special", "torch", "torchvision",
 ]  # fmt: skip

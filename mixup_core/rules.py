@@ -1,7 +1,7 @@
 """RuleError, the error for values that break a rule, and how messages show values and times."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime
 from typing import Any
@@ -87,6 +87,12 @@ def spell_time(unix_ms: int | None, form: str = "%Y-%m-%d %H:%M UTC") -> str:
 def first_line(said: object) -> str:
     """Return the first line of an error's message, or the error's type if it has no message."""
     return (str(said).strip().splitlines() or [type(said).__name__])[0]
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return names on one line for a message; of many names, the first `most` and a number."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(printable, names[:most])) + more
 
 
 def printable(text: str) -> str:

@@ -124,7 +124,7 @@ def _report(facts: FolderFacts, examined: Examined, layout: Layout) -> None:
         ("images have transparent pixels; set data.background", facts.transparent),
         ("test images are training images too", facts.shared),
         ("test images look like a training image", alike(near)),
-        ("training images are identical files of another", alike(facts.equal_images())),
+        ("training images are identical files of another", alike(facts.equal_images("train"))),
         *((f"images are in two classes of {layout.place(split)}/, so that a label is wrong",
            alike(facts.in_two_classes(split))) for split in get_args(SplitName)),
         ("names differ only in capitals or in how an accent is written", _alike(facts)),

@@ -18,7 +18,7 @@ from mixup_core.images.data.pictures import BACKGROUNDS
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.image_data import described, facts_of
 from mixup_core.images.objectives.objective import Guided
-from mixup_core.rules import RuleError, printable
+from mixup_core.rules import RuleError, listed
 
 MAX_EPOCHS = 10_000
 """Maximum number of epochs; planning computes a stage key for each."""
@@ -129,8 +129,6 @@ def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
 _NEVER = 1e-12
 _MOST_SEEDS = 1000
 """Maximum number of seeds whose draws are checked."""
-_MOST_NAMED = 5
-"""Maximum number of classes that a message names."""
 
 
 def _lacking(
@@ -150,10 +148,7 @@ def _lacking(
 def _spell_classes(data: DataConfig, labels: Sequence[int]) -> str:
     """Return the names of the first classes (image-folder), or their numbers, for messages."""
     facts = facts_of(data)
-    names = [str(label) if facts is None else facts.classes[label] for label in labels]
-    names = [printable(name) for name in names]
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return listed([str(label) if facts is None else facts.classes[label] for label in labels])
 
 
 def transparent(data: DataConfig) -> Iterator[RuleError]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from mixup_core.arrays import Ints, Tensor, np, torch
+from mixup_core.arrays import Ints, Tensor, np, torch, torchvision
 from mixup_core.problem import DataError as DataError
 
 _IMAGES_PER_RESIZE = 1000
@@ -92,12 +92,10 @@ class Images:
             >>> Images.of_arrays(np.zeros((2, 1, 8, 8), np.uint8), [0, 1]).resized(4).pixels.shape
             torch.Size([2, 1, 4, 4])
         """
-        from torchvision.transforms import functional
-
         if self.pixels.shape[-1] == size:
             return self
         parts = [
-            functional.resize(part, [size, size], antialias=True)
+            torchvision.transforms.functional.resize(part, [size, size], antialias=True)
             for part in torch.split(self.pixels, _IMAGES_PER_RESIZE)
         ]
         return Images(pixels=torch.cat(parts), labels=self.labels)
@@ -134,8 +132,7 @@ class Images:
 
 def squared(picture: Any, size: int) -> Tensor:
     """Return a Pillow image as a square tensor, (3, size, size): resized, then centre-cropped."""
-    from torchvision.transforms import functional
-
+    functional = torchvision.transforms.functional
     resized = functional.resize(picture, [size])  # bilinear; on a Pillow image always antialiased
     square: Tensor = functional.pil_to_tensor(functional.center_crop(resized, [size, size]))
     return square

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from mixup_core.arrays import np
+from mixup_core.arrays import Image, np
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.facts import DataError, SplitName
 from mixup_core.images.data.folders import (
@@ -70,17 +70,16 @@ class FolderFacts:
         of_classes = train if split == "train" else test
         return [f"{kind}/{name}" for kind in self.classes for name in of_classes.get(kind, ())]
 
-    def equal_images(self) -> list[tuple[str, str]]:
-        """Return pairs (image in `train/`, an earlier one with the same bytes), as CLASS/FILE."""
-        first: dict[str, str] = {}
-        pairs = ((name, first.setdefault(digest, name)) for name, digest in self.copies.items())
-        return [(name, earlier) for name, earlier in pairs if earlier != name]
-
-    def in_two_classes(self, split: SplitName) -> list[tuple[str, str]]:
-        """Return pairs (image, an earlier image of another class with the same bytes)."""
+    def equal_images(self, split: SplitName) -> list[tuple[str, str]]:
+        """Return pairs (image, the first image of the split with the same bytes), as CLASS/FILE."""
         first: dict[str, str] = {}
         copies = self.copies if split == "train" else self.test_copies
         pairs = ((name, first.setdefault(digest, name)) for name, digest in copies.items())
+        return [(name, earlier) for name, earlier in pairs if earlier != name]
+
+    def in_two_classes(self, split: SplitName) -> list[tuple[str, str]]:
+        """Return the pairs of `equal_images` that are in different classes."""
+        pairs = self.equal_images(split)
         return [(a, b) for a, b in pairs if a.partition("/")[0] != b.partition("/")[0]]
 
     def shared_by(self, held_out: Sequence[str], trained: Sequence[str]) -> list[str]:
@@ -238,8 +237,6 @@ _AT_ONCE = 100
 
 def _grey_thumbnail(picture: Any) -> Any:
     """Return a Pillow image as 16 x 16 grey pixels, flattened, float32."""
-    from PIL import Image
-
     small = picture.convert("L").resize((_SIDE, _SIDE), resample=Image.Resampling.BOX)
     return np.asarray(small, dtype=np.float32).reshape(-1)
 

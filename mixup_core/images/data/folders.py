@@ -15,12 +15,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar, get_args
 
+from mixup_core.arrays import Image
 from mixup_core.images.data.data_config import DataConfig, TestFolder
 from mixup_core.images.data.digests import KnownDigests
 from mixup_core.images.data.facts import DataError, DatasetInfo, SplitName
 from mixup_core.images.data.pictures import FORMATS
 from mixup_core.images.data.sets import DATASETS
-from mixup_core.rules import printable
+from mixup_core.rules import listed, printable
 
 EMPTY_CLASS = "an empty class; add an image, or leave the class out with data.skip."
 _ADVICE = "convert or remove these files, or leave them out with data.skip"
@@ -157,7 +158,7 @@ def folder_info(
         lacking = [name for name, files in train.items() if len(files) < 2]
         raise DataError(
             f"{folder}: data.test_fraction needs two images of each class in train/; "
-            f"only one in {', '.join(map(printable, lacking[:5]))}."
+            f"only one in {listed(lacking)}."
         )
     train, test = split_classes(data, train, test)
     if data.test and (fault := unequal_classes(train, test, Layout.of(data))):
@@ -180,7 +181,7 @@ def unequal_classes(train: Iterable[str], test: Iterable[str], layout: Layout) -
     """Return a message if the classes of training and test images differ, else ""."""
     own, others = set(train), set(test)
     found = {"train": sorted(own - others), layout.test_folder: sorted(others - own)}
-    only = [f"only in {place}/: {_listed(names)}" for place, names in found.items() if names]
+    only = [f"only in {place}/: {listed(names)}" for place, names in found.items() if names]
     if not only:
         return ""
     first = next(f"{place}/{names[0]}" for place, names in found.items() if names)
@@ -288,7 +289,7 @@ def _without(folder: Path, split: SplitName) -> str:
     there = [f"{entry.name}/" for entry in _entries(folder) if entry.is_dir()]
     return (
         f"an image-folder contains train/<class>/* and test/<class>/*; this one contains "
-        f"{_listed(there) or 'no folders'}. Move folders of classes into train/, and set "
+        f"{listed(there) or 'no folders'}. Move folders of classes into train/, and set "
         "data.test_fraction: 0.2 if there is no test/."
     )
 
@@ -301,12 +302,6 @@ def _fault(file: Path) -> str:
     if file.is_file() and file.suffix.lower() in _image_suffixes():
         return ""
     return "not an image file; a class folder must contain only images."
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return names joined for a message; of many names only the first."""
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(map(printable, names[:5])) + more
 
 
 def folder_digest(folder: Path, root: Path, layout: Layout = _USUAL) -> str:
@@ -382,8 +377,6 @@ def _refusing(folder: Path | str) -> Iterator[None]:
 
 @cache
 def _image_suffixes() -> frozenset[str]:
-    from PIL import Image  # studies of other datasets need no Pillow
-
     formats = Image.registered_extensions()
     return frozenset(suffix for suffix, name in formats.items() if name in {*FORMATS, "MPO"})
 

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from mixup_core.arrays import Image, ImageOps
 from mixup_core.images.data.facts import DataError
 from mixup_core.rules import printable
 
@@ -40,8 +41,6 @@ def picture_reader() -> str:
 @contextmanager
 def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
     """Context manager: open an image file. Its pixels are decoded when they are first used."""
-    from PIL import Image  # studies of other datasets need no Pillow
-
     try:
         # Pillow's warnings concern sizes, which `_check_head` checks, and metadata, which is not
         # used. The file is opened here, because Pillow would map a TIFF file that it opens by name
@@ -82,8 +81,6 @@ def is_transparent(opened: Any) -> bool:
 
 def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
     """Return an image file as 8-bit RGB, upright, with a colour behind transparent pixels."""
-    from PIL import Image, ImageOps
-
     with opened_picture(file, size) as opened:
         ImageOps.exif_transpose(opened, in_place=True)
         if not is_transparent(opened):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from mixup_core.arrays import torchvision
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.facts import DataError, Sources, SplitName
 from mixup_core.temporary import temporary_folder
@@ -45,8 +46,7 @@ def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
     def unpack(archive: Path, staging: Path) -> None:
         if (found := file_digest(archive, "md5")) != md5:
             raise DataError(f"md5 differs: {archive.name} must have {md5}, got {found}")
-        with tarfile.open(archive) as tar:
-            tar.extractall(staging, filter="data")
+        extract(archive, staging)
 
     def obtain(staging: Path) -> None:
         download(url, staging / filename)
@@ -56,6 +56,12 @@ def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
     if by_hand.exists():
         sources = {str(by_hand): partial(unpack, by_hand), **sources}
     return sources, f"put {filename} (md5 {md5}) at {by_hand} and fetch again."
+
+
+def published_archive(name: str, root: Path) -> Sources:
+    """Return functions that unpack the tar archive of a dataset of torchvision, and advice."""
+    published = getattr(torchvision.datasets, name)
+    return unpacked_archive(published.url, published.filename, published.tgz_md5, root)
 
 
 def both_splits_in(archive: str, md5: str) -> Mapping[SplitName, Mapping[str, str]]:

@@ -4,6 +4,7 @@
 
 from pathlib import Path
 
+from mixup_core.arrays import torchvision
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, SplitName
 from mixup_core.images.data.sources import both_splits_in, downloaded, extract, unpacked
 from mixup_core.seeding import stream
@@ -15,11 +16,9 @@ _NUM_TRAIN_PER_CLASS = 30
 
 def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision; 30 images of each class are for training."""
-    from torchvision.datasets import Caltech101
-
     with unpacked(root / _ARCHIVE) as folder:
         extract(folder / "caltech-101" / "101_ObjectCategories.tar.gz", folder / "caltech101")
-        dataset = Caltech101(folder)
+        dataset = torchvision.datasets.Caltech101(folder)
         rng = stream(0, "caltech101 split")
         first, chosen = 0, []
         for label in range(len(dataset.categories)):

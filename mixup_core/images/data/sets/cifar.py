@@ -2,26 +2,15 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, Sources, SplitName
-from mixup_core.images.data.sources import unpacked_archive
-
-
-def _published(name: str) -> Any:
-    from torchvision import datasets  # it imports torch
-
-    return getattr(datasets, name)
-
-
-def _sources(name: str, root: Path) -> Sources:
-    published = _published(name)
-    return unpacked_archive(published.url, published.filename, published.tgz_md5, root)
+from mixup_core.arrays import torchvision
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, SplitName
+from mixup_core.images.data.sources import published_archive
 
 
 def _read(name: str, root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split from pickles; the caller must have verified their md5."""
-    published = _published(name)
+    published = getattr(torchvision.datasets, name)
     # torchvision opens and checks every file in its lists; the list of the other split is emptied.
     other = {"train": "test_list", "test": "train_list"}[split]
     dataset = type(name, (published,), {other: []})(root, train=split == "train")
@@ -63,7 +52,7 @@ CIFAR10 = Dataset(
             **_META_10,
         },
     },
-    sources=partial(_sources, "CIFAR10"),
+    sources=partial(published_archive, "CIFAR10"),
     read=partial(_read, "CIFAR10"),
 )
 
@@ -84,6 +73,6 @@ CIFAR100 = Dataset(
         "train": {"cifar-100-python/train": "md5:16019d7e3df5f24257cddd939b257f8d", **_META_100},
         "test": {"cifar-100-python/test": "md5:f0ef6b0ae62326f3e7ffdfab6717acfc", **_META_100},
     },
-    sources=partial(_sources, "CIFAR100"),
+    sources=partial(published_archive, "CIFAR100"),
     read=partial(_read, "CIFAR100"),
 )

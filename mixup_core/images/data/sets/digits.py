@@ -5,13 +5,9 @@
 import importlib.util
 from pathlib import Path
 
-from mixup_core.arrays import Ints, np
+from mixup_core.arrays import Floats, Ints, np
 from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo, Images, SplitName
 from mixup_core.seeding import stream
-
-_COLUMN_OF_LABELS = 64
-"""Column of the label in scikit-learn's file; the pixels are before it."""
-_MISSING = "the dataset digits needs scikit-learn, which contains it: pip install scikit-learn"
 
 
 def _file() -> Path | None:
@@ -22,31 +18,29 @@ def _file() -> Path | None:
     return Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
 
 
+def _rows(split: SplitName) -> Floats:
+    """Return the rows of a split's images in the file: 64 pixels, 0 to 16, and the label."""
+    if (file := _file()) is None:
+        raise DataError(
+            "the dataset digits needs scikit-learn, which contains it: pip install scikit-learn."
+        )
+    info = DATASET.info
+    order = stream(0, "digits split").permutation(info.num_train + info.num_test)
+    chosen = order[: info.num_train] if split == "train" else order[info.num_train :]
+    rows: Floats = np.loadtxt(file, delimiter=",")[chosen]
+    return rows
+
+
 def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the digits of a split, with pixels 0..16 multiplied by 15."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise DataError(f"{_MISSING} ({error}).") from error
-
-    bundle, chosen = load_digits(), _chosen(split)
-    pixels = (15 * bundle.images[chosen]).astype(np.uint8)
-    return Images.of_arrays(pixels[:, None], bundle.target[chosen])
+    rows = _rows(split)
+    pixels = (15 * rows[:, :-1]).astype(np.uint8)
+    return Images.of_arrays(pixels.reshape(-1, 1, 8, 8), rows[:, -1])
 
 
 def _read_labels(root: Path, split: SplitName) -> Ints:
-    """Read the labels of a split from the file of scikit-learn, without importing it."""
-    if (file := _file()) is None:
-        raise DataError(f"{_MISSING}.")
-    labels = np.loadtxt(file, delimiter=",", usecols=_COLUMN_OF_LABELS).astype(np.int64)
-    return labels[_chosen(split)]
-
-
-def _chosen(split: SplitName) -> Ints:
-    """Return the indices of a split's images in the file."""
-    info = DATASET.info
-    order = stream(0, "digits split").permutation(info.num_train + info.num_test)
-    return order[: info.num_train] if split == "train" else order[info.num_train :]
+    """Read the labels of a split without torch."""
+    return _rows(split)[:, -1].astype(np.int64)
 
 
 DATASET = Dataset(

@@ -3,28 +3,21 @@
 from itertools import chain
 from pathlib import Path
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, Sources, SplitName
+from mixup_core.arrays import torchvision
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, SplitName
 from mixup_core.images.data.sources import both_splits_in, downloaded, unpacked
 
 _ARCHIVE = "dtd/dtd-r1.0.1.tar.gz"
 
 
-def _sources(root: Path) -> Sources:
-    from torchvision.datasets import DTD  # it imports torch
-
-    return downloaded({_ARCHIVE: DTD._URL}, root)
-
-
 def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision; `train` and `val` are both used for training."""
-    from torchvision.datasets import DTD
-
     with unpacked(root / _ARCHIVE) as folder:
         (folder / "dtd").rename(folder / "archive")
         (folder / "dtd").mkdir()
         (folder / "archive").rename(folder / "dtd" / "dtd")
         wanted = ("train", "val") if split == "train" else ("test",)
-        parts = [DTD(folder, split=part) for part in wanted]
+        parts = [torchvision.datasets.DTD(folder, split=part) for part in wanted]
         pictures = chain.from_iterable((part[i] for i in range(len(part))) for part in parts)
         return Images.of_pictures(pictures, sum(map(len, parts)), size)
 
@@ -43,6 +36,6 @@ DATASET = Dataset(
         smallest_class=80,
     ),
     files=both_splits_in(_ARCHIVE, "fff73e5086ae6bdbea199a49dfb8a4c1"),
-    sources=_sources,
+    sources=lambda root: downloaded({_ARCHIVE: torchvision.datasets.DTD._URL}, root),
     read=_read,
 )

@@ -5,6 +5,7 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+from mixup_core.arrays import torchvision
 from mixup_core.images.data import sources
 from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, Sources
 from mixup_core.images.data.sets.mnist import of_mirrors, read, read_labels, unpack
@@ -16,9 +17,7 @@ _APT_TIMEOUT = 600.0
 
 
 def _sources(root: Path) -> Sources:
-    from torchvision.datasets import FashionMNIST  # it imports torch
-
-    found = of_mirrors(Path(FOLDER), list(FashionMNIST.mirrors))
+    found = of_mirrors(Path(FOLDER), torchvision.datasets.FashionMNIST.mirrors)
     package, installed = f"Debian package {DEBIAN_PACKAGE}", partial(unpack, DEBIAN_FOLDER)
     found |= {
         f"{package}, installed": partial(installed, Path(FOLDER)),

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, Sources, SplitName
+from mixup_core.arrays import torchvision
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, SplitName
 from mixup_core.images.data.sources import both_splits_in, downloaded, unpacked
 
 _ARCHIVE = "fgvc-aircraft/fgvc-aircraft-2013b.tar.gz"
@@ -12,19 +13,11 @@ dataset ask to remove them.
 """
 
 
-def _sources(root: Path) -> Sources:
-    from torchvision.datasets import FGVCAircraft  # it imports torch
-
-    return downloaded({_ARCHIVE: FGVCAircraft._URL}, root)
-
-
 def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision: `trainval` for training, `test` for testing."""
-    from torchvision.datasets import FGVCAircraft
-
     with unpacked(root / _ARCHIVE) as folder:
         wanted = {"train": "trainval", "test": "test"}[split]
-        dataset = FGVCAircraft(folder, split=wanted)
+        dataset = torchvision.datasets.FGVCAircraft(folder, split=wanted)
         pictures = (
             (image.crop((0, 0, image.width, image.height - _BANNER)), label)
             for image, label in (dataset[index] for index in range(len(dataset)))
@@ -46,6 +39,6 @@ DATASET = Dataset(
         smallest_class=66,
     ),
     files=both_splits_in(_ARCHIVE, "d4acdd33327262359767eeaa97a4f732"),
-    sources=_sources,
+    sources=lambda root: downloaded({_ARCHIVE: torchvision.datasets.FGVCAircraft._URL}, root),
     read=_read,
 )

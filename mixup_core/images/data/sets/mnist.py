@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from mixup_core.arrays import Ints, np
+from mixup_core.arrays import Ints, np, torchvision
 from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, Images, SplitName
 from mixup_core.images.data.sources import download
 
@@ -22,9 +22,7 @@ MAX_UNPACKED = 64 * 1024**2
 
 def read(folder: Path, root: Path, split: SplitName, size: int) -> Images:
     """Read images and labels of a split from idx files, whose checksums the caller has verified."""
-    from torchvision.datasets import mnist
-
-    prefix = PREFIXES[split]
+    mnist, prefix = torchvision.datasets.mnist, PREFIXES[split]
     images = mnist.read_image_file(root / folder / f"{prefix}-images-idx3-ubyte")
     labels = mnist.read_label_file(root / folder / f"{prefix}-labels-idx1-ubyte")
     return Images(pixels=images.unsqueeze(1), labels=labels)
@@ -65,12 +63,6 @@ def _unpack_mirror(mirror: str, folder: Path, staging: Path) -> None:
 FOLDER = "MNIST/raw"
 
 
-def _mirrors() -> list[str]:
-    from torchvision.datasets import MNIST  # it imports torch
-
-    return list(MNIST.mirrors)
-
-
 DATASET = Dataset(
     name="mnist",
     info=DatasetInfo(
@@ -96,7 +88,7 @@ DATASET = Dataset(
         },
     },
     sources=lambda root: (
-        of_mirrors(Path(FOLDER), _mirrors()),
+        of_mirrors(Path(FOLDER), torchvision.datasets.MNIST.mirrors),
         f"unpack the four archives of MNIST to {root / FOLDER}.",
     ),
     read=partial(read, Path(FOLDER)),

@@ -1,26 +1,21 @@
 """Dataset STL-10: Coates, Lee and Ng 2011; only the labelled images."""
 
+from functools import partial
 from pathlib import Path
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, Sources, SplitName
-from mixup_core.images.data.sources import unpacked_archive
-
-
-def _sources(root: Path) -> Sources:
-    from torchvision.datasets import STL10  # it imports torch
-
-    return unpacked_archive(STL10.url, STL10.filename, STL10.tgz_md5, root)
+from mixup_core.arrays import torchvision
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, SplitName
+from mixup_core.images.data.sources import published_archive
 
 
 def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision, which converts their column order."""
-    from torchvision.datasets import STL10
-
+    published = torchvision.datasets.STL10
     # torchvision opens and checks every file in its lists; only files of this split are listed.
-    lists = {"train_list": STL10.train_list[:2], "test_list": []}
+    lists = {"train_list": published.train_list[:2], "test_list": []}
     if split == "test":
-        lists = {"train_list": [], "test_list": STL10.test_list}
-    dataset = type("STL10", (STL10,), lists)(root, split=split)
+        lists = {"train_list": [], "test_list": published.test_list}
+    dataset = type("STL10", (published,), lists)(root, split=split)
     return Images.of_arrays(dataset.data, dataset.labels)
 
 
@@ -47,6 +42,6 @@ DATASET = Dataset(
             "stl10_binary/test_y.bin": "md5:36f9794fa4beb8a2c72628de14fa638e",
         },
     },
-    sources=_sources,
+    sources=partial(published_archive, "STL10"),
     read=_read,
 )

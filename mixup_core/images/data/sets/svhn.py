@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mixup_core.arrays import torchvision
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, Sources, SplitName
 from mixup_core.images.data.sources import downloaded
 
@@ -9,17 +10,14 @@ _FOLDER = "svhn"
 
 
 def _sources(root: Path) -> Sources:
-    from torchvision.datasets import SVHN  # it imports torch
-
-    wanted = (SVHN.split_list["train"], SVHN.split_list["test"])
+    lists = torchvision.datasets.SVHN.split_list
+    wanted = (lists["train"], lists["test"])
     return downloaded({f"{_FOLDER}/{name}": url for url, name, _ in wanted}, root)
 
 
 def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split with torchvision, which changes the label 10 (digit 0) to 0."""
-    from torchvision.datasets import SVHN
-
-    dataset = SVHN(root / _FOLDER, split=split)
+    dataset = torchvision.datasets.SVHN(root / _FOLDER, split=split)
     return Images.of_arrays(dataset.data, dataset.labels)
 
 

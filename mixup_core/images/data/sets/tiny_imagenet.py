@@ -4,6 +4,7 @@ import io
 import zipfile
 from pathlib import Path
 
+from mixup_core.arrays import Image
 from mixup_core.images.data.facts import Dataset, DatasetInfo, Images, SplitName
 from mixup_core.images.data.sources import both_splits_in, downloaded
 
@@ -14,8 +15,6 @@ _INSIDE = "tiny-imagenet-200"
 
 def _read(root: Path, split: SplitName, size: int) -> Images:
     """Read the images of a split from the archive; classes are numbered as in `wnids.txt`."""
-    from PIL import Image
-
     with zipfile.ZipFile(root / _ARCHIVE) as archive:
         classes = archive.read(f"{_INSIDE}/wnids.txt").decode().split()
         number = {wnid: label for label, wnid in enumerate(classes)}
