@@ -12,8 +12,8 @@ from mixup_core.images.data.facts import SplitName
 from mixup_core.images.data.fetching import data_root
 from mixup_core.images.data.folder_facts import Examined, FolderFacts, examine, scan_folder
 from mixup_core.images.data.folders import (
-    TEST_FOLDERS,
     Layout,
+    first_test_folder,
     spelled_alike,
     unused_folders,
 )
@@ -89,8 +89,7 @@ def check_data(
     FOLDER has one folder per class in train/, and usually in test/ too. Also counts test images
     that look like a training image. Exit code 2 if a file cannot be used.
     """
-    there = [name for name in TEST_FOLDERS if (folder / name).is_dir()]
-    layout = Layout(test_folder=test_folder or next(iter(there), "test"), skip=skip)
+    layout = Layout(test_folder=test_folder or first_test_folder(folder) or "test", skip=skip)
     with still("decoding the images"):
         examined = examine(folder, _SIDE, layout)
     for line in examined.lines(names_all=names_all):

@@ -65,7 +65,7 @@ class Drawn(NamedTuple):
 
 
 def draw_mixing(
-    how: Epoch,
+    settings: Epoch,
     sizes: Sequence[int],
     image_size: tuple[int, int],
     streams: Mapping[str, np.random.Generator],
@@ -77,33 +77,33 @@ def draw_mixing(
     and their boxes or masks are drawn per batch or per image (`mix.lam_scope`). Each kind of
     draw has its own random stream, so that more draws of one kind do not change those of another.
     """
-    each = torch.tensor(sizes)
-    per_batch = how.lam_scope == "batch"
+    counts = torch.tensor(sizes)
+    per_batch = settings.lam_scope == "batch"
     count = len(sizes) if per_batch else sum(sizes)
 
     def of_images(weights: Tensor) -> Tensor:
-        return weights.repeat_interleave(each) if per_batch else weights
+        return weights.repeat_interleave(counts) if per_batch else weights
 
-    lam = draw_lambdas(how.law, count, streams["mixing"])
-    if not how.is_mixed:
+    lam = draw_lambdas(settings.law, count, streams["mixing"])
+    if not settings.is_mixed:
         return Drawn(of_images(lam), (None,) * len(sizes))
     chances = streams["choice"].random((len(sizes), 2))
-    is_mixed = torch.from_numpy(chances[:, 0] < how.probability)
+    is_mixed = torch.from_numpy(chances[:, 0] < settings.probability)
     is_second = torch.zeros_like(is_mixed)
-    rows = [_rows(how.operation, lam, image_size, streams["operation"])]
+    rows = [_rows(settings.operation, lam, image_size, streams["operation"])]
     mixed_by = of_images(lam)
-    if how.second is not None:
-        is_second = torch.from_numpy(chances[:, 1] < how.second_probability)
-        other = draw_lambdas(how.second_law or how.law, count, streams["second"])
-        rows.append(_rows(how.second, other, image_size, streams["second"]))
-        mixed_by = of_images(other).where(is_second.repeat_interleave(each), mixed_by)
-    stays = ~is_mixed.repeat_interleave(each)
+    if settings.second is not None:
+        is_second = torch.from_numpy(chances[:, 1] < settings.second_probability)
+        other = draw_lambdas(settings.second_law or settings.law, count, streams["second"])
+        rows.append(_rows(settings.second, other, image_size, streams["second"]))
+        mixed_by = of_images(other).where(is_second.repeat_interleave(counts), mixed_by)
+    stays = ~is_mixed.repeat_interleave(counts)
     label_lam = None
-    if how.label_law is not None:
-        label_lam = of_images(draw_lambdas(how.label_law, count, streams["label"]))
+    if settings.label_law is not None:
+        label_lam = of_images(draw_lambdas(settings.label_law, count, streams["label"]))
         label_lam = label_lam.masked_fill(stays, 1)
-    operations = [how.operation, how.second or how.operation]
-    copied = [each.to(device) for each in rows]
+    operations = [settings.operation, settings.second or settings.operation]
+    copied = [drawn.to(device) for drawn in rows]
     mixers: list[Mixer | None] = []
     known, start = set[tuple[bool, int]](), 0
     for batch, (size, mixes, second) in enumerate(
@@ -170,11 +170,11 @@ class Draws:
 
     @classmethod
     def for_training(
-        cls, config: RunSettings, epoch: int, how: Epoch, images: TrainingImages
+        cls, config: RunSettings, epoch: int, settings: Epoch, images: TrainingImages
     ) -> "Draws":
         """Draw the random values of a training epoch, such as order and partners of the images."""
         order = stream(config.seeds, "batch order", epoch).permutation(len(images))
-        draws = cls._mixed(config, how, images, torch.from_numpy(order), epoch)
+        draws = cls._mixed(config, settings, images, torch.from_numpy(order), epoch)
         augment, shape = config.data.augment, (2, len(images))
         rng = stream(config.seeds, "augmentation", epoch)
         drawn = augment.draw(shape, images.shape[1:], rng)
@@ -185,18 +185,18 @@ class Draws:
 
     @classmethod
     def for_probing(
-        cls, config: RunSettings, epoch: int, how: Epoch, images: TrainingImages, draw: int = 0
+        cls, config: RunSettings, epoch: int, settings: Epoch, images: TrainingImages, draw: int = 0
     ) -> "Draws":
         """Draw the random values of a pass in which a probe measures the network."""
         order, place = torch.arange(len(images)), epoch + _DRAWS_APART * draw
-        draws = cls._mixed(config, how, images, order, place, "probe ")
+        draws = cls._mixed(config, settings, images, order, place, "probe ")
         return draws.to(images.labels.device)
 
     @classmethod
     def _mixed(  # noqa: PLR0913  no two arguments belong together
         cls,
         config: RunSettings,
-        how: Epoch,
+        settings: Epoch,
         images: TrainingImages,
         order: Tensor,
         place: int,
@@ -209,8 +209,8 @@ class Draws:
         ordered = EpochOrder(indices=order, batch_sizes=sizes, shown=images.unaugmented)
         gamma = rng("view scaling").random((2, len(images)), "float32")
         streams = {kind: rng(purpose) for kind, purpose in MIXING_STREAMS.items()}
-        partners = how.partner.draw(ordered, streams["mixing"])
-        drawn = draw_mixing(how, sizes, images.shape[1:], streams, images.labels.device)
+        partners = settings.partner.draw(ordered, streams["mixing"])
+        drawn = draw_mixing(settings, sizes, images.shape[1:], streams, images.labels.device)
         scaling = torch.from_numpy(gamma)
         return cls(order=order, partners=partners, scaling=scaling, sizes=sizes, **drawn._asdict())
 
@@ -242,7 +242,7 @@ def batches(
     images: TrainingImages, draws: Draws, saliency: Saliency = unmeasured
 ) -> Iterator[Batch]:
     """Yield the mixed batches of one pass over the training images; the last can be smaller."""
-    start, beside = 0, None
+    start, exchanged = 0, None
     for size, mixer in zip(draws.sizes, draws.mixers, strict=True):
         part = slice(start, start + size)
         start += size
@@ -257,8 +257,8 @@ def batches(
             if mixer.operation.is_linear:
                 mixed = _assembled(images, draws, part, is_mixed=True)
             else:
-                beside = beside or draws.of_partners()
-                own, other = unmixed(), _assembled(images, beside, part, is_mixed=False)
+                exchanged = exchanged or draws.of_partners()
+                own, other = unmixed(), _assembled(images, exchanged, part, is_mixed=False)
                 unmixed = partial(_same, own)
                 salient = partial(_both, saliency, (own, labels), (other, partner_labels))
                 mixed, weight, hidden = mixer.mix(own, other, weight, salient)

@@ -25,6 +25,7 @@ from mixup_core.images.data.folders import (
     FileFaultsError,
     Layout,
     describe,
+    first_test_folder,
     folder_info,
     unused_folders,
     used_entries,
@@ -183,8 +184,7 @@ def _with_test_folder(placed: DataConfig) -> DataConfig:
     folder, is_open = placed.photos[0], placed.test and placed.test_folder is None
     if not is_open or placed.test_fraction is not None or (folder / "test").exists():
         return placed
-    found = next((name for name in TEST_FOLDERS if (folder / name).is_dir()), None)
-    return replace(placed, test_folder=found)
+    return replace(placed, test_folder=first_test_folder(folder))
 
 
 def _check_layout(placed: DataConfig, folder: Path) -> None:

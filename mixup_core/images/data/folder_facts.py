@@ -16,6 +16,7 @@ from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.facts import DataError, SplitName
 from mixup_core.images.data.folders import (
     EMPTY_CLASS,
+    USUAL,
     FileFault,
     Layout,
     all_lines,
@@ -88,9 +89,8 @@ class FolderFacts:
         return [name for name in held_out if self.copies.get(name) in seen]
 
 
-def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> FolderFacts:
+def scan_folder(folder: Path, root: Path, layout: Layout = USUAL) -> FolderFacts:
     """Return facts about an image-folder, such as its classes; cached until its files change."""
-    layout = layout or Layout()
     digests = file_digests(folder, root, layout)
     digest = content_digest(digests)
     kept = root / "digests" / f"facts-{digest}.json"

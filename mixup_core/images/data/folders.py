@@ -94,6 +94,13 @@ def grouped_lines(folder: Path, faults: Sequence[FileFault]) -> list[str]:
 
 TEST_FOLDERS = get_args(TestFolder)
 """Possible names of the folder of test images; the first that exists is used."""
+
+
+def first_test_folder(folder: Path) -> TestFolder | None:
+    """Return the name of the folder of test images in an image-folder, or None."""
+    return next((name for name in TEST_FOLDERS if (folder / name).is_dir()), None)
+
+
 _HALVES = (0.5, 0.5, 0.5)
 
 
@@ -131,15 +138,15 @@ def _skipped(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(translate, everything)))
 
 
-_USUAL = Layout()
+USUAL = Layout()
 
 
 def describe(data: DataConfig) -> DatasetInfo:
     """Return sizes, classes and other facts about a run's dataset, without decoding images."""
     if data.name != "image-folder":
         info = DATASETS[data.name].info
-        size = info.image_size if data.image_size is None else data.image_size
         mean, std = data.pixel_mean or info.mean, data.pixel_std or info.std
+        size = info.image_size if data.image_size is None else data.image_size
         if (size, mean, std) == (info.image_size, info.mean, info.std):
             return info
         return replace(info, image_size=size, mean=mean, std=std)
@@ -229,7 +236,7 @@ def _drawn(name: str) -> bytes:
 
 
 def class_files(
-    folder: Path, split: SplitName, layout: Layout = _USUAL
+    folder: Path, split: SplitName, layout: Layout = USUAL
 ) -> dict[str, tuple[Path, ...]]:
     """Return the image files of one split by class; classes and files are sorted by name.
 
@@ -244,7 +251,7 @@ def class_files(
 
 
 def class_files_and_faults(
-    folder: Path, split: SplitName, layout: Layout = _USUAL
+    folder: Path, split: SplitName, layout: Layout = USUAL
 ) -> tuple[dict[str, tuple[Path, ...]], list[FileFault]]:
     """Return one split's image files by class, and a `FileFault` for each file that is no image."""
     place = layout.place(split)
@@ -304,7 +311,7 @@ def _fault(file: Path) -> str:
     return "not an image file; a class folder must contain only images."
 
 
-def folder_digest(folder: Path, root: Path, layout: Layout = _USUAL) -> str:
+def folder_digest(folder: Path, root: Path, layout: Layout = USUAL) -> str:
     """Return the sha256 of the names and contents of all files below `train/` and `test/`.
 
     It is the sha256 of the output of `sha256sum -z` for these files, with relative names in byte
@@ -314,7 +321,7 @@ def folder_digest(folder: Path, root: Path, layout: Layout = _USUAL) -> str:
     return content_digest(file_digests(folder, root, layout))
 
 
-def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[bytes, str]:
+def file_digests(folder: Path, root: Path, layout: Layout = USUAL) -> dict[bytes, str]:
     """Return the sha256 of each file below `train/` and `test/`, by relative name."""
     place = folder.absolute()
     name = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
