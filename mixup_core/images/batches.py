@@ -169,12 +169,10 @@ class Draws:
     """
 
     @classmethod
-    def for_training(
-        cls, config: RunSettings, epoch: int, settings: Epoch, images: TrainingImages
-    ) -> "Draws":
+    def for_training(cls, config: RunSettings, epoch: int, images: TrainingImages) -> "Draws":
         """Draw the random values of a training epoch, such as order and partners of the images."""
         order = stream(config.seeds, "batch order", epoch).permutation(len(images))
-        draws = cls._mixed(config, settings, images, torch.from_numpy(order), epoch)
+        draws = cls._mixed(config, epoch, images, torch.from_numpy(order))
         augment, shape = config.data.augment, (2, len(images))
         rng = stream(config.seeds, "augmentation", epoch)
         drawn = augment.draw(shape, images.shape[1:], rng)
@@ -185,26 +183,27 @@ class Draws:
 
     @classmethod
     def for_probing(
-        cls, config: RunSettings, epoch: int, settings: Epoch, images: TrainingImages, draw: int = 0
+        cls, config: RunSettings, epoch: int, images: TrainingImages, draw: int = 0
     ) -> "Draws":
         """Draw the random values of a pass in which a probe measures the network."""
-        order, place = torch.arange(len(images)), epoch + _DRAWS_APART * draw
-        draws = cls._mixed(config, settings, images, order, place, "probe ")
+        draws = cls._mixed(config, epoch, images, torch.arange(len(images)), draw, "probe ")
         return draws.to(images.labels.device)
 
     @classmethod
     def _mixed(  # noqa: PLR0913  no two arguments belong together
         cls,
         config: RunSettings,
-        settings: Epoch,
+        epoch: int,
         images: TrainingImages,
         order: Tensor,
-        place: int,
+        draw: int = 0,
         prefix: str = "",
     ) -> "Draws":
         def rng(purpose: str) -> np.random.Generator:
+            place = epoch + _DRAWS_APART * draw
             return stream(config.seeds, cast("Purpose", prefix + purpose), place)
 
+        settings = config.in_epoch(epoch)
         sizes = [len(batch) for batch in torch.split(order, config.batch_size)]
         ordered = EpochOrder(indices=order, batch_sizes=sizes, shown=images.unaugmented)
         gamma = rng("view scaling").random((2, len(images)), "float32")

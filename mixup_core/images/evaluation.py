@@ -46,7 +46,7 @@ def corrupted_means(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def calibration_error(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the expected calibration error of the predicted class, in [0, 1], on their device.
+    """Return the expected calibration error of the predicted class, (), in [0, 1].
 
         sum over bins of (images in bin / images) * |accuracy in bin - mean confidence in bin|
 

@@ -191,7 +191,7 @@ def _train_epoch(
 ) -> Generator[float, None, dict[str, float]]:
     """Train one epoch; return means over its images: `loss` and what the objective measures."""
     settings, loss = config.in_epoch(epoch), config.loss
-    draws = Draws.for_training(config, epoch, settings, images)
+    draws = Draws.for_training(config, epoch, images)
     student = partial(forward, state.network, precision=config.precision)
     state.network.train()
     measured: dict[str, list[Tensor]] = defaultdict(list)

@@ -37,8 +37,7 @@ def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
     images = TrainingImages(
         splits.seen_by(config.data), splits.info, config.data, config.seeds, _CPU
     )
-    how = config.in_epoch(0)
-    draws = Draws.for_training(config, 0, how, images)
+    draws = Draws.for_training(config, 0, images)
     network = TrainingState.initial(config, splits.info, _CPU).network
     saliency = partial(gradient_norms, network, config.loss, config.precision)
     first = next(iter(batches(images, draws, saliency)))

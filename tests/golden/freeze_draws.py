@@ -128,9 +128,8 @@ def _batches(config: Any) -> Any:
     data = project.load(config.data)
     device = torch.device("cpu")
     images = project.TrainingImages(data.train, data.info, config.data, config.seeds, device)
-    places = [(epoch, config.in_epoch(epoch), images) for epoch in range(2)]
-    trained = [project.Draws.for_training(config, *place) for place in places]
-    probed = project.Draws.for_probing(config, *places[1], 1)
+    trained = [project.Draws.for_training(config, epoch, images) for epoch in range(2)]
+    probed = project.Draws.for_probing(config, 1, images, 1)
     return images.labels, images.view_partners, images.pixels.chosen, trained, probed
 
 

@@ -61,7 +61,7 @@ class Subject(Planned):
 
     def unmixed(self, gamma: float | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield all training images with their labels, in batches, unmixed."""
-        scaling = Draws.for_probing(self.config, self.epoch, self.how, self.images).scaling[0]
+        scaling = Draws.for_probing(self.config, self.epoch, self.images).scaling[0]
         if gamma is not None:
             scaling = torch.full_like(scaling, gamma)
         step = images_per_batch(self.images.pixels.shape[1:].numel())
@@ -74,6 +74,6 @@ class Subject(Planned):
         Args:
             draw: Number of the draw; the same number gives the same partners and weights.
         """
-        draws = Draws.for_probing(self.config, self.epoch, self.how, self.images, draw)
+        draws = Draws.for_probing(self.config, self.epoch, self.images, draw)
         saliency = partial(gradient_norms, self.network, self.loss, self.config.precision)
         return batches(self.images, draws, saliency)

@@ -103,8 +103,7 @@ def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:
 
 def _endless(config: TrainConfig, images: TrainingImages) -> Iterator[Batch]:
     """Yield the full batches of one epoch after another, without end; skip smaller last batches."""
-    how = config.in_epoch(0)
     for epoch in cycle(range(1000)):
-        for batch in batches(images, Draws.for_training(config, epoch, how, images)):
+        for batch in batches(images, Draws.for_training(config, epoch, images)):
             if len(batch) == config.batch_size:
                 yield batch

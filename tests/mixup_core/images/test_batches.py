@@ -108,7 +108,7 @@ def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: boo
     how, data = config.in_epoch(1), config.data
     given = images.pooled(data.pool) if pooled_before else images
     seen = TrainingImages(given, DATASETS[data.name].info, data, config.seed, CPU)
-    draws = Draws.for_training(config, 1, how, seen)
+    draws = Draws.for_training(config, 1, seen)
     expected = list(Plainly(images, config).batches(draws, how))
     found = list(batches(seen, draws))
     assert len(found) == len(expected)

@@ -155,9 +155,7 @@ def test_the_gradient_norm_belongs_to_the_mean_loss_over_all_images(
     subject = _subject(config, splits)
     measured = _measured("gradient-norm", subject)["train/gradient_norm"]
     network, total = subject.network, torch.zeros(())
-    for batch in batches(
-        subject.images, Draws.for_probing(config, 0, config.in_epoch(0), subject.images)
-    ):
+    for batch in batches(subject.images, Draws.for_probing(config, 0, subject.images)):
         hard = one_hot(batch.labels, 4).float()
         lam = batch.lam[:, None]
         soft = lam * hard + (1 - lam) * one_hot(batch.partner_labels, 4)

@@ -149,7 +149,7 @@ def _drawn(config: TrainConfig, splits: Splits) -> dict[str, list[torch.Tensor]]
     images = TrainingImages(splits.train, splits.info, config.data, config.seeds, CPU)
     plain = TrainingImages(splits.train, splits.info, replace(config.data, views="single"),
                            config.seeds, CPU)  # fmt: skip
-    draws = Draws.for_training(config, 1, config.in_epoch(1), images)
+    draws = Draws.for_training(config, 1, images)
     ones, every = torch.ones(len(images)), torch.arange(len(images))
     assert draws.augmentation is not None
     return {

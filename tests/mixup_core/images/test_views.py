@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from scipy import stats
@@ -5,12 +7,11 @@ from torch import Tensor
 
 from mixup_core.images.augmentations.crop import Crop, CropFlip
 from mixup_core.images.batches import Draws
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.sets import DATASETS
-from mixup_core.images.epoch import Epoch
 from mixup_core.images.views import (
     EvaluationImages,
     NormalisedPixels,
@@ -72,7 +73,7 @@ def test_moves_are_uniform_and_depend_on_the_epoch_but_not_on_the_law(augment: C
         batch_size=100,
     )
     images = TrainingImages(_images(2000), CIFAR, config.data, 0, CPU)
-    draws = [Draws.for_training(config, epoch, Epoch(law=law), images)
+    draws = [Draws.for_training(replace(config, mix=MixConfig(law=law)), epoch, images)
              for epoch, law in ((0, Erm()), (0, Beta(alpha=1.0)), (1, Erm()))]  # fmt: skip
     first, again, later = (draw.augmentation for draw in draws)
     assert first is not None
@@ -87,7 +88,7 @@ def test_moves_are_uniform_and_depend_on_the_epoch_but_not_on_the_law(augment: C
         assert stats.chisquare(counts.numpy()).pvalue > 1e-3
     share = float(first[..., 2].double().mean())
     assert share == (pytest.approx(0.5, abs=0.03) if augment == CropFlip() else 0)
-    assert Draws.for_probing(config, 0, Epoch(), images).augmentation is None
+    assert Draws.for_probing(config, 0, images).augmentation is None
 
 
 def test_label_noise_changes_training_labels_and_neither_view_partners_nor_test_labels() -> None:
