@@ -43,9 +43,6 @@ class ImageData:
         self._known: Callable[[], KnownData] | None = None
         self._looks_here = True
 
-    def root(self) -> Path:
-        return data_root()
-
     def sets(self) -> tuple[DataSet, ...]:
         return statuses(data_root())
 

@@ -176,9 +176,6 @@ class KnownData:
 class DataNeeds(Protocol):
     """Interface that finds, fetches, describes and checks the datasets of a problem's runs."""
 
-    def root(self) -> Path:
-        """Return the folder that contains the datasets on this machine."""
-
     def sets(self) -> Sequence[DataSet]:
         """Return the datasets that `fetch` can download; this method opens no file."""
 
