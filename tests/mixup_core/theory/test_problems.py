@@ -32,18 +32,32 @@ from mixup_core.theory.support_vectors import (
     max_margin_direction,
     support_fraction,
 )
-from tests.contracts.test_keys_fail_closed import SMALL
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 NAMES = [name for name, place in PROBLEMS.items() if place.startswith("mixup_core.theory.")]
 
+SMALL: dict[str, dict[str, Any]] = {
+    "entropy-floor": {"draws": 100},
+    "linear-views": {"quantity": {"excess": {"points": 10}}, "epochs": 3},
+    "alternating-line": {"hidden": 8, "epochs": 3},
+    "support-vectors": {"epochs": 3},
+    "moons": {"points": 20, "hidden": 8, "resolution": 10, "steps_per_epoch": 5, "epochs": 3},
+    "two-layer": {"data.classes": 3, "network.power": 4, "network.init": 0.3, "epochs": 4},
+    "label-noise-bound": {"draws": 100, "epochs": 3},
+    "random-features": {"points": 10, "features": 8, "test_points": 50, "epochs": 4},
+    "rare-features": {"dimension": 20, "points": 10, "steps_per_epoch": 5, "epochs": 3},
+    "separability": {"first_points": 16, "epochs": 2},
+    "spurious-feature": {"points": 20, "epochs": 2},
+    "gaussian-features": {"samples": 20, "epochs": 3},
+    "mixup-expansion": {"first_points": 8, "rank": 2, "test_points": 20, "epochs": 2},
+}
+"""A quick run of each problem whose defaults take longer."""
+
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(name: str) -> None:
-    (small, *_) = SMALL.get(name, [{}])
-    fewer = {"quantity": {"excess": {"points": 10}}} if name == "linear-views" else {}
-    values = small | fewer | {"law": {"beta": 1.0}}
-    assert_resumes_anywhere(built(problem_named(name).config, values))
+    values = SMALL.get(name, {}) | {"law": {"beta": 1.0}}
+    assert_resumes_anywhere(with_values(problem_named(name).config(), values))
 
 
 @pytest.mark.parametrize("name", NAMES)
