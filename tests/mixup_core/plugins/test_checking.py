@@ -172,7 +172,7 @@ def faulty(fault: str) -> str:
         (FORGETFUL, "changing a field", "the same last stage key"),
         (HALF.format(images="own.mul_(0.5)", weight="0.5"), "label weights", "`mix` modifies"),
         (HALF.format(images="own", weight="1.5"), "label weights", "1.5"),
-        (TRIANGULAR.replace("** self.peak", "+ self.peak"), "it can be", "it is 1.08839 at level 0.015625"),
+        (TRIANGULAR.replace("** self.peak", "+ self.peak"), "it can be", "it is 1.08839 at"),
         (TRIANGULAR.replace("return np", "return 1 - np"), "it can be", "at level 0 and 0.91"),
         (TRIANGULAR + DRAWN.format(shape="shape").replace("draw", "drew"), "its methods", "`draw`"),
         (TRIANGULAR.replace("return np", "return 2; np"), "it can be", "one value per level"),
