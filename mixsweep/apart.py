@@ -78,8 +78,8 @@ def launch_apart(order: Order, on_epoch: OnEpoch | None = None) -> None:
         raise KeyboardInterrupt
     if code != DONE:
         forwarding.join(_TO_FORWARD)
-        message = f"the process of the launch ended with code {code}: {last[0]}"
-        raise HeadLostError(last[0]) if code == LOST else RefusedError(message)
+        message = last[0] or f"the process of the launch ended with code {code}"
+        raise HeadLostError(message) if code == LOST else RefusedError(message)
 
 
 def _answered(answer: IO[bytes], on_epoch: OnEpoch | None) -> Exception | None:
@@ -140,7 +140,7 @@ def _forward(lines: IO[bytes], last: list[str]) -> None:
         for line in lines:
             sys.stderr.write(text := line.decode(errors="replace"))
             sys.stderr.flush()
-            last[0] = text.strip()
+            last[0] = text.strip() or last[0]
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -1,6 +1,7 @@
 """Archives: read zip files of arrays or tensors, and refuse files that could fill the memory."""
 
 import io
+import math
 import zipfile
 from typing import IO, Any
 
@@ -8,10 +9,10 @@ from mixup_core.arrays import np
 
 _DAMAGES = (
     ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, RuntimeError, TypeError,
-    OverflowError, MemoryError,
+    OverflowError,
 )  # fmt: skip
 """Errors raised when a damaged archive is read. RuntimeError: encryption or unknown compression.
-TypeError, OverflowError: a shape of other values than sizes. MemoryError: a huge shape."""
+TypeError, OverflowError: a shape of other values than sizes."""
 
 
 class ArchiveError(ValueError):
@@ -43,12 +44,28 @@ def read_arrays(content: bytes) -> dict[str, Any]:
     """Return the arrays of an NPZ archive by name, without unpickling."""
     require_unpacked(io.BytesIO(content))
     try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for member in archive.infolist():
+                _require_whole(archive, member)
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
+            return {name: arrays[name] for name in arrays.files}
+    except ArchiveError:
+        raise
     except _DAMAGES as error:
         raise ArchiveError(
             f"not a readable archive of arrays ({type(error).__name__}: {error})"
         ) from error
-    if strange := [name for name, array in found.items() if isinstance(array, bytes)]:
-        raise ArchiveError(f"not a readable archive of arrays ({strange[0]} is no array)")
-    return found
+
+
+def _require_whole(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Check that a member is as large as the array that its header describes."""
+    from numpy.lib import format as npy
+
+    headers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    with archive.open(member) as stream:
+        shape, _, dtype = headers[npy.read_magic(stream)](stream)
+    if math.prod(shape) * max(1, dtype.itemsize) > member.file_size:
+        raise ArchiveError(
+            f"{member.filename}: {member.file_size:,} bytes are too few for the shape "
+            f"{shape} in its header"
+        )

@@ -45,32 +45,34 @@ def overstated(descr: str = "<f4", shape: tuple[int, ...] = (HUGE,)) -> bytes:
     return buffer.getvalue()
 
 
-def text() -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("a.npy", b"no array")
-    return buffer.getvalue()
-
-
 def peak_of(read: Callable[[], object]) -> int:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     read()
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
 
 
+def test_arrays_round_trip_through_an_archive() -> None:
+    arrays = {"a": np.arange(6).reshape(2, 3), "b/c": np.float32(3), "empty": np.zeros((0, 4))}
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    found = read_arrays(buffer.getvalue())
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array, strict=True)
+
+
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
         (partial(deflated, "a.npy"), "got 100,000,"),
-        (overstated, "not a readable archive of arrays"),
-        (partial(overstated, "<f4", (10**15,)), "not a readable archive of arrays"),
+        (overstated, "^a.npy: .* bytes are too few for the shape"),
+        (partial(overstated, "|V0", (10**12, 10)), "^a.npy: .* bytes are too few for the shape"),
         (partial(overstated, "<f4", (0, 10**20)), "not a readable archive of arrays"),
         (partial(overstated, "<f4", (True, True)), "not a readable archive of arrays"),
-        (text, "a is no array"),
         (bytes, "not a readable zip archive"),
         (lambda: b"PK\x03\x04" + bytes(100), "not a readable zip archive"),
     ],
-    ids=["deflated", "overstated", "beyond memory", "wide", "truths", "text", "empty", "cut"],
+    ids=["deflated", "overstated", "no bytes", "wide", "truths", "empty", "cut"],
 )
 def test_an_archive_that_declares_too_many_numbers_is_refused_without_allocating_them(
     make: Callable[[], bytes], reason: str
