@@ -97,3 +97,7 @@ def test_each_network_is_in_equally_many_chosen_subsets(size: int) -> None:
     assert len(chosen) == 160
     assert set(counts) == {4 * size}
     assert chosen == chosen_subsets(40, size, 160)
+
+
+def test_the_drawn_subsets_of_published_tables_do_not_change() -> None:
+    assert chosen_subsets(40, 2, 160)[:3] == ((20, 38), (20, 32), (4, 32))

@@ -10,7 +10,7 @@ import pytest
 from ray.job_submission import JobSubmissionClient
 
 from sweeps.running import jobs
-from sweeps.running.jobs import LOST, STOPPED, Cluster, ClusterError
+from sweeps.running.jobs import Cluster, ClusterError
 from tests.sweeps.running.ray_server import RUNNING, RayServer, ended, ray_server
 
 pytestmark = [
@@ -205,16 +205,16 @@ def test_a_job_is_started_with_its_folder_command_environment_and_metadata(
         (ended("SUCCEEDED", driver_exit_code=0), 0, ""),
         (ended(driver_exit_code=3), 3, ""),
         (ended(driver_exit_code=-9), 137, ""),
-        (ended("STOPPED"), STOPPED, "the job was stopped; run the same command again to resume\n"),
+        (ended("STOPPED"), 130, "the job was stopped; run the same command again to resume\n"),
         (
-            ended("FAILED", message="\nits node is gone\nand more"), LOST,
+            ended("FAILED", message="\nits node is gone\nand more"), 1,
             "the job ended without an exit code: its node is gone\n",
         ),
         (
-            ended("SUCCEEDED", message="Job finished successfully."), LOST,
+            ended("SUCCEEDED", message="Job finished successfully."), 1,
             "the job ended without an exit code: Job finished successfully.\n",
         ),
-        (ended("FAILED", message=None), LOST,
+        (ended("FAILED", message=None), 1,
          "the job ended without an exit code: its status is FAILED\n"),
     ],
 )  # fmt: skip

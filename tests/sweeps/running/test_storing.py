@@ -25,6 +25,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError, spell_file_error
 from mixup_core.store.files import Folder
 from mixup_core.store.manifests import Stage
+from mixup_core.store.prediction_store import PredictionStore
 from sweeps.running import storing as storing_module
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt
@@ -170,6 +171,18 @@ def test_a_finished_run_leaves_predictions_that_give_its_last_error(store: Store
         for weights, logits in split.logits.items():
             error = float((logits.argmax(1) != split.labels).mean())
             assert error == pytest.approx(result.records[-1].metrics[f"{name}/error{weights}"])
+
+
+def test_a_run_is_finished_only_once_its_predictions_are_stored(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreFullError("disk full")
+
+    monkeypatch.setattr(PredictionStore, "write", full)
+    with pytest.raises(StoreFullError):
+        _train(store, BASE)
+    assert _outcome(store, BASE) == "partial"
 
 
 def test_a_stage_stored_by_a_run_is_kept_if_other_runs_need_the_stage(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from optuna.samplers import BaseSampler
 
 import sweeps.searching.proposals
 from sweeps.searching.proposals import Proposals
-from sweeps.study.search import SearchError
+from sweeps.study.search import Search, SearchError
 from tests.sweeps.small_searches import STUDY, asked, read
 
 CONDITIONAL = STUDY.replace(
@@ -38,6 +39,21 @@ def test_proposals_do_not_depend_on_how_often_the_storage_was_opened(
     values = [tuple(point.values.items()) for point in once.points()]
     assert len(set(values)) == 13
     assert once.points()[-1].state == "open", "left by a driver that died: to be adopted"
+
+
+def test_the_seeds_of_the_draws_do_not_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds, sampler = [], sweeps.searching.proposals._sampler
+
+    def seen(search: Search, seed: int) -> BaseSampler:
+        seeds.append(seed)
+        return sampler(search, seed)
+
+    monkeypatch.setattr(sweeps.searching.proposals, "_sampler", seen)
+    study = read(tmp_path, STUDY, "search.sampler=random", "search.seed=2")
+    asked(study, str(tmp_path / "j.log"), 3, reopened=False)
+    assert seeds == [2_000_006, 2_001_015, 2_002_024]
 
 
 def test_conditional_parameters_exist_only_under_their_parents(tmp_path: Path) -> None:

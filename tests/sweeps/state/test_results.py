@@ -10,11 +10,13 @@ from mixup_core.predictions import Predictions, Split
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.state.results import (
+    Addition,
     diverged,
     ended_on_budget,
     failures_of,
     read_predictions,
     read_results,
+    trained_by,
 )
 from sweeps.state.stages import plan_study
 from sweeps.study.budget import Budget
@@ -28,6 +30,18 @@ RUN = Run(arm="erm", config=TrainConfig(epochs=3, batch_size=8))
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path))
+
+
+def test_entries_of_stages_of_earlier_launches_are_read(store: Store) -> None:
+    archive, key = "ab" * 32, stage_keys(RUN.config)[0]
+    put_epochs(store, RUN, 1)
+    stage = store.read(key)
+    assert stage is not None
+    entries = {"tried": f"{RUN.key} 3", "added": f"{archive} 1700000000000 me on node"}
+    earlier = replace(stage, environment=entries)
+    addition = Addition(archive=archive, at_ms=1_700_000_000_000, by="me on node")
+    assert (trained_by(earlier), Addition.of(earlier)) == ((RUN.key, 3), addition)
+    assert str(addition) == entries["added"]
 
 
 @pytest.mark.parametrize("kind", ["diverged", "failed"])

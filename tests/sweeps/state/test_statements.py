@@ -8,7 +8,14 @@ from mixup_core.store.checkpoints import Store
 from reports.numbers.judging import verdicts_of
 from reports.numbers.runs import arrange
 from sweeps.state.ledger import launches
-from sweeps.state.statements import look, spell_statements, state, stated_in, statements_of
+from sweeps.state.statements import (
+    look,
+    spell_statements,
+    state,
+    stated_in,
+    statement_key,
+    statements_of,
+)
 from sweeps.study.claims import Claim, StatedComparison, UntilDecided
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
@@ -45,6 +52,11 @@ def test_claims_are_recorded_as_stated_before_or_after_the_first_runs(store: Sto
     state(study, store)
     assert told(more, store) == ["before the runs", "after 2 of 4 runs"]
     assert launches(store) == ()
+
+
+def test_the_key_of_a_claim_in_stored_records_does_not_change() -> None:
+    key = statement_key(make_study(), claim("uniform"))
+    assert key == "e9647617843e1426278a497f85b2bd03"
 
 
 def test_a_claim_with_another_margin_or_readout_is_a_different_claim(store: Store) -> None:

@@ -47,6 +47,11 @@ def test_nominal_levels_of_looks_give_the_overall_level(spending: float, level: 
         assert overall_level(LOOKS, spending, look, own) == pytest.approx(level, rel=0.01)
 
 
+def test_the_levels_of_planned_looks_do_not_change() -> None:
+    levels = (0.007952344, 0.009677174, 0.011501979, 0.012877209, 0.014330328, 0.015782707)
+    assert nominal_levels((3, 5, 8, 11, 15, 20), 0.45, 0.05) == pytest.approx(levels, rel=1e-6)
+
+
 def test_the_overall_level_increases_with_the_nominal_level_of_a_look() -> None:
     ones = (1e-12, 1e-6, 0.001, 0.01, 0.1, 0.5, 0.99)
     found = [overall_level(LOOKS, 0.45, 2, level) for level in ones]

@@ -2,7 +2,7 @@ import pytest
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Stage
-from sweeps.study.budget import GPUS_PER_RUN, Budget, Spending
+from sweeps.study.budget import Budget, Spending
 
 HOUR = 3_600_000
 
@@ -13,7 +13,7 @@ def stage(*ends: float, gpus: str = "") -> Stage:
         key="k",
         records=tuple(EpochRecord(epoch=epoch, metrics={}) for epoch in range(len(ends))),
         facts=tuple(EpochFacts(seconds=3600.0, stored_at_ms=int(HOUR * end)) for end in ends),
-        environment={GPUS_PER_RUN: gpus} if gpus else {},
+        environment={"gpus_per_run": gpus} if gpus else {},
         state=None,
     )
 

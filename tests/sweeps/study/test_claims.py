@@ -195,6 +195,11 @@ def test_planned_looks_are_closer_together_at_the_beginning(
     assert list(until(**given).seeds()) == list(range(sizes[-1]))
 
 
+def test_the_stored_text_of_planned_looks_does_not_change() -> None:
+    text = "[3, 5, 8, 11, 15, 20] spending 0.45 futility 0.1"
+    assert until(at_least=3).plan == text
+
+
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
