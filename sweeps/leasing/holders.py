@@ -22,6 +22,8 @@ BUSY = 3
 class Holder:
     """The driver of a study, as recorded in the store: the process that trains or trained it."""
 
+    # Frozen: these fields are the keys of a stored record. The last driver of an earlier version
+    # would be unknown; tests/contracts/test_homes.py fails.
     token: Ordinal
     """Number of the lease: 1 for the first driver of the study, larger for each later driver."""
     host: Line

@@ -171,6 +171,8 @@ class Claims:
         if self.clock() < self._again_at.get(run, 0.0):
             return False
         self._trained.add(run)
+        # Order matters: write the claim, then look for others. Otherwise two drivers could both see
+        # none and train the run twice; tests/sweeps/leasing/test_lease.py fails.
         self.store.files.write(self._name(run), b"")
         if any(self._lives(*claim) for claim in self._others(run)):
             self.end(run)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+# Frozen: names that scripts and job files set; tests/mixsweep/cli/test_options.py fails.
 STORE = ("--store", "MIXSWEEP_STORE")
 TRACKING = ("--tracking-uri", "MLFLOW_TRACKING_URI")
 OPTUNA = ("--optuna", "MIXSWEEP_OPTUNA")

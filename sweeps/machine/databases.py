@@ -198,6 +198,8 @@ def _require_lock(database: Path) -> None:
 
 
 def _lock_of(database: Path) -> Path:
+    # Frozen: name of the lock file. Two versions could create one database at the same time;
+    # tests/sweeps/machine/test_databases.py fails.
     return database.with_name(f"{database.name}.lock")
 
 

@@ -37,6 +37,8 @@ def scratch() -> Iterator[Path]:
     The processes of killed launches are killed first, those of this launch at the end. Ray makes
     the subfolder `ray` accessible to all users.
     """
+    # Order matters: end the processes, then delete their folders. Otherwise a process could write
+    # to its folder again; tests/sweeps/machine/test_scratch.py fails.
     end_orphans()
     with temporary_folder(_place()) as folder:
         try:

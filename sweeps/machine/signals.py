@@ -12,6 +12,7 @@ from typing import Any
 
 from sweeps.machine.command_line import this_command
 
+# Frozen: exit code, which scripts check; tests/sweeps/machine/test_signals.py fails.
 INTERRUPTED = 130
 """Exit code after an interrupt."""
 

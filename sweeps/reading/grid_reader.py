@@ -142,6 +142,8 @@ def _together(steps: Iterable[Settings]) -> Settings:
 
 def arm_name(arm: str, point: Mapping[str, Any]) -> str:
     """Return `erm lr=0.1`; of each path, only as many last parts as make it unique."""
+    # Frozen: this name enters the hash of a study's settings. Earlier launches would count as those
+    # of other settings; tests/golden/test_keys.py fails.
     words = [arm] if arm else []
     for path, value in point.items():
         parts = path.split(".")

@@ -41,6 +41,7 @@ _TALKATIVE = (
 )
 """Modules of Ray whose log messages are hidden, because they list every ignore file and excluded
 folder of an upload."""
+# Frozen: exit codes, which scripts check; tests/sweeps/running/test_jobs.py fails.
 STOPPED, LOST = 130, 1
 """Exit codes for a job that was stopped, and for one that ended without an exit code."""
 

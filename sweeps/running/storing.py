@@ -180,6 +180,8 @@ class Storing:
         """Store a stage that other runs need, or the last one."""
         epoch = len(process.records)
         with_state = not is_final or self._keeps(epoch)
+        # Order matters: predictions first. A kill after the last stage would leave a finished run
+        # without them for good; tests/sweeps/running/test_storing.py fails.
         if is_final:
             self._store_predictions(process)
         content = process.to_bytes() if with_state or self._assignment.spare_bytes else None

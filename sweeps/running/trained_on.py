@@ -30,6 +30,8 @@ def environment_of(device: str, config: Any) -> dict[str, str]:
     import torch  # a cluster's driver imports this module without torch
 
     is_gpu = device == "cuda"
+    # Frozen: these keys in stored stages. A resumed run would count as moved to another machine;
+    # tests/sweeps/running/test_storing.py fails.
     return {
         "host": platform.node(),
         "pid": str(os.getpid()),

@@ -190,6 +190,8 @@ def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Cand
     """Yield candidates for the next proposal, best first."""
     if search.strategy.sampler != "grid":
         # With a constant seed, a reopened search would repeat its first draws.
+        # Frozen: seeds of the draws. A search of an earlier version would go on with other points;
+        # tests/sweeps/searching/test_proposals.py fails.
         seed = search.strategy.seed * 1_000_003 + len(trials) * 1_009
         seeds = [(seed + attempt) % 2**32 for attempt in range(2 * _TRIES)]
         for attempt in seeds[:_TRIES]:

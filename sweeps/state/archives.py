@@ -43,6 +43,8 @@ from sweeps.state.statements import Statement, stated_in, write_statements
 from sweeps.study.study import Study
 
 SUMS = "SHA256SUMS"
+# Frozen: names of the files in an archive. Archives of earlier versions would be refused;
+# tests/mixsweep/cli/test_foreign_archives.py fails.
 _NAME = re.compile(
     r"launch\.json|data/[0-9a-f]{64}\.json|store/stages/[0-9a-f]{2}/[0-9a-f]{4,64}\.json"
     r"|store/predictions/[0-9a-f]{2}/[0-9a-f]{4,64}\.bin"

@@ -39,6 +39,8 @@ from mixup_core.store.json_records import (
 from mixup_core.store.manifests import STUDY_NAME
 from sweeps.study.study import Study, spell_seeds
 
+# Frozen: these names, and the fields of `Launch`. Studies of earlier launches could no longer be
+# read by name; tests/contracts/test_homes.py fails.
 _TOP = "studies"
 _DATA = "data"
 _NAME = re.compile(rf"{_TOP}/({STUDY_NAME})/([0-9a-f]+)\.json")

@@ -21,6 +21,8 @@ _NO_RECORDS, _NO_FACTS = Records(), Facts()
 
 Outcome = Literal["complete", "partial", "missing", "diverged", "failed"]
 
+# Frozen: this key in stored stages, and the form of its value. Attempts of earlier launches would
+# not be counted; tests/sweeps/state/test_results.py fails.
 TRIED = "tried"
 """Key in the environment of a stage; its value is the key of the run that trained it and the number
 of the attempt."""

@@ -20,6 +20,8 @@ from mixup_core.store.checkpoints import Store
 from sweeps.state.results import diverged, failures_of
 from sweeps.study.study import Run, Study
 
+# Frozen: this key in stored stages. States of earlier launches would not be deleted;
+# tests/sweeps/running/test_storing.py fails.
 OWNER = "resumes"
 """Key in the environment of a passing stage; its value is the key of the run that may delete it."""
 

@@ -94,6 +94,8 @@ def statement_key(study: Study, claim: Claim) -> str:
     """Return a hash of a claim's content, which names of arms and other words do not change."""
     that, keys = claim.that, study.keys_at(0)
     terms = sorted((keys.get(arm, arm), factor) for arm, factor in that.terms.items())
+    # Frozen: what is hashed, in which order. Each claim would count as a new one, first stated now;
+    # tests/sweeps/state/test_statements.py fails.
     parts = [that.metric, str(that.readout or study.readout), terms, list(map(repr, that.allowed))]
     if that.together:
         parts += [str(that.networks), sorted(keys.get(arm, arm) for arm in that.together)]

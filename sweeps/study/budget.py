@@ -9,6 +9,8 @@ from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, Range
 from mixup_core.store.manifests import EpochFacts, Stage
 
+# Frozen: this key in stored stages. GPU-hours of earlier launches would not be counted;
+# tests/sweeps/study/test_budget.py fails.
 GPUS_PER_RUN = "gpus_per_run"
 """Key in the environment of a stage; its value is the number of GPUs that the run used."""
 

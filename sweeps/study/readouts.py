@@ -16,6 +16,8 @@ from mixup_core.records import EpochRecord
 class _OneNumber(Checked, ABC):
     """A rule that computes one number of a run from its epochs."""
 
+    # Frozen: the texts of read-outs, which are hashed with claims (`statement_key`) and are in CSV
+    # files; tests/sweeps/state/test_statements.py fails.
     label: ClassVar[str] = ""
     """Name in captions."""
 

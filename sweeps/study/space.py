@@ -28,6 +28,8 @@ _MAX_PROBED = 1_000
 """
 
 
+# Frozen: names and order of the fields below. They enter the name of a search, which would start
+# anew; tests/contracts/test_homes.py fails.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Real(Checked):
     """Distribution of a search parameter: a real number between two bounds, both included."""

@@ -216,6 +216,8 @@ class Study:
     def settings(self) -> str:
         """Hash (32 digits) of names and run keys of the file's arms, whatever the seeds are."""
         keys = self.keys_at(0)
+        # Frozen: what is hashed. Earlier launches would count as those of other settings;
+        # tests/contracts/test_homes.py fails.
         ids = " ".join(f"{arm} {keys[arm]}" for arm in self.fixed)
         return hashlib.sha256(ids.encode()).hexdigest()[:32]
 

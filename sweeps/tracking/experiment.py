@@ -27,6 +27,8 @@ Status = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
 Identity = tuple[str, tuple[str, ...]]
 """Level of a run, and its name within the level: the values of the tags `NAMED_BY`."""
 
+# Frozen: names of tags. MLflow's runs of earlier versions would be deleted and written again;
+# tests/sweeps/tracking/test_study_log.py fails.
 NAMED_BY: Mapping[str, tuple[str, ...]] = {
     "sweep": ("study", "config_id"),
     "config": ("arm", "config_id"),

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+# Frozen: names of tags. `mixsweep ui` would print no links to studies of earlier versions;
+# tests/sweeps/tracking/test_links.py fails.
 _VIEW = "mlflow.sharedViewState."
 VIEW_TAG = f"{_VIEW}arms"
 """Tag of an experiment with the view of its table of arms; only mixsweep sets it."""
