@@ -70,6 +70,8 @@ from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.theory.synthetic import ArrayProcess
 
+# Frozen: names that plugin files import. The content of a plugin is part of run keys, so an edited
+# one trains again; tests/mixup_core/plugins/test_meaning.py fails.
 __all__ = [
     "Among",
     "ArrayProcess",

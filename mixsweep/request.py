@@ -25,6 +25,7 @@ from sweeps.tracking.connection import require_artifacts
 if TYPE_CHECKING:
     from sweeps.searching.search_history import Owner
 
+# Frozen: exit codes, which scripts check; tests/mixsweep/cli/test_main.py fails.
 DONE, SOME_FAILED, BAD_INPUT = 0, 1, 2
 """Exit codes; `sweeps.leasing.holders.BUSY` and `sweeps.machine.signals.INTERRUPTED` are others."""
 

@@ -17,6 +17,7 @@ from mixup_core.problem import Config, Process, problem_of
 from mixup_core.records import EpochRecord
 from sweeps.running.attempt import prepare_process
 
+# Frozen: files of a checkpoint, from which Ray Tune continues a trial later; no test covers it.
 _STATE, _RECORDS = "state.bin", "records.json"
 
 

@@ -63,6 +63,8 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
             if not comparison.of and len(comparison.terms) > 1 and len(counts) == len(sizes):
                 never = t_quantile(n, 1 - (1 - CONFIDENCE) / size) ** 2 / (n * min(counts))
         powers.append(
+            # Frozen: keys of `claims` in `plan --json`, which scripts read by name;
+            # tests/mixsweep/cli/test_claim_power.py fails.
             {"says": claim.says, "n": n, "tests": size, "found_sd": found, "never_below": never}
             | {"found_ratio": detectable_ratio(n, size) if comparison.of else None}
             | {"metric": comparison.metric, "cannot": sorted({"holds", "fails"} - verdicts)}

@@ -44,6 +44,8 @@ class Ending:
         if self.command is None:
             return code
         variables = {
+            # Frozen: names that shell commands of users read;
+            # tests/mixsweep/cli/test_ending.py fails.
             "MIXSWEEP_STUDY": self.study,
             "MIXSWEEP_EXIT_CODE": str(code),
             "MIXSWEEP_REPORT": "" if self.report is None else str(self.report.resolve()),

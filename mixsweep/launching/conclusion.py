@@ -61,6 +61,8 @@ def write_report(
     )
     look(study, request.store, results)
     room = room_for(folder, study, results, is_finished=finished, predicted=draft.predicted)
+    # Order matters: delete an outdated report once the new one is written. A full disk would leave
+    # neither; tests/reports/pages/test_report_folders.py fails.
     room.make()
     report = draft.write(folder)
     room.clear()

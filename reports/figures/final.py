@@ -146,6 +146,8 @@ def _final_numbers(
     records: list[dict[str, Any]] = []
     for shown, by_arm in panels.items():
         for arm, values in by_arm.items():
+            # Frozen: columns of `figures/final_values.csv`, which scripts read by name;
+            # tests/reports/figures/test_final.py fails.
             place = {"shown": shown, "arm": arm}
             for seed, value in values.items():
                 records.append(place | {"seed": seed, "value": value} | numbers_of(None))

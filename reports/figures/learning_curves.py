@@ -340,6 +340,8 @@ def _curves_caption(
 def _curve_numbers(
     curves: Mapping[str, Mapping[str, _Curve]], axis: Axis, seeds: Sequence[int]
 ) -> str:
+    # Frozen: columns of `figures/learning_curves.csv`, which scripts read by name;
+    # tests/reports/figures/test_learning_curves.py fails.
     return spell_csv(
         {"metric": metric, "arm": arm, axis.metric or axis.unit: place}
         | numbers_of(curve.summaries.get(place))

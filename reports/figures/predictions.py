@@ -201,6 +201,8 @@ def _records(arm: str, kind: str, of_arm: PredictedArm) -> list[dict[str, Any]]:
     if not parts:
         return []
     count, confidence, correct = (_summed(parts, n) for n in ("count", "confidence", "correct"))
+    # Frozen: columns of `figures/reliability.csv`, which scripts read by name;
+    # tests/reports/figures/test_predictions.py fails.
     return [
         {
             "arm": arm,

@@ -101,6 +101,8 @@ def _along(study: Study, table: Table, response: Response, styles: Styles) -> Fi
             caption=f"{upper_first(labels)} by {response.path}: mean and 95 % t interval over "
             f"seeds ({spell_counts(table)}). Read-out of each run: {table.readout}."
             f"{levels}{spell_scales(panels)} {table.selection.brief}",
+            # Frozen: columns of `figures/response.csv`, which scripts read by name;
+            # tests/reports/figures/test_response_curves.py fails.
             numbers=spell_csv(
                 [
                     {"metric": metric, "line": label, response.path: value, "arm": arm}

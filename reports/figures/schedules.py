@@ -97,6 +97,8 @@ def _numbers(
         for _, stretch in groupby(of_arm):
             until = first + len(list(stretch))
             low, median, high = drawn[arm][first]
+            # Frozen: columns of `figures/schedules.csv`, which scripts read by name;
+            # tests/reports/figures/test_schedules.py fails.
             records.append(
                 {"arm": arm, "from": first, "until": until, "law": str(spelled(of_arm[first]))}
                 | {"lam_q05": low, "lam_q50": median, "lam_q95": high}

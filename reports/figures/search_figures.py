@@ -182,6 +182,8 @@ def point_numbers(searched: Searched, point: Point) -> dict[str, Any]:
     """Return a search point as a CSV row, by column: its parameters and results."""
     summary = searched.summary(point.arm)
     values: Mapping[int, float] = searched.values[searched.objective][point.arm]
+    # Frozen: columns of `figures/search_*.csv`, which scripts read by name;
+    # tests/reports/figures/test_search_figures.py fails.
     return (
         {"point": point.number, "state": point.state}
         | {p.path: point.values.get(p.path) for p in searched.search.space.parameters}

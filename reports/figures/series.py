@@ -86,6 +86,8 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
             caption=f"{upper_first(series.metric.label)} by {axis.label}, with one row of cells "
             f"for each part. All rows are of seed {seed}, the first seed that every arm has "
             f"completed. {table.selection.brief}",
+            # Frozen: columns of `figures/series_*.csv`, which scripts read by name;
+            # tests/reports/figures/test_series.py fails.
             numbers=spell_csv(
                 [
                     {"arm": arm, "seed": seed, "part": part, axis.metric or axis.unit: place}

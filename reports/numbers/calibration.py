@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+# Frozen: published calibration errors are of this many bins;
+# tests/reports/numbers/test_calibration.py fails.
 NUM_BINS = 15
 """Number of confidence bins. They have equal width; each excludes its left and includes its right
 end.

@@ -15,6 +15,8 @@ _JOB_VARIABLE = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 _SENDER_VARIABLE = "MIXSWEEP_SENT_BY"
 """Environment variable with the version of mixsweep that submitted a cluster job."""
 
+# Frozen: names that a submitting machine and a cluster of another version share, and keys of
+# `provenance.json`; tests/reports/numbers/test_code_origin.py fails.
 _CODE_VARIABLES = {
     "commit": "MIXSWEEP_COMMIT",
     "branch": "MIXSWEEP_BRANCH",

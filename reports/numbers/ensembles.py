@@ -120,6 +120,8 @@ def chosen_subsets(n: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
     """
     if math.comb(n, size) <= most:
         return tuple(combinations(range(n), size))
+    # Frozen: these draws. Published tables of ensembles would change without new runs;
+    # tests/reports/numbers/test_ensembles.py fails.
     rng = np.random.default_rng([n, size])
     circles = [rng.permutation(n).tolist() for _ in range(max(1, most // n))]
     return tuple(

@@ -32,6 +32,8 @@ class Member:
         return self.p is not None and self.p <= 1 - CONFIDENCE
 
 
+# Frozen: columns of `table.csv` and others, which scripts read by name;
+# tests/reports/test_recomputed.py fails.
 _COLUMNS = {
     "difference_ci_low": ("low", "ci_low"),
     "difference_ci_high": ("high", "ci_high"),

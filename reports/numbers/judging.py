@@ -136,6 +136,8 @@ def verdict_records(
     ]
 
 
+# Frozen: columns of `verdicts.csv`, which scripts read by name;
+# tests/reports/tables/test_claim_tables.py fails.
 COLUMNS = (
     "says", "verdict", "value", "low", "high", "reference", "n", "p", "confidence", "stated",
 )  # fmt: skip

@@ -223,6 +223,8 @@ def _run_of(predictions: Predictions, weights: str) -> PredictedRun:
         classes=wrong / np.maximum(numbers, 1),
         raw=raw,
         scaled=scaled,
+        # Frozen: names of metrics (`predicted/NAME`), which study files and CSV files have;
+        # tests/reports/tables/test_predictive.py fails.
         measures={
             "calibration_error": raw.error,
             "brier": brier(chance, labels),

@@ -51,6 +51,8 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
         end(result.facts.stored_at_ms) for result in results if result.facts for end in (min, max)
     ]
     folders = _folders(study)
+    # Frozen: keys of `provenance.json`. Later commands could not tell which results an earlier
+    # report has; tests/reports/pages/test_report_folders.py fails.
     return _published(
         {
             "study": study.name,

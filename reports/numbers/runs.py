@@ -157,6 +157,8 @@ def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, An
         for seed, result in by_seed.items():
             is_complete = result.outcome == "complete"
             records.append(
+                # Frozen: columns of `runs.csv`, which scripts read by name;
+                # tests/reports/numbers/test_runs.py fails.
                 {"run_key": result.run.key, "arm": arm, "seed": seed}
                 | {"epochs": len(result.records)}
                 | {_column(path): flat.get(path) for path in varying}

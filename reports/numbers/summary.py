@@ -107,6 +107,8 @@ def share_limits(
 CONFIDENCE = 0.95
 """Confidence of every interval. The error level of every test is 1 minus this."""
 
+# Frozen: ends of column names in CSV files, which scripts read by name;
+# tests/reports/test_recomputed.py fails.
 _COLUMNS = ("mean", "sd", "ci_low", "ci_high")
 
 ROUNDING = 1e-12

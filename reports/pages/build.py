@@ -137,6 +137,8 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     )
     listings = tuple(listing for listing in found if listing is not None)
     figures = _drawn(parts, table, predicted)
+    # Frozen: names of the files of a report, which scripts and pages link to;
+    # tests/reports/pages/test_build.py fails.
     texts = {
         "table.md": "\n".join([*_blocks(claims), table.markdown()]),
         "table.csv": table.csv(),

@@ -269,6 +269,8 @@ def replace_files(
                 for piece in pieces:
                     file.write(piece.encode() if isinstance(piece, str) else piece)
             sync(path)
+        # Order matters: replace no file before all are written. A full disk would leave a report
+        # made of two; tests/reports/pages/test_report_folders.py fails.
         for path in (folder / name for name in former):
             if path.is_file():
                 path.unlink()

@@ -156,6 +156,8 @@ def equivalence_table(table: Table, margin: float | None) -> Listing | None:
         parts = parts if table.shown.is_lower_better else parts[::-1]
         cells.append((row.arm, *map(_spell_part, parts), str(row.compared.comparison.n)))
         record: dict[str, Any] = {"arm": row.arm, "baseline": table.baseline, "margin": margin}
+        # Frozen: columns of `tables/equivalence.csv`, which scripts read by name;
+        # tests/reports/tables/test_comparisons.py fails.
         names = ("p_better", "p_equivalent", "p_worse")
         records.append(
             record | dict(zip(names, parts, strict=True)) | {"n": row.compared.comparison.n}

@@ -161,6 +161,8 @@ def _spell(measured: Measured | None, metric: Metric) -> str:
 
 
 def _record(name: str, measured: Measured | None) -> dict[str, float | None]:
+    # Frozen: columns of `tables/ensemble_sizes.csv`, which scripts read by name;
+    # tests/reports/tables/test_ensemble_tables.py fails.
     return {
         f"{name}_{column}": getattr(measured, field, None)
         for column, field in (

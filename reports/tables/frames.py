@@ -57,6 +57,8 @@ def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
         settings = {f"config.{path}": flat.get(path) for path in varying}
         for seed, result in by_seed.items():
             run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
+            # Frozen: columns of `report --epochs FILE` and of `Results.epochs`;
+            # tests/reports/tables/test_frames.py fails.
             rows += [
                 {
                     **run,

@@ -14,6 +14,8 @@ from reports.tables.listings import Listing, spell_difference, spell_summary
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
+# Frozen: keys of `report --arms A B --json`, which scripts read by name;
+# tests/mixsweep/cli/test_report.py fails.
 _FIELDS = (
     "n", "difference", "sd", "ci_low", "ci_high", "p", "effect", "effect_low", "effect_high",
     "sign_flip_p",

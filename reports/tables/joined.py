@@ -106,6 +106,8 @@ class Joined:
         return {
             "joined.md": self.markdown(),
             "joined.tex": self.latex(),
+            # Frozen: names of files, and their column `column`, which scripts read by name;
+            # tests/reports/tables/test_joined.py fails.
             "joined.csv": spell_csv(_evened(self._records())),
             "joined_runs.csv": spell_csv(
                 _evened(

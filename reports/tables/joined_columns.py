@@ -181,6 +181,8 @@ def same_runs(columns: Mapping[str, JoinedColumn]) -> Listing | None:
                     f"{equal} of {len(seeds)}",
                 )
             )
+            # Frozen: keys of `report STUDY OTHER --json`, which scripts read by name;
+            # tests/reports/tables/test_joined.py fails.
             records.append(
                 {"arm": arm, "column": head, "against": first[0], "n": comparison.n}
                 | {"difference": comparison.difference, "difference_sd": sd}

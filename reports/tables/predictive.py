@@ -58,6 +58,8 @@ def calibration_table(
             bins = [run.scaled if kind else run.raw for run in of_arm.runs.values()]
             floors = [found.floor for found in bins if found is not None]
             floor = float(np.mean(floors)) if floors else None
+            # Frozen: columns of `tables/calibration.csv`, which scripts read by name;
+            # tests/reports/tables/test_predictive.py fails.
             record |= _compared(f"{name}_difference", member) | {f"{name}_if_calibrated": floor}
             line += [spell_summary(summaries["temperature"], _PLAIN)] if kind else []
             line += [

@@ -198,6 +198,8 @@ def points_table(searched: Searched) -> Listing:
         values = {} if point is None else point.values
         expected = len(searched.study.seeds_of(arm))
         summary = summaries[objective]
+        # Frozen: columns of `tables/points.csv`, which scripts read by name;
+        # tests/reports/tables/test_searched.py fails.
         records.append(
             {"arm": arm, "rank": None if point is None else place + 1}
             | {path: values.get(path) for path in paths}

@@ -201,6 +201,8 @@ class Table:
         return spell_summary(row.summaries.get(metric), self.problem.metric(metric))
 
     def _record_of(self, row: ArmRow) -> dict[str, Any]:
+        # Frozen: columns of `table.csv`, which scripts read by name;
+        # tests/reports/test_recomputed.py fails.
         record: dict[str, Any] = {"arm": row.arm, "n": row.n, "seeds_expected": row.seeds_expected}
         for metric in self.metrics:
             record |= summary_columns(metric, row.summaries.get(metric))

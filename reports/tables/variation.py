@@ -103,6 +103,8 @@ def _record_of(
     low, high = sd_interval(sd, n) if sd else (None, None)
     share = None if sd is None or not sd_all or source == _ALL else (sd / sd_all) ** 2
     share_low, share_high = share_interval(share, n, n_all) if share else (None, None)
+    # Frozen: columns of `tables/variation.csv`, which scripts read by name;
+    # tests/reports/tables/test_variation.py fails.
     return {
         "setting": setting,
         "source": source,
