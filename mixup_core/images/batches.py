@@ -1,7 +1,5 @@
 """Batches: the mixed images of one epoch. All random values are drawn at the start of the epoch."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -84,6 +82,8 @@ def draw_mixing(
     def of_images(weights: Tensor) -> Tensor:
         return weights.repeat_interleave(counts) if per_batch else weights
 
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     lam = draw_lambdas(settings.law, count, streams["mixing"])
     if not settings.is_mixed:
         return Drawn(of_images(lam), (None,) * len(sizes))

@@ -3,8 +3,6 @@
 The problem `sufficiency` records these distances.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,6 +44,8 @@ def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) 
     images = TrainingImages(splits.train, splits.info, data, config.seed, device)
     num = len(images)
     pixels = images.batch(torch.arange(num, device=device), torch.ones(num, device=device))
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     rng = stream(config.seed, "mixing")
     ends = torch.from_numpy(rng.integers(num, size=(2, num))).to(device)
     lam = draw_lambdas(config.law, num, rng).to(device)

@@ -1,7 +1,5 @@
 """Networks that torch does not provide, those of timm, initial weights, and moving averages."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -119,6 +117,8 @@ def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> n
     with torch.device("meta"):
         network = build()
     network = network.to_empty(device="cpu")
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     rng = torch.Generator().manual_seed(stream_seed(seed, "initial weights"))
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):

@@ -1,7 +1,5 @@
 """TrainingState: what training changes, as bytes too: weights, averages, optimizer and records."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import io
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -102,6 +100,8 @@ class TrainingState:
 def move_one_weight(network: nn.Module, seed: int) -> None:
     """Move one weight to the next larger float32 number."""
     layers = [part for part in network.modules() if isinstance(part, nn.Conv2d | nn.Linear)]
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     index = int(stream(seed, "rounding").integers(sum(part.weight.numel() for part in layers)))
     for weight in (part.weight.view(-1) for part in layers):
         if index < len(weight):

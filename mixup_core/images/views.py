@@ -6,8 +6,6 @@ learn either. The second view of validation and test images is zero in normalise
 controls, views are added pixel by pixel, or the second view is one random image per class.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import torch
 from torch import Tensor
 
@@ -22,6 +20,8 @@ from mixup_core.seeding import Seeds, stream
 
 def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
     """Pair the classes at random; return the paired class of each, which is never itself."""
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     shuffled = torch.from_numpy(stream(seed, "class pairing").permutation(num_classes))
     paired = torch.empty_like(shuffled)
     paired[shuffled[0::2]] = shuffled[1::2]

@@ -1,7 +1,5 @@
 """Beta: a random mixing weight, symmetric about 1/2."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -37,6 +35,8 @@ class BetaShaped(Law):
         return found
 
     def draw(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/golden/test_draws.py fails.
         return rng.beta(*self.shapes(), shape)
 
     @property

@@ -1,7 +1,5 @@
 """Law: the base class of distributions of the mixing weight lam; plugins may subclass it."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -86,6 +84,8 @@ class Law(Checked, ABC):
             array([[0.5, 0.5, 0.5],
                    [0.5, 0.5, 0.5]])
         """
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/golden/test_draws.py fails.
         return self.quantiles(rng.random(shape))
 
     def nodes(self, count: int) -> Floats:

@@ -35,6 +35,8 @@ class CutMix(Operation):
     tag: ClassVar = "cutmix"
 
     def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/golden/test_draws.py fails.
         return boxes(draw_centres(len(lam), size, rng), sides(np.sqrt(1 - lam), size), size)
 
     def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:

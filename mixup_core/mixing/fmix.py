@@ -1,7 +1,5 @@
 """FMix: joins two images along a random mask of low frequencies."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -50,6 +48,8 @@ class FMix(Operation):
         masks = np.empty((len(lam), *size), dtype=bool)
         for start in range(0, len(lam), _MASKS_AT_A_TIME):
             some = lam[start : start + _MASKS_AT_A_TIME]
+            # Frozen: order, number and shape of this file's draws. After a change, new runs differ
+            # from stored runs of the same key; tests/golden/test_draws.py fails.
             noise = rng.standard_normal((len(some), *size))
             # Rounded up or down with equal probability.
             kept = np.floor(some * size[0] * size[1] + rng.integers(2, size=len(some)))

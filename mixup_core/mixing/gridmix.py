@@ -41,6 +41,8 @@ class GridMix(Operation):
 
     def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         del size
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/golden/test_draws.py fails.
         return draw_kept(lam, self.cells**2, rng).reshape(-1, self.cells, self.cells)
 
     def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:

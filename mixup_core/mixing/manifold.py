@@ -1,7 +1,5 @@
 """Manifold: interpolates between the activations of two images at a layer of the network."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -46,6 +44,8 @@ class Manifold(Operation):
 
     def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         del size
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/golden/test_draws.py fails.
         return np.asarray(self.layers)[rng.integers(len(self.layers), size=(len(lam), 1))]
 
     def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:

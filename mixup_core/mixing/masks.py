@@ -1,7 +1,5 @@
 """masked: combines the pixels of two images by a mask of weights."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from __future__ import annotations
 
 from typing import Any
@@ -29,6 +27,8 @@ def draw_kept(lam: Floats, parts: int, rng: np.random.Generator) -> NDArray[np.b
     Returns:
         True for each part that is kept: (shape of `lam`, parts).
     """
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     return rng.random((*lam.shape, parts)) < lam[..., None]
 
 

@@ -1,7 +1,5 @@
 """Partner: rules by which the partner of each image is drawn."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -56,6 +54,8 @@ class FromDataset:
     def draw(self, order: EpochOrder, rng: np.random.Generator) -> Tensor:
         """Draw the partner of each image of an epoch; training calls this once per epoch."""
         count = len(order.indices)
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/golden/test_draws.py fails.
         return torch.from_numpy(rng.integers(count, size=count))
 
 

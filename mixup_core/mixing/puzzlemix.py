@@ -1,7 +1,5 @@
 """PuzzleMix: combines the salient parts of two images, moved so that they do not overlap."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from __future__ import annotations
 
 import math
@@ -83,6 +81,8 @@ class PuzzleMix(Operation):
 
     def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         known = _grids(size)
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/golden/test_draws.py fails.
         return np.asarray(known)[rng.integers(len(known), size=(len(lam), 1))]
 
     def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:

@@ -49,6 +49,8 @@ class ResizeMix(Operation):
 
     def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         share = self.smallest + (self.largest - self.smallest) * (1 - lam)
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/golden/test_draws.py fails.
         return boxes(draw_centres(len(lam), size, rng), sides(share, size), size)
 
     def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:

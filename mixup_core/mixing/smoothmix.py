@@ -46,6 +46,8 @@ class SmoothMix(Operation):
 
     def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         sigma = (self.widest - (self.widest - self.narrowest) * lam) * size[0]
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/golden/test_draws.py fails.
         return np.column_stack([draw_centres(len(lam), size, rng), sigma]).astype(np.float32)
 
     def mix(self, own: Tensor, beside: Tensor, lam: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,8 +8,6 @@ label 0 the probability 2/3 at x = 1, and misclassifies this point.
 Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3 and its public code.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar

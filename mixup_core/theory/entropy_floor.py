@@ -1,7 +1,5 @@
 """ENTROPY_FLOOR: the lowest possible mixup loss of any network, exact and estimated by sampling."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Annotated, ClassVar
@@ -59,6 +57,8 @@ def entropy_floor(law: Law, classes: int) -> float:
 
 def sampled_entropies(config: EntropyFloorConfig) -> Floats:
     """Draw label pairs and weights lam; return each mixed label's entropy in nats: (draws,)."""
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     rng = stream(config.seed, "mixing")
     labels = rng.integers(config.classes, size=(2, config.draws))
     lam = weights_of(config.law, config.draws, rng)

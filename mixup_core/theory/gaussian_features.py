@@ -19,8 +19,6 @@ Source: Liu et al. 2023, arXiv:2303.01475, section 4, for noise in mixed labels 
 gradient descent. This project derived the closed form, after Hastie et al. 2022, arXiv:1903.08560.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
@@ -92,6 +90,8 @@ def expected_excess(ratio: float, time: float, noise: float) -> float:
 
 def start(config: GaussianFeaturesConfig) -> ArrayProcess:
     samples, features = config.samples, config.features
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     rng = stream(config.seed, "training points")
     phi = rng.normal(size=(features, samples))
     points = rng.uniform(-1, 1, (2, samples, config.inputs))

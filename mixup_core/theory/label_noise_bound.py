@@ -14,8 +14,6 @@ is the likelier label at X~, as in the source, the bound fails for some pairs. R
 `truth: argmax` count these pairs.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal
@@ -77,6 +75,8 @@ def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]
 
 def record(config: LabelNoiseBoundConfig, epoch: int) -> Metrics:
     steepness = config.first_steepness * 2.0**epoch
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     rng = stream(config.seed, "training points")
     first, second = rng.uniform(-EXTENT, EXTENT, size=(2, config.draws))
     chances = rng.random((4, config.draws))

@@ -9,8 +9,6 @@ and a linear model has the logits g_y(x) = <w_y, x>. Only its correlations <w_y,
 the features are taken to be the canonical basis of R^{2k}, without loss of generality.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
@@ -56,6 +54,8 @@ class Excess(Checked):
         return self.first == self.second and self.first_class == 1
 
     def measured(self, config: "LinearViewsConfig", gamma: float) -> Metrics:
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
         rng = stream(config.seed, "training points")
         labels = rng.integers(config.classes, size=self.points)
         share = rng.uniform(*BETA_RANGE, size=self.points)

@@ -19,8 +19,6 @@ Source: Zhang et al. 2021, arXiv:2010.04819, lemma 3.1 and the section on genera
 project chose the sizes of the data. It takes as B^2 the mean squared score of the trained model.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -89,6 +87,8 @@ def draw_points(
 ) -> tuple[Floats, Floats]:
     """Draw Gaussian points of two classes, (points, r); return them with labels +-1, (points,)."""
     labels = np.where(np.arange(points) % 2, 1.0, -1.0)
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     inputs = rng.normal(size=(points, config.rank))
     inputs[:, 0] += config.separation * labels
     return inputs, labels

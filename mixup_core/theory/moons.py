@@ -10,8 +10,6 @@ the label weight of its own class is the largest. A run can compute which class 
 weight at each point, and compare it with the network's prediction.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -93,6 +91,8 @@ def draw_moons(config: MoonsConfig) -> tuple[Floats, Ints]:
     turn = np.linspace(0, np.pi, half)
     upper = np.column_stack([np.cos(turn), np.sin(turn)])
     lower = np.column_stack([1 - np.cos(turn), 0.5 - np.sin(turn)])
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     noise = stream(config.seed, "training points").normal(0, config.noise, (config.points, 2))
     first, second = (np.concatenate([upper, lower]) + noise).T
     sides = np.repeat([-1.0, 1.0], half)

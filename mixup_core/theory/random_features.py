@@ -22,8 +22,6 @@ choices of this project. Slides on this paper give (1 +- gamma)^2 as limits of t
 Gaussian features, gamma = d / m; correct are (1 +- sqrt(gamma))^2 (Marchenko & Pastur 1967).
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -160,6 +158,8 @@ def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
     The shapes are (n^2, d0), (n^2,) and (n^2,).
     """
     shape = config.points, config.inputs
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     points = stream(config.seed, "training points").uniform(-1, 1, size=shape)
     lam = weights_of(config.law, (config.points, config.points), stream(config.seed, "mixing"))
     inputs = lam[..., None] * points[:, None] + (1 - lam[..., None]) * points

@@ -23,8 +23,6 @@ mixed points on which the network's loss is above, or below, that of a teacher. 
 data valuation for mixup, which use images only.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, assert_never
@@ -149,6 +147,8 @@ def draw_patches(
     config: RareFeaturesConfig, rng: np.random.Generator, points: int, rarity: float
 ) -> Patches:
     """Draw random labelled points made of patches."""
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     labels = rng.integers(2, size=points)
     is_rare = rng.random(points) < rarity
     order = rng.permuted(np.tile(np.arange(config.patches), (points, 1)), axis=1)

@@ -4,8 +4,6 @@ With hundreds of units and at most hundreds of points, most time is spent on the
 operation, not on arithmetic: a step on flat arrays is several times faster than autograd.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +47,8 @@ class ReluNetwork:
 
         All weights and biases of a layer are U(-1, 1) / sqrt(inputs of the layer), as in PyTorch.
         """
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
         weights = rng.uniform(-1, 1, self.size)
         first, first_bias, second, second_bias = self.parts(weights)
         for part in (first, first_bias):

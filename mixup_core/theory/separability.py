@@ -12,8 +12,6 @@ of points grows exponentially with the separability, and mixup needs far fewer. 
 the Gaussians, their sizes, and the angle to the best direction as the measure.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -89,6 +87,8 @@ def draw_points(config: SeparabilityConfig, epoch: int) -> tuple[Floats, Floats]
     parts = []
     for part in range(epoch + 1):
         num = config.first_points * (1 if part == 0 else 2 ** (part - 1))
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
         rng = stream(config.seed, "training points", part)
         labels = np.where(rng.random(num) < 0.5, 1.0, -1.0)
         noise = rng.normal(size=(num, config.dimension))

@@ -13,8 +13,6 @@ makes them more susceptible to spurious correlations of low variance. The two co
 sizes and the decay are choices of this project.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -97,6 +95,8 @@ def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
 
 
 def record(config: SpuriousFeatureConfig, epoch: int) -> Metrics:
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     rng = stream(config.seed, "training points")
     labels = np.where(rng.random(config.points) < 0.5, 1.0, -1.0)
     labels[:2] = 1.0, -1.0  # so that neither class is empty

@@ -9,8 +9,6 @@ support vector, and ERM and mixup both find the direction of the minimum-norm in
 project chose the sizes of the data, the number of steps and the shift of the classes.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -64,6 +62,8 @@ def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:
     """Draw the points, (n, d), and return them with their alternating labels +-1, (n,)."""
     labels = np.where(np.arange(config.points) % 2 == 0, 1.0, -1.0)
     shape = config.points, config.dimension
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     inputs = stream(config.seed, "training points").normal(size=shape)
     inputs[:, 0] += config.shift * labels
     return inputs, labels

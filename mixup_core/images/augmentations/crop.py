@@ -1,7 +1,5 @@
 """Crop, CropFlip: random crops of a padded image, without or with mirroring."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +14,8 @@ Border = Literal["black", "reflect"]
 
 def draw_moves(shape: tuple[int, ...], rng: "np.random.Generator", *, mirrors: bool) -> Ints:
     """Draw a uniformly random crop position and mirroring of each image: (*shape, 3)."""
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     corner = rng.integers(2 * PADDING + 1, size=(*shape, 2))
     mirrored = rng.integers(2, size=(*shape, 1)) * mirrors
     return np.concatenate([corner, mirrored], axis=-1)

@@ -1,7 +1,5 @@
 """Erasing: replaces a random window of the image by the mean pixel."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -56,6 +54,8 @@ class Erasing(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/golden/test_draws.py fails.
         moves = draw_moves(shape, rng, mirrors=self.before == "crop-flip")
         area = self.least_area, self.greatest_area
         windows, found = draw_windows(shape, size, area, (1 / self.ratio, self.ratio), rng)

@@ -1,7 +1,5 @@
 """RandomResizedCrop: resizes a window of random area and aspect ratio to the size of the image."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -28,6 +26,8 @@ def draw_windows(
     if none fits, the window is the whole image.
     """
     tries = (*shape, _ATTEMPTS)
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     pixels = rng.uniform(*area, tries) * size[0] * size[1]
     aspect = np.exp(rng.uniform(math.log(ratio[0]), math.log(ratio[1]), tries))
     place = rng.random((*shape, 2))

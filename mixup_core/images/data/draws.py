@@ -1,7 +1,5 @@
 """Draws: the images that a run trains on, and their noisy labels. Imports no torch."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from mixup_core.arrays import Ints, np
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.seeding import Seeds, stream
@@ -19,6 +17,8 @@ def split_off(num_images: int, data: DataConfig) -> tuple[Ints, Ints]:
             "`data.val_size < training images` must hold, "
             f"got (data.val_size={data.val_size}, training images={num_images})."
         )
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     order = stream(0, "validation split").permutation(num_images)
     if data.folds is None:
         return np.sort(order[data.val_size :]), np.sort(order[: data.val_size])

@@ -1,7 +1,5 @@
 """ChangedImages: errors on test images after changes that do not occur in training."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -81,6 +79,8 @@ class ChangedImages(Probe):
 
 def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
     """Yield the test images after one of the changes in `CHANGES`, such as `noise`, in batches."""
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     drawn = stream(0, "probe images")
     for part in images.parts:
         pixels = images[part]

@@ -1,7 +1,5 @@
 """OutsideImages: how well confidence separates test images from images that belong to no class."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -83,6 +81,8 @@ class OutsideImages(Probe):
 
 def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
     """Make images that belong to no class, as many as there are test images, in the same shape."""
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     drawn = stream(0, "probe images")
     if kind == "noise":
         noise = drawn.normal(size=pixels.shape).astype("float32")

@@ -1,7 +1,5 @@
 """The two-layer network on points made of patches: initial weights, outputs, loss and gradient."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import numpy as np
 
 from mixup_core.arrays import Floats
@@ -18,6 +16,8 @@ cache. At least one neuron is computed at a time, even if it has more.
 def initial_weights(config: TwoLayerConfig) -> Floats:
     """Draw initial weights from N(0, sigma_0^2): (k classes, m neurons, L k features)."""
     shape = (config.classes, config.neurons, config.data.span)
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     return config.init * stream(config.seed, "initial weights").standard_normal(shape)
 
 

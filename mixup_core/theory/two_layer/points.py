@@ -6,8 +6,6 @@ that is orthogonal to all features never changes and has no effect, so these L k
 exact results for any dimension d of the patches.
 """
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -58,6 +56,8 @@ def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purp
     classes, signals, others = data.classes, data.signal_patches, data.noise_classes
     labels = np.repeat(np.arange(classes), points_per_class)
     points = np.arange(len(labels))
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/mixup_core/theory/test_first_records.py fails.
     rng = stream(seed, purpose)
     shares = _drawn_shares(data, len(labels), rng)
     # Sorting k - 1 random numbers permutes the classes other than y; the first of them are used.

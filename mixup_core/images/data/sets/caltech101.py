@@ -1,7 +1,5 @@
 """Dataset Caltech-101: Fei-Fei, Fergus and Perona 2004; 101 classes, background class left out."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 from pathlib import Path
 
 from mixup_core.arrays import torchvision
@@ -19,6 +17,8 @@ def _read(root: Path, split: SplitName, size: int) -> Images:
     with unpacked(root / _ARCHIVE) as folder:
         extract(folder / "caltech-101" / "101_ObjectCategories.tar.gz", folder / "caltech101")
         dataset = torchvision.datasets.Caltech101(folder)
+        # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+        # stored runs of the same key; tests/mixup_core/images/data/test_sets.py fails.
         rng = stream(0, "caltech101 split")
         first, chosen = 0, []
         for label in range(len(dataset.categories)):

@@ -1,7 +1,5 @@
 """Dataset digits: the 8 x 8 handwritten digits that come with scikit-learn."""
 
-# Tests freeze the order and number of the random draws in this file: a change changes results.
-
 import importlib.util
 from pathlib import Path
 
@@ -25,6 +23,8 @@ def _rows(split: SplitName) -> Floats:
             "the dataset digits needs scikit-learn, which contains it: pip install scikit-learn."
         )
     info = DATASET.info
+    # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
+    # stored runs of the same key; tests/golden/test_draws.py fails.
     order = stream(0, "digits split").permutation(info.num_train + info.num_test)
     chosen = order[: info.num_train] if split == "train" else order[info.num_train :]
     rows: Floats = np.loadtxt(file, delimiter=",")[chosen]
