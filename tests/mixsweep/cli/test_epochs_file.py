@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 
 import mixsweep
+from mixsweep.cli.epochs_file import _is_export
 from mixup_core.predictions import Predictions
 from mixup_core.store.checkpoints import Store
 from sweeps.state.results import read_results
@@ -23,6 +24,16 @@ def test_every_epoch_of_every_run_is_a_row_in_both_formats(tmp_path: Path, type_
     pd.testing.assert_frame_equal(frame, mixsweep.load("digits", home=tmp_path / "runs").epochs)
     csv = pd.read_csv(tmp_path / "epochs.csv")
     pd.testing.assert_frame_equal(csv, frame, check_dtype=False)
+
+
+def test_an_export_of_an_earlier_version_is_recognised(tmp_path: Path) -> None:
+    columns = ["study", "arm", "seed", "run_key", "outcome"]
+    for name, is_own in (("own", True), ("other", False)):
+        frame = pd.DataFrame(columns=columns[not is_own :])
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+        assert _is_export(tmp_path / f"{name}.csv") is is_own
+        assert _is_export(tmp_path / f"{name}.parquet") is is_own
 
 
 def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path, type_in: TypeIn) -> None:

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from reports.numbers.judging import judge, spell_variants
-from reports.numbers.looks import Answer, Looked, Question, ends_if_measured, take_looks
+from reports.numbers.looks import (
+    Answer,
+    Looked,
+    Question,
+    chance_at_the_end,
+    ends_if_measured,
+    take_looks,
+)
 from reports.numbers.verdict import Verdict
 from sweeps.study.bounds import nominal_levels
 from sweeps.study.claims import Claim, UntilDecided
@@ -144,3 +151,10 @@ def test_a_variant_without_further_seeds_is_undecided_and_not_unfinished() -> No
     ended = replace(open_still, n=given_up.n, value=given_up.value)
     assert spell_variants(given_up, {"cosine": (ended,)}) == "same under cosine"
     assert "unfinished" in spell_variants(given_up, {"cosine": (open_still,)})
+
+
+def test_the_chance_that_decides_over_futility_stays_the_same_number() -> None:
+    """Another number of predicted means would give up claims of old studies elsewhere."""
+    few = chance_at_the_end(UNTIL, lambda low, high: low > 0, 5, 0.5, 1.0, 0.01)
+    more = chance_at_the_end(UNTIL, lambda low, high: low > 0, 8, 0.3, 1.0, 0.02)
+    assert (few, more) == pytest.approx((0.37, 0.18))

@@ -82,6 +82,14 @@ def test_predictions_add_tables_and_figures_without_changing_other_files(
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_the_provenance_is_the_first_file_to_be_written(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    draft = draft_report(study, results, data_checksums={}, command="")
+    assert next(iter(draft.contents)) == "provenance.json"
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_files_in_a_folder_without_a_report_are_kept(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
