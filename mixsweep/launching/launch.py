@@ -157,6 +157,8 @@ def launch(
             clear_scratch()
         if options.again:
             _forget_divergence(request)
+        # Order matters: record the claims before a run is trained. Otherwise they would count as
+        # stated after their runs; no test covers it.
         state(request.study, store)
         request = request.refreshed()
         plan = _plan(request, options.keep_final_states)

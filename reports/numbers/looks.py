@@ -45,6 +45,8 @@ from sweeps.study.claims import Claim, UntilDecided
 from sweeps.study.study import Study
 
 _LEVEL = 1 - CONFIDENCE
+# Frozen: this number decides when a claim of an old study is given up;
+# tests/reports/numbers/test_looks.py fails.
 _FORESEEN = 200
 """Number of predicted final means in the test of futility."""
 

@@ -177,7 +177,8 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         ),
         "files": sorted(["provenance.json", *contents]),
     }
-    # First, so that an interrupted writer leaves no report without its provenance.
+    # Order matters: provenance first, so that an interrupted writer leaves no report without it;
+    # tests/reports/pages/test_build.py fails.
     contents = {
         "provenance.json": json.dumps(listed, indent=2, ensure_ascii=False) + "\n", **contents,
     }  # fmt: skip

@@ -216,7 +216,8 @@ def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
             f"{folder}: provenance.json does not list the files of the report; write the report "
             "again"
         )
-    # The provenance first, so that the next command knows a folder that is written in part.
+    # Order matters: provenance first, by which the next command knows a folder that is written in
+    # part; no test covers it.
     for name in sorted(names, key=lambda name: name != "provenance.json"):
         path = folder / name
         if any(each.is_symlink() for each in (path, *path.parents[: name.count("/") + 1])):

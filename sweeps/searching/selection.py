@@ -92,6 +92,8 @@ def select_point(search: Search, points: Sequence[Point], standard_errors: Mappi
 
 def best_of(points: Sequence[Point]) -> Point | None:
     """Return the complete point with the lowest first objective, the earliest if equal."""
+    # Frozen: the rule, also for equal means. A stored search would get another best point, which it
+    # has not confirmed; tests/sweeps/searching/test_selection.py fails.
     complete = [point for point in points if point.state == "complete"]
     return min(complete, key=lambda point: (point.objectives[0], point.number), default=None)
 
