@@ -107,7 +107,7 @@ class StudyLog:
         if not progress.has_begun:
             return
         earlier = experiment.entries.get(("seed", (progress.run.key,)))
-        if earlier is not None and not _agrees(earlier, progress):
+        if earlier is not None and not _rows_agree(earlier, progress):
             experiment.drop(earlier)
         entry = self._bring_seed(progress, parent)
         content = f"{digest_of(rows_of(progress.epochs))} {len(progress.epochs)}"
@@ -341,8 +341,12 @@ def params_of(config: Config) -> dict[str, str]:
     return params | ({"plugins": plugins} if plugins else {})
 
 
-def _agrees(entry: Entry, progress: RunProgress) -> bool:
-    """Return False if a run in MLflow has other rows than the store has for the same epochs."""
+def _rows_agree(entry: Entry, progress: RunProgress) -> bool:
+    """Return False if a run in MLflow has other rows than the store has for the same epochs.
+
+    Compares the hash in the run's tag with a hash of the stored rows. Notes the rows that MLflow
+    has already in `entry.sent`, so that only newer ones are sent.
+    """
     digest, _, count = entry.tags.get(CONTENT_TAG, "").partition(" ")
     if not digest or entry.sent:
         return True  # the process that wrote it was killed, or is this one
