@@ -1,4 +1,4 @@
-"""Preconditions: checks before training."""
+"""Preconditions: what a launch checks before it trains: engine, GPU, data, memory and disk."""
 
 import importlib
 import shutil
@@ -45,7 +45,11 @@ def require_inline(
 
 
 def has_usable_gpu(gpus_per_run: float | None) -> bool:
-    """Return True if runs in this process would use a GPU, given `--gpus-per-run`."""
+    """Return True if runs in this process would use a GPU, given `--gpus-per-run`.
+
+    For training without Ray, in this process. A GPU that the user or this machine promises, and
+    that torch does not see, is an error.
+    """
     import torch
 
     if gpus_per_run == 0:
@@ -63,7 +67,11 @@ def has_usable_gpu(gpus_per_run: float | None) -> bool:
 
 
 def require_gpu_here(placement: Placement) -> None:
-    """Check that this machine has the GPU that runs will need, before Ray is started on it."""
+    """Check that this machine has the GPU that runs will need, before Ray is started on it.
+
+    For training with Ray. Without `--gpus-per-run`, or if an existing cluster is joined, Ray's
+    own count of GPUs decides, and this function checks nothing.
+    """
     if placement.gpus_per_run and placement.device is None and not is_elsewhere():
         has_usable_gpu(placement.gpus_per_run)
 

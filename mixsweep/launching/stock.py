@@ -1,4 +1,4 @@
-"""Housekeeping: size of the stored files of each study, and checkpoints that can be deleted."""
+"""Stock: size of the stored files of each study, and checkpoints that can be deleted."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

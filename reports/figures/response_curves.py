@@ -1,4 +1,4 @@
-"""Responses: figures of metrics against one setting of the arms (curve), or two (map)."""
+"""Response curves: figures of metrics against one setting of the arms (curve), or two (map)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Verdicts: the result of each claim of a study. All claims of a study are one family of tests."""
+"""Judging: the verdict on each claim of a study. All claims of a study are one family of tests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Spread over seeds: its part from the test images, and the share of each source of randomness."""
+"""Spread over seeds: how much of it the test images and each source of randomness cause."""
 
 import math
 from collections.abc import Sequence

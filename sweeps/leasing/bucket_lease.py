@@ -81,8 +81,8 @@ class BucketLease:
                 "folder that every machine can write to, or s3://, gs:// or abfs://."
             )
         last = _newest(files, study)
-        was_here = _has_died_here(_read(files, _holder_name(study, last)) or {})
-        if not was_here and _lives(files, study, last, _EXPIRY):
+        has_died = _has_died_here(_read(files, _holder_name(study, last)) or {})
+        if not has_died and _lives(files, study, last, _EXPIRY):
             raise StudyBusyError(study, _read_holder(files, study, last))
         self.holder = Holder.here(last + 1, command)
         self._take(study)

@@ -116,6 +116,7 @@ class StudyLostError(Exception):
 
 
 def checked(study: str) -> str:
+    """Return the name of a study, which becomes part of a path; raise `ValueError` if it cannot."""
     if not re.fullmatch(STUDY_NAME, study):
         raise ValueError(f"study must match {STUDY_NAME}, got ({study=}).")
     return study

@@ -67,8 +67,8 @@ class Monitor:
         )
         self._console = Console(self._board, is_live=self.is_live)
         self._progress_at = 0.0
-        self._unshared: str | None = None
-        self._left: set[str] = set()
+        self._unshared: str | None = None  # message of a worker that does not see the store
+        self._left: set[str] = set()  # keys of runs that ended early, but have not failed
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
         """Show runs that this launch will train, and new arms; delete their stored failures."""

@@ -66,7 +66,7 @@ class Storing:
         self._environment = environment_of(device, assignment.config) | share | dict(place)
         self._facts: list[EpochFacts] = []
         self._rows: list[dict[str, Any]] = []
-        self._own: list[int] = []
+        self._own: list[int] = []  # epochs whose state is stored only to resume this run
         self.lost: list[int] = []
         """Epochs in `Assignment.keep` that another driver trained without storing the state."""
         self._num_stored = 0
@@ -74,7 +74,7 @@ class Storing:
         self._trained_since = 0.0
         self._beside = Beside[tuple[Stage, float]]()
         self._uses_thread = False
-        self._cost = _UNKNOWN_COST
+        self._cost = _UNKNOWN_COST  # seconds that storing the last state took
 
     def __enter__(self) -> Self:
         self._uses_thread = True

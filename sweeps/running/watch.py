@@ -1,4 +1,4 @@
-"""Watch: the callbacks by which Ray Tune reports on its trials to a launch."""
+"""Watch: callbacks that Ray Tune calls: to report on trials, and to share a busy cluster."""
 
 import time
 from collections import Counter

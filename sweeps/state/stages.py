@@ -1,4 +1,4 @@
-"""Plan: the runs that a launch must train, the first epochs that they share, and the cost.
+"""Stages: the plan of a launch: runs to train, the first epochs that they share, and the cost.
 
 Runs whose first epochs are the same computation have equal stage keys for these epochs, for example
 two runs that differ only in the switch epoch. One of the runs, the trunk, trains the shared epochs;
