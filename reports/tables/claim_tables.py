@@ -224,7 +224,8 @@ def looks_table(
         caption=f"{_spell_plan(study.until, statements or {})} A claim gets more seeds until a "
         "look decides it, or until the probability that the last look will decide it is below "
         f"{study.until.futility:g}. The p values are adjusted for all looks and claims.",
-        # Frozen: columns of `tables/looks.csv`, which scripts read by name; no test covers them.
+        # Frozen: columns of `tables/looks.csv`, which scripts read by name;
+        # tests/reports/tables/test_claim_tables.py fails.
         records=tuple(
             {
                 "look": look,

@@ -10,11 +10,11 @@ from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange, primary_of
 from reports.numbers.verdict import Verdict
 from reports.pages.build import draft_report
-from reports.tables.claim_tables import verdict_table
+from reports.tables.claim_tables import looks_table, verdict_table
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
-from sweeps.study.claims import Claim, Relation, StatedComparison
+from sweeps.study.claims import Claim, Relation, StatedComparison, UntilDecided
 from sweeps.study.readouts import MeanOfLast, Rise
 from sweeps.study.study import Study, Variant
 from tests.reports.synthetic import ended, finish, make_study, rows_of
@@ -251,3 +251,16 @@ def test_verdicts_under_other_settings_are_corrected_for_seeds_changed_after_a_l
         )
         (row,) = rows_of(str(report.contents["tables/verdicts.csv"]))
         assert (row["verdict"], row["variants"]) == (verdict, "same under x")
+
+
+def test_the_file_of_looks_has_a_row_for_each_claim_at_each_look() -> None:
+    study = replace(
+        make_study(), claims=(claim("less"),), until=UntilDecided(at_most=5, until="decided")
+    )
+    table = looks_table(study, arrange(study, ended(study, {})))
+    assert table is not None
+    for row in table.records:
+        assert list(row) == [
+            "look", "seeds", "says", "value", "low", "high", "p", "confidence", "result",
+        ]  # fmt: skip
+    assert (table.records[-1]["says"], table.records[-1]["result"]) == ("uniform less erm", "holds")
