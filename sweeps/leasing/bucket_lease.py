@@ -184,6 +184,7 @@ class BucketLease:
                         interrupt_main_thread((str(self.lost()), BUSY))
                     return
                 self._beat()
+                # Not the time of the answer: others count from the write, which was earlier.
                 self._believed_at = began
 
     def _beat(self) -> None:

@@ -48,7 +48,7 @@ class Lease:
 
     @classmethod
     def acquire(cls, store: Store, study: str, command: str) -> Self:
-        """Acquire the lease; in a bucket up to 30 s if a driver on another machine was killed."""
+        """Acquire the lease; in a bucket, wait up to 30 s if a driver elsewhere was killed."""
         return cls(_kind(store)(store.files, study, command))
 
     @staticmethod

@@ -44,7 +44,10 @@ def spare_children() -> None:
 
 
 def end_children() -> None:
-    """Kill the other descendants; this process must then end by `os._exit`, as Ray is gone."""
+    """Kill the descendants of this process, except those that `spare_children` excluded.
+
+    Processes of Ray are among them, so this process must then end by `os._exit`.
+    """
     spared = set(_spared)
     for process in _spared:
         with suppress(psutil.NoSuchProcess):

@@ -149,6 +149,7 @@ class Board:
             self._pace.train(key, len(seconds) * self._work_per_epoch[key], sum(seconds))
         self.within[key] = within
         began = self.running.get(key, 0) if trained else epochs
+        # A run that starts again trains the epochs after its last stored stage once more.
         self._leave(key, self._epochs_left[key] + max(0, self._reached.pop(key, began) - began))
         gained = epochs - began
         self.running[key] = epochs

@@ -189,8 +189,11 @@ class SearchSource(RunSource):
         measured = [value for value in values if value is not None]
         rest = [run for run in runs if not self._has_ended(run)]
         looks = self._search.strategy.prune_looks(len(runs))
-        first = next((place for place, value in enumerate(values) if value is None), len(values))
-        look = max((size for size in looks if size <= first), default=None)
+        # Pruning compares means over the same first seeds, so none of them may lack a value.
+        first_unknown = next(
+            (place for place, value in enumerate(values) if value is None), len(values)
+        )
+        look = max((size for size in looks if size <= first_unknown), default=None)
         if len(measured) == len(runs):
             means = [_mean(column) for column in zip(*measured, strict=True)]
             self._close(replace(point, state="complete", objectives=tuple(means)))

@@ -101,7 +101,7 @@ class StudyLog:
             experiment.drop(entry)
 
     def write_run(self, progress: RunProgress) -> None:
-        """Write new results of a run; first bring the MLflow run of its arm."""
+        """Write new results of a run; first create the MLflow run of its arm, if it is missing."""
         experiment = self._experiment()
         parent = self._bring_arm(progress.run.arm)
         if not progress.has_begun:

@@ -262,15 +262,15 @@ class Tracker:
                 return
 
     def _drop(self, error: Exception) -> None:
-        reason = self._describe(error)
-        self.trouble = self.trouble or f"MLflow rejected some of the results: {reason}"
+        cause = self._describe(error)
+        self.trouble = self.trouble or f"MLflow rejected some of the results: {cause}"
         self.was_refused, self._drops_all = True, isinstance(error, FinalRefusalError)
         dropped = (
             "nothing more is written to MLflow"
             if self._drops_all
             else "MLflow refuses a write, which is dropped"
         )
-        _logger.warning("%s; the store keeps the data: %s", dropped, reason)
+        _logger.warning("%s; the store keeps the data: %s", dropped, cause)
 
     def _write(self, item: _Item, log: StudyLog) -> None:
         match item:
