@@ -93,6 +93,7 @@ def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]
 
 
 def _from_pilot(study: Study, claim: Claim, values: dict[int, float], size: int) -> dict[str, Any]:
+    """Return the sd of a claim's value over stored runs, and the seeds that its margin needs."""
     from reports.numbers.power import seeds_to_find, upper_sd
     from reports.numbers.summary import summarise
 

@@ -100,6 +100,7 @@ def _launched_runs(request: Request) -> tuple[Mapping[str, str], Mapping[str, st
 
 
 def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator[str]:
+    """Yield lines that say how a run ended, or why it is missing, and which run it is."""
     run, failure = result.run, result.failure
     name = f"{run.arm} seed {run.seed}"
     epochs = f"{len(result.records)} of {run.config.epochs} epochs are stored"
@@ -158,6 +159,7 @@ def _spell_epochs(first: int, last: int) -> str:
 def _next(
     result: RunResult, planned: PlannedRun | None, trainers: Mapping[str, str]
 ) -> Iterator[str]:
+    """Yield lines that say what the next launch trains of a run, and which runs it waits for."""
     if planned is None:
         return
     last, first, stored = planned.run.config.epochs, planned.first_epoch + 1, len(result.records)

@@ -61,7 +61,7 @@ class _Line(Mapping[float, float]):
     __slots__ = ("_numbers", "_values")
 
     def __init__(self, numbers: Mapping[float, int], values: Sequence[float]) -> None:
-        """Create the mapping."""
+        """Store the values of a seed; `numbers` has the index of each position among `values`."""
         self._numbers = numbers
         self._values = values
 
@@ -257,7 +257,7 @@ def _spell_unmeasured(curves: Mapping[str, Mapping[str, _Curve]], table: Table) 
 
 
 def _marks(study: Study, arm: str) -> tuple[int, ...]:
-    """Return the numbers of finished epochs after which settings of an arm (as its law) change."""
+    """Return the numbers of epochs after which a setting of an arm, such as its law, changes."""
     if study.problem.axis.metric is not None:
         return ()
     marks = changes(study.arms[arm])

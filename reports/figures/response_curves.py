@@ -63,6 +63,7 @@ def draw_responses(study: Study, table: Table, styles: Styles) -> tuple[Figure, 
 
 
 def _along(study: Study, table: Table, response: Response, styles: Styles) -> Figure:
+    """Return the figure of metrics against one setting: a panel per metric, a line per group."""
     summaries = {row.arm: row.summaries for row in table.rows}
     metrics = _panels(study, table, response)
     lines = {label: list(line.values()) for label, line in response.lines.items()}

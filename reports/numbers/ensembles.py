@@ -194,6 +194,11 @@ def _summarised(  # noqa: PLR0913  measures of all subsets, and their layout
     has_scaled: bool,
     num_images: int,
 ) -> dict[str, Measured]:
+    """Return each measure of ensembles of one size, with intervals over seeds and over test images.
+
+    Both are from the jackknife: `left_out` are the ensembles without one of the seeds, and the rows
+    of `table` after the first are measured without one group of the images.
+    """
     n = len(seeds)
     measured = np.mean([table[subset] for subset in chosen], axis=0)
     whole, by_group = measured[0], measured[1:]

@@ -200,6 +200,7 @@ def _values(
 
 
 def _run_of(predictions: Predictions, weights: str) -> PredictedRun:
+    """Return what reports compute from the predictions of one run, for one set of its weights."""
     test, val = predictions.splits["test"], predictions.splits.get("val")
     logits, labels = test.logits[weights], test.labels
     chance = probabilities(logits)
@@ -238,7 +239,7 @@ def _run_of(predictions: Predictions, weights: str) -> PredictedRun:
 
 
 def _alike(found: Mapping[int, Predictions], weights: str) -> dict[int, Predictions]:
-    """Return the predictions for the test images and classes that most of given runs have.
+    """Return the predictions for the test images and classes that most of the given runs have.
 
     Others may come from an archive, and cannot be averaged with these.
     """
@@ -253,6 +254,7 @@ def _kind(split: Split) -> tuple[str, bytes]:
 
 
 def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
+    """Return the measures of an arm's runs, and of the ensemble of these runs."""
     runs = {seed: _run_of(predictions, weights) for seed, predictions in found.items()}
     chances = [probabilities(p.splits["test"].logits[weights]) for p in found.values()]
     splits = [predictions.splits["test"] for predictions in found.values()]

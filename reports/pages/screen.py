@@ -102,6 +102,7 @@ def screen(study: Study, table: Table, verdicts: Sequence[Verdict]) -> str:
 
 
 def _of_claim(study: Study, table: Table, verdict: Verdict) -> ComparisonResult:
+    """Return the result of a claim as a sentence on its arms, or else in the words of the claim."""
     claim, kind = verdict.claim, str(verdict.verdict)
     shown, that = metric_of(study, claim), claim.that
     compared, (value, _) = spell_compared(study, claim), spell_numbers(study, verdict)
@@ -152,6 +153,7 @@ def _row_of(table: Table, metric: str, sides: tuple[str, str]) -> str | None:
 
 
 def _of_row(table: Table, arm: str, member: Member | None) -> ComparisonResult:
+    """Return the result of comparing an arm, about which no claim is made, with the baseline."""
     shown = table.shown
     title = table.title_of(arm)
     against = f"{title} against {table.baseline}"
