@@ -45,6 +45,8 @@ class Predictions:
         arrays: dict[str, NDArray[np.generic]] = {}
         for name, split in self.splits.items():
             highest = int(split.labels.max(initial=0))
+            # Frozen: names and types of these arrays. After a change, stored results cannot be
+            # read; tests/contracts/test_homes.py fails.
             arrays[f"{name}/labels"] = split.labels.astype(np.min_scalar_type(highest))
             arrays[f"{name}/images"] = np.frombuffer(bytes.fromhex(split.images), np.uint8)
             for weights, logits in split.logits.items():

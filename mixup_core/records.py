@@ -81,6 +81,8 @@ class EpochRecord:
             >>> EpochRecord(epoch=0, metrics={"test/error": 0.25}).to_plain()
             {'epoch': 0, 'metrics': {'test/error': 0.25}}
         """
+        # Frozen: these keys. After a change, stored results cannot be read;
+        # tests/contracts/test_homes.py fails.
         return {"epoch": self.epoch, "metrics": dict(self.metrics)}
 
     @classmethod

@@ -13,6 +13,8 @@ from typing import Literal
 
 from mixup_core.arrays import np, torch
 
+# Frozen: these names and `stream_seed`, because draws depend on them. After a change, new runs
+# differ from stored runs of the same key; tests/golden/test_draws.py fails.
 Purpose = Literal[
     "initial weights",
     "digits split",

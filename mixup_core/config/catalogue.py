@@ -32,6 +32,8 @@ T = TypeVar("T")
 NAME = "[a-z0-9][a-z0-9-]*"
 """Regular expression for valid tags and names."""
 
+# Frozen: this number, because keys depend on it. After a change, stored results of plugins are not
+# found; tests/mixup_core/plugins/test_loading.py fails.
 _DIGITS = 16
 """Number of hexadecimal digits of a plugin's digest that enter keys."""
 

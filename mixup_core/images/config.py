@@ -84,6 +84,8 @@ VariationSource = Literal[
 ]  # fmt: skip
 """Name of a source of randomness that a study can vary alone."""
 
+# Frozen: these purposes and `SECOND_SEED`, because draws depend on them. After a change, new runs
+# differ from stored runs of the same key; tests/golden/test_draws.py fails.
 VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
     "subset": ("training subset",),
     "label-noise": ("label noise",),
@@ -129,6 +131,8 @@ class TrainConfig(Checked):
         ('Beta(1, 1)', 0.001)
     """
 
+    # Frozen: each `problem`, field name and default in this file. After a change, stored results
+    # are not found or get another meaning; tests/golden/test_keys.py fails.
     problem: ClassVar = "images"
 
     data: DataConfig = field(default_factory=DataConfig)

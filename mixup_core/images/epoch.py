@@ -17,6 +17,8 @@ from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import FromDataset, Partner
 from mixup_core.seeding import Purpose, Seeds
 
+# Frozen: these purposes, because draws depend on them. After a change, new runs differ from stored
+# runs of the same key; tests/golden/test_draws.py fails.
 MIXING_STREAMS: Mapping[str, Purpose] = {
     "mixing": "mixing", "choice": "mixing choice", "operation": "mixing operation",
     "second": "second mixing", "label": "label mixing",
@@ -35,6 +37,8 @@ class Epoch:
     from its default. The default of a new field must therefore keep the old behaviour.
     """
 
+    # Frozen: each field name and default in this file. After a change, stored results are not found
+    # or get another meaning; tests/golden/test_keys.py fails.
     law: Law = field(default_factory=Erm)
     """Law of the mixing weight in this epoch."""
     lam_scope: Literal["batch", "sample"] = "batch"

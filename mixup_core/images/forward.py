@@ -113,6 +113,8 @@ def forward(
     autocast = torch.autocast(images.device.type, torch.bfloat16, enabled=is_brief)
     with _mixing(network, hidden), autocast, arithmetic(precision):
         layout = layout or _memory_format(network)
+        # Frozen: order of these floating-point operations. After a change, the last bits of new
+        # runs differ from stored runs of the same key; `make same-bits BASE=main` fails.
         logits: Tensor = network(images.contiguous(memory_format=layout))
     return logits.float()
 

@@ -30,6 +30,8 @@ class _Metrics(Mapping[str, Metric]):
         return len(_metrics())
 
 
+# Frozen: each metric name in this file. After a change, stored results are not found or get another
+# meaning; tests/golden/test_keys.py fails.
 METRICS: Mapping[str, Metric] = _Metrics()
 """Metrics of training and evaluation, and those that objectives and probes declare, by name."""
 

@@ -53,6 +53,8 @@ class ResNet(nn.Module):
         stem_stride: int = 1,
     ) -> None:
         super().__init__()
+        # Frozen: names and order of the layers in this file. After a change, stored states cannot
+        # be loaded and weights are drawn in another order; `make same-bits BASE=main` fails.
         self.conv1 = _conv3x3(in_channels, width, stem_stride)
         self.bn1 = nn.BatchNorm2d(width)
         blocks: list[nn.Module] = []

@@ -40,6 +40,8 @@ class SufficiencyConfig(Checked):
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.4, and its code.
     """
 
+    # Frozen: each `problem`, field name, default and metric name in this file. After a change,
+    # stored results are not found or get another meaning; tests/golden/test_keys.py fails.
     problem: ClassVar = "sufficiency"
 
     data: DataConfig = field(default_factory=DataConfig)

@@ -201,6 +201,8 @@ def _train_epoch(
     for step, batch in enumerate(batches(images, draws, saliency), epoch * num_steps):
         weights.append(batch.lam)
         with arithmetic(config.precision):
+            # Frozen: order of these floating-point operations. After a change, the last bits of new
+            # runs differ from stored runs of the same key; `make same-bits BASE=main` fails.
             minimised = settings.objective.on(batch, student, loss, teacher)
             state.optimizer.zero_grad(set_to_none=True)
             minimised.loss.backward()  # type: ignore[no-untyped-call]

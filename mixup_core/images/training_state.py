@@ -78,6 +78,8 @@ class TrainingState:
 
     def step(self, rate: float, clip_norm: float | None) -> None:
         """Update the weights with the current gradients, then the averaged weights."""
+        # Frozen: order of these floating-point operations. After a change, the last bits of new
+        # runs differ from stored runs of the same key; `make same-bits BASE=main` fails.
         if clip_norm is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), clip_norm)
         for group in self.optimizer.param_groups:
@@ -92,6 +94,8 @@ class TrainingState:
         return {"": self.network, **averaged}
 
     def _parts(self) -> dict[str, Any]:
+        # Frozen: these names. After a change, stored results cannot be read;
+        # tests/contracts/test_homes.py fails.
         parts = {"network": self.network, "optimizer": self.optimizer, "averaged": self.averaged}
         return {name: part for name, part in parts.items() if part is not None}
 

@@ -101,6 +101,8 @@ class NormalisedPixels:
         return self.values.index_select(0, indices)  # image by image; [] copies value by value
 
     def _normalised(self, raw: Tensor) -> Tensor:
+        # Frozen: order of these floating-point operations. After a change, the last bits of new
+        # runs differ from stored runs of the same key; `make same-bits BASE=main` fails.
         floats = raw.float()
         return torch.addcmul(self.shift, floats, self.scale, out=floats)
 

@@ -23,6 +23,8 @@ class BetaAb(BetaShaped):
         (0.75, 0.0375)
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "beta-ab"
     short: ClassVar = Under("beta")
 

@@ -26,6 +26,8 @@ class Discrete(Law):
         (0.625, 0.046875)
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "discrete"
     short: ClassVar = Pairs("values", "shares")
     example: ClassVar = {"values": (0.5, 1.0), "shares": (0.75, 0.25)}

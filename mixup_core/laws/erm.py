@@ -18,6 +18,8 @@ class Erm(ConstantLaw):
         (1.0, 0.0, False)
     """
 
+    # Frozen: each `tag` in this file. After a change, stored results are not found or get another
+    # meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "erm"
     constant: ClassVar = 1.0
 

@@ -20,6 +20,8 @@ class Midpoint(ConstantLaw):
         (0.5, 0.0, 0.6931)
     """
 
+    # Frozen: each `tag` in this file. After a change, stored results are not found or get another
+    # meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "midpoint"
     constant: ClassVar = 0.5
 

@@ -20,6 +20,8 @@ from mixup_core.rules import RuleError, require
 
 def rounded(value: float) -> float:
     """Round a computed number to 12 significant digits, so that no last bits enter a key."""
+    # Frozen: what this returns for old configurations, because keys depend on it. After a change,
+    # stored results are not found; tests/golden/test_keys.py fails.
     return float(f"{value:.12g}")
 
 
@@ -54,6 +56,8 @@ class Phases(Checked):
         (Midpoint(), Erm())
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "phases"
 
     phases: tuple[Phase | Law, ...]

@@ -32,6 +32,8 @@ class CutMix(Operation):
                   [1., 1.]]]]), tensor([0.7500]))
     """
 
+    # Frozen: each `tag` in this file. After a change, stored results are not found or get another
+    # meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "cutmix"
 
     def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:

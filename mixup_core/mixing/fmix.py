@@ -37,6 +37,8 @@ class FMix(Operation):
         (tensor([[[[1., 1., 0.]]]]), tensor([0.6000]))
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "fmix"
 
     decay: NonNegative = 3.0

@@ -34,6 +34,8 @@ class GridMix(Operation):
                   [0., 0., 1., 1.]]]]), tensor([0.7500]))
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "gridmix"
 
     cells: Count = 4

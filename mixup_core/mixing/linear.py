@@ -25,6 +25,8 @@ class Linear(Operation):
         (tensor([[[[0.7500, 0.7500]]]]), tensor([0.7500]))
     """
 
+    # Frozen: each `tag` in this file. After a change, stored results are not found or get another
+    # meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "linear"
     is_linear: ClassVar = True
     has_linear_floor: ClassVar = True
@@ -38,5 +40,7 @@ def mix(
     images: Tensor, partner_images: Tensor, lam: Tensor, *, out: Tensor | None = None
 ) -> Tensor:
     """Return `lam * images + (1 - lam) * partner_images`."""
+    # Frozen: order of these floating-point operations. After a change, the last bits of new runs
+    # differ from stored runs of the same key; `make same-bits BASE=main` fails.
     weight = lam.reshape(lam.shape + (1,) * (images.dim() - 1)) if lam.dim() else lam
     return torch.lerp(partner_images, images, weight, out=out)

@@ -35,6 +35,8 @@ class Manifold(Operation):
                [1]])
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "manifold"
 
     layers: Annotated[tuple[Layer, ...], Distinct(may_be_empty=False)] = (0, 1, 2)

@@ -21,6 +21,8 @@ def mixed_cross_entropies(
 
     Source: Zhang et al. 2018, arXiv:1710.09412, section 2.
     """
+    # Frozen: order of these floating-point operations. After a change, the last bits of new runs
+    # differ from stored runs of the same key; `make same-bits BASE=main` fails.
     own, partner = (
         functional.cross_entropy(logits, target, reduction="none", label_smoothing=smoothing)
         for target in (labels, partner_labels)

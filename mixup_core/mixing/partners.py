@@ -47,6 +47,8 @@ class FromDataset:
         torch.Size([6])
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "dataset"
     pairing: ClassVar[Literal["dataset"]] = "dataset"
     """Value of `partner` for `loss_floor`; None: no formula is known."""

@@ -48,6 +48,8 @@ class PuzzleMix(Operation):
         array([[2]])
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "puzzlemix"
     needs_saliency: ClassVar = True
 

@@ -37,6 +37,8 @@ class ResizeMix(Operation):
                   [1., 1., 1., 1.]]]]), tensor([0.7500]))
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "resizemix"
 
     smallest: Scale = 0.1

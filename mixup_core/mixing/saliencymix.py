@@ -30,6 +30,8 @@ class SaliencyMix(Operation):
         array([[4, 4]])
     """
 
+    # Frozen: each `tag` in this file. After a change, stored results are not found or get another
+    # meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "saliencymix"
 
     def unfit(self, size: tuple[int, int]) -> str | None:

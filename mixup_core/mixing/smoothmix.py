@@ -34,6 +34,8 @@ class SmoothMix(Operation):
         (tensor([[[[0.3935, 0.0000, 0.3935]]]]), tensor([0.2623]))
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "smoothmix"
 
     narrowest: Positive = 0.25

@@ -17,6 +17,8 @@ ADDED = "added"
 """Key in the environment of a stage that `mixsweep add` brought; its value is the sha256 of the
 archive, the Unix time in ms, and who added it (`sweeps.state.results.Addition`)."""
 
+# Frozen: names of files and JSON keys in this file, and the result of `seal`. After a change,
+# stored results cannot be read; tests/contracts/test_homes.py fails.
 FORMAT = 1
 """Version of the format of manifests. Raise it when the meaning of their content changes.
 

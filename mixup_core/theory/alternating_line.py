@@ -28,6 +28,8 @@ from mixup_core.theory.synthetic import ArrayProcess, Metrics, metric, synthetic
 class AlternatingLineConfig(Checked):
     """Configuration of a run: a network, points with alternating labels, and the law of lam."""
 
+    # Frozen: each `problem`, field name, default and metric name in this file. After a change,
+    # stored results are not found or get another meaning; tests/golden/test_keys.py fails.
     problem: ClassVar = "alternating-line"
 
     law: Law = field(default_factory=Erm)

@@ -43,6 +43,8 @@ _ANGLES = 20_000
 class GaussianFeaturesConfig(Checked):
     """Configuration of a linear model trained by gradient flow; record e is at time 2^e / 16."""
 
+    # Frozen: each `problem`, field name, default and metric name in this file. After a change,
+    # stored results are not found or get another meaning; tests/golden/test_keys.py fails.
     problem: ClassVar = "gaussian-features"
 
     law: Law = field(default_factory=Erm)

@@ -42,6 +42,8 @@ class LabelNoiseBoundConfig(Checked):
     The steepness s of the label probability f(x) = sigmoid(s sin 2x) doubles with each record.
     """
 
+    # Frozen: each `problem`, field name, default and metric name in this file. After a change,
+    # stored results are not found or get another meaning; tests/golden/test_keys.py fails.
     problem: ClassVar = "label-noise-bound"
 
     law: Law = field(default_factory=Erm)

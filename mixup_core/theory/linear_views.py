@@ -37,6 +37,8 @@ class Excess(Checked):
     Source: Chidambaram et al. 2023, arXiv:2210.13512, lemma 3.2.
     """
 
+    # Frozen: each `problem`, `tag`, field name, default and metric name in this file. After a
+    # change, stored results are not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "excess"
 
     first: NonNegative = 1.0

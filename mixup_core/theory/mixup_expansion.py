@@ -43,6 +43,8 @@ class MixupExpansionConfig(Checked):
     The number of points doubles with each record.
     """
 
+    # Frozen: each `problem`, field name, default and metric name in this file. After a change,
+    # stored results are not found or get another meaning; tests/golden/test_keys.py fails.
     problem: ClassVar = "mixup-expansion"
 
     law: Law = field(default_factory=Erm)

@@ -12,6 +12,8 @@ from mixup_core.arrays import Floats, Ints, NDArray, special
 class PatchLinear:
     """Mixup: lam x + (1 - lam) x' for a point x and its partner x'; the label weight is lam."""
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "linear"
 
 

@@ -48,6 +48,8 @@ FEATURE_BOUND = 2.0
 class RandomFeaturesConfig(Checked):
     """Configuration of a linear model on random features; record e is measured after 2^e steps."""
 
+    # Frozen: each `problem`, field name, default and metric name in this file. After a change,
+    # stored results are not found or get another meaning; tests/golden/test_keys.py fails.
     problem: ClassVar = "random-features"
 
     law: Law = field(default_factory=Erm)

@@ -38,6 +38,8 @@ class SeparabilityConfig(Checked):
     The number of training points doubles with each record.
     """
 
+    # Frozen: each `problem`, field name, default and metric name in this file. After a change,
+    # stored results are not found or get another meaning; tests/golden/test_keys.py fails.
     problem: ClassVar = "separability"
 
     law: Law = field(default_factory=Erm)

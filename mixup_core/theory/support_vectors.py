@@ -31,6 +31,8 @@ from mixup_core.theory.synthetic import ArrayProcess, Arrays, Metrics, metric, s
 class SupportVectorsConfig(Checked):
     """Configuration of two linear models: one trained on mixed, one on unmixed points."""
 
+    # Frozen: each `problem`, field name, default and metric name in this file. After a change,
+    # stored results are not found or get another meaning; tests/golden/test_keys.py fails.
     problem: ClassVar = "support-vectors"
 
     law: Law = field(default_factory=Erm)

@@ -60,6 +60,8 @@ class Crop(Augmentation):
         tensor([[[[20, 30,  0]]]], dtype=torch.uint8)
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "crop"
     mirrors: ClassVar[bool] = False
 

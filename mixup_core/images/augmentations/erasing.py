@@ -33,6 +33,8 @@ class Erasing(Augmentation):
         tensor([[[[1., 0., 0., 1.]]]])
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "erasing"
 
     probability: Share = 0.5

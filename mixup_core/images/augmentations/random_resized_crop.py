@@ -63,6 +63,8 @@ class RandomResizedCrop(Augmentation):
         tensor([[[[30.0000, 32.5000, 37.5000, 40.0000]]]])
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "random-resized-crop"
 
     least_area: CropArea = 0.08

@@ -236,6 +236,8 @@ class ResNet18(_ResNet):
         176402
     """
 
+    # Frozen: each `name`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     name: ClassVar = "resnet18"
     num_blocks: ClassVar = (2, 2, 2, 2)
 

@@ -130,6 +130,8 @@ class Adam(Decaying):
         ('Adam', 0.01, 0.0)
     """
 
+    # Frozen: each `name`, `tag`, field name and default in this file. After a change, stored
+    # results are not found or get another meaning; tests/golden/test_keys.py fails.
     name: ClassVar = "adam"
 
     weight_decay: NonNegative = 0.0

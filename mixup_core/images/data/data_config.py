@@ -28,6 +28,8 @@ _OF_A_FOLDER = ("folder", "skip", "test_folder", "test_fraction", "background", 
 class DataConfig(Checked):
     """The dataset of a run, its subsets and folds, and how its images are prepared."""
 
+    # Frozen: each field name and default in this file. After a change, stored results are not found
+    # or get another meaning; tests/golden/test_keys.py fails.
     name: Annotated[str, Among(DATA_NAMES)] = "fashion-mnist"
     """Name of a dataset of the catalogue, or `image-folder`."""
     views: Literal["single", "concat", "added", "orthogonal"] = "single"

@@ -27,6 +27,8 @@ class AllPairs(Objective):
         (Erm(), Plain())
     """
 
+    # Frozen: each `tag` in this file. After a change, stored results are not found or get another
+    # meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "all-pairs"
     has_to_mix: ClassVar = True
     is_linear: ClassVar = True

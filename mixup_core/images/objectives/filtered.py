@@ -41,6 +41,8 @@ class Filter(Guided):
         (Midpoint(), Plain())
     """
 
+    # Frozen: each `tag`, field name, default and metric name in this file. After a change, stored
+    # results are not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "filter"
     metrics: ClassVar = {
         "train/kept_fraction": Metric(label="images kept by the filter", unit="%"),

@@ -33,6 +33,8 @@ class MixupE(Objective):
         ['train/alignment', 'train/misaligned_fraction']
     """
 
+    # Frozen: each `tag`, field name, default and metric name in this file. After a change, stored
+    # results are not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "mixup-e"
     has_to_mix: ClassVar = True
     metrics: ClassVar = {

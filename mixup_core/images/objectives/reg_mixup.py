@@ -28,6 +28,8 @@ class RegMixup(Objective):
         (0.3, 0.15)
     """
 
+    # Frozen: each `tag`, field name and default in this file. After a change, stored results are
+    # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "regmixup"
     has_to_mix: ClassVar = True
 

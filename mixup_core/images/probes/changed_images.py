@@ -39,6 +39,8 @@ class ChangedImages(Probe):
         (('noise', 'blur', 'contrast', 'occlusion'), 'single')
     """
 
+    # Frozen: each `tag` and metric name in this file. After a change, stored results are not found
+    # or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "changed-images"
     metrics: ClassVar = {
         "test/changed_error": Metric(

@@ -26,6 +26,8 @@ class El2n(Probe):
         0.7071
     """
 
+    # Frozen: each `tag` and metric name in this file. After a change, stored results are not found
+    # or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "el2n"
     metrics: ClassVar = {
         "train/el2n": Metric(label="EL2N score, training images", least=0.0, most=2**0.5)

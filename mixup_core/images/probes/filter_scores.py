@@ -42,6 +42,8 @@ class FilterScores(Probe):
         filter/tail_ratio
     """
 
+    # Frozen: each `tag` and metric name in this file. After a change, stored results are not found
+    # or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "filter-scores"
     metrics: ClassVar = {
         "filter/low_fraction": Metric(label="mixed images with r <= 0", unit="%"),

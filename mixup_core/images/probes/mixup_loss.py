@@ -23,6 +23,8 @@ class MixupLoss(Probe):
         ['train/mixup_loss', 'train/mixup_floor', 'train/mixup_excess']
     """
 
+    # Frozen: each `tag` and metric name in this file. After a change, stored results are not found
+    # or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "mixup-loss"
     metrics: ClassVar = {
         "train/mixup_loss": Metric(label="mixup loss", unit="nats", least=0.0),

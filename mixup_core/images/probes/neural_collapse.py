@@ -37,6 +37,8 @@ class NeuralCollapse(Probe):
         train/nc4_disagreement
     """
 
+    # Frozen: each `tag` and metric name in this file. After a change, stored results are not found
+    # or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "neural-collapse"
     metrics: ClassVar = {
         "train/nc1_variability": Metric(label="NC1, within-class variability", least=0.0),

@@ -29,6 +29,8 @@ class GradientNorm(Probe):
         ['train/gradient_norm']
     """
 
+    # Frozen: each `tag`, field name, default and metric name in this file. After a change, stored
+    # results are not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "gradient-norm"
     metrics: ClassVar = {
         "train/gradient_norm": Metric(label="gradient norm of the objective, one draw", least=0.0)

@@ -32,6 +32,8 @@ class OutsideImages(Probe):
         (('noise', 'shuffled', 'mosaic'), 'single')
     """
 
+    # Frozen: each `tag` and metric name in this file. After a change, stored results are not found
+    # or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "outside-images"
     metrics: ClassVar = {
         "test/outside_auroc": Metric(

@@ -34,6 +34,8 @@ class Scores(Probe):
         {'test/accuracy': 0.5, 'test/balanced_accuracy': 0.5, 'test/auroc': 0.5}
     """
 
+    # Frozen: each `tag` and metric name in this file. After a change, stored results are not found
+    # or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "scores"
     is_of_evaluation: ClassVar = True
     metrics: ClassVar = {

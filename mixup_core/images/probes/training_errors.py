@@ -24,6 +24,8 @@ class OriginalError(Probe):
         0.5
     """
 
+    # Frozen: each `tag` and metric name in this file. After a change, stored results are not found
+    # or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "original-error"
     metrics: ClassVar = {
         "train/error": Metric(label="training error, original images", unit="%"),

@@ -105,6 +105,8 @@ class Rkc(Checked):
     An estimate of the error of each step controls the step size.
     """
 
+    # Frozen: each `name`, `problem`, field name and default in this file. After a change, stored
+    # results are not found or get another meaning; tests/golden/test_keys.py fails.
     name: ClassVar = "rkc"
 
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.01

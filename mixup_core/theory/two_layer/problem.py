@@ -8,6 +8,8 @@ from mixup_core.theory.synthetic import metric, synthetic_problem
 from mixup_core.theory.two_layer.config import TwoLayerConfig
 from mixup_core.theory.two_layer.training import start
 
+# Frozen: each metric name in this file. After a change, stored results are not found or get another
+# meaning; tests/golden/test_keys.py fails.
 METRICS = {
     "features/both": metric("classes with all features learned", "%", higher=True),
     "features/one": metric("classes with exactly one feature learned", "%"),
