@@ -46,6 +46,9 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "validation": {"data.val_size": 10},
     "folds": {"data.folds": 3, "data.fold": 1},
     "rounding": {"vary": "rounding", "seed": 5},
+    "varied order": {"vary": "order", "seed": 5},
+    "second seed": {"redraw": "all", "seed": 5},
+    "teacher": {"as_teacher": True, "seed": 5},
 }
 _DRAWN: list[tuple[str, Any]] = []
 """File of the code that draws, and the drawn values, of each call since it was last cleared."""

@@ -1,7 +1,8 @@
 """Frozen keys of all runs of the bundled studies and of `keyed.yaml`, and frozen defaults.
 
-A key leaves out fields that have their default. So if a default changed, old results would get a
-new meaning.
+A key leaves out fields that have their default, and has only the name of a dataset. So if a default
+or the mean of a dataset changed, old results would get a new meaning. Metrics are frozen too: the
+values of a renamed one would not be found.
 
 `make golden` adds new runs and fields and changes no old ones. If keys are meant to change because
 `NUMERICS_VERSION` was raised, delete `keys.json` first; the diff becomes part of the commit.
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 from tests.golden.project import (
+    DATASETS,
     PROBLEMS,
     REQUIRED,
     bundled_names,
@@ -40,7 +42,9 @@ _MANY_SEEDS = 100
 
 Defaults = dict[str, dict[str, Any]]
 """Default of each field by problem and dotted path, as keys spell it; `required` if there is none.
+Also the facts of each dataset, and the names of metrics by problem.
 """
+_FACTS = ("num_train", "num_test", "num_classes", "channels", "image_size", "mean", "std")
 
 Keys = dict[str, dict[str, str]]
 """Run key and the first digits of a sha256 over the stage keys, by study and run."""
@@ -95,7 +99,21 @@ _GLYPH = bytes.fromhex(
 
 def defaults_now() -> Defaults:
     """Return the default of every field of every problem's configuration, choices included."""
-    return {name: dict(_defaults(problem_named(name).config, "")) for name in PROBLEMS}
+    defaults = {name: dict(_defaults(problem_named(name).config, "")) for name in PROBLEMS}
+    return defaults | {"datasets": dict(_facts()), "metrics": dict(_metrics())}
+
+
+def _facts() -> Iterator[tuple[str, Any]]:
+    for name, dataset in DATASETS.items():
+        for fact in _FACTS:
+            value = getattr(dataset.info, fact)
+            yield f"{name}.{fact}", list(value) if isinstance(value, tuple) else value
+
+
+def _metrics() -> Iterator[tuple[str, bool]]:
+    for name in PROBLEMS:
+        for metric in problem_named(name).metrics:
+            yield f"{name}: {metric}", True
 
 
 def defaults_frozen() -> Defaults:
