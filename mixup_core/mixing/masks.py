@@ -1,4 +1,4 @@
-"""masked: combines the pixels of two images by a mask of weights."""
+"""Masks and boxes of mixing operations: how they are drawn, and how a mask combines two images."""
 
 from __future__ import annotations
 

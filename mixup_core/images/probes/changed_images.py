@@ -83,11 +83,11 @@ def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
     """Yield the test images after one of the changes in `CHANGES`, such as `noise`, in batches."""
     # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
     # stored runs of the same key; tests/golden/test_draws.py fails.
-    drawn = stream(0, "probe images")
+    rng = stream(0, "probe images")
     for part in images.parts:
         pixels = images[part]
         if change == "noise":
-            noise = drawn.normal(scale=NOISE_SD, size=pixels.shape).astype("float32")
+            noise = rng.normal(scale=NOISE_SD, size=pixels.shape).astype("float32")
             yield pixels + torch.from_numpy(noise).to(pixels.device, non_blocking=True)
         elif change == "blur":
             for _ in range(2):
@@ -98,7 +98,7 @@ def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
         elif change == "contrast":
             yield CONTRAST * pixels
         else:
-            yield pixels * _uncovered(pixels, torch.from_numpy(drawn.random((2, len(pixels)))))
+            yield pixels * _uncovered(pixels, torch.from_numpy(rng.random((2, len(pixels)))))
 
 
 def _uncovered(pixels: "Tensor", corners: "Tensor") -> "Tensor":

@@ -85,12 +85,12 @@ def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
     """Make images that belong to no class, as many as there are test images, in the same shape."""
     # Frozen: order, number and shape of this file's draws. After a change, new runs differ from
     # stored runs of the same key; tests/golden/test_draws.py fails.
-    drawn = stream(0, "probe images")
+    rng = stream(0, "probe images")
     if kind == "noise":
-        noise = drawn.normal(size=pixels.shape).astype("float32")
+        noise = rng.normal(size=pixels.shape).astype("float32")
         return torch.from_numpy(noise).to(pixels.device, non_blocking=True)
     if kind == "shuffled":
-        order = torch.from_numpy(drawn.permutation(pixels[0, 0].numel()))
+        order = torch.from_numpy(rng.permutation(pixels[0, 0].numel()))
         order = order.to(pixels.device, non_blocking=True)
         return pixels.flatten(2).index_select(2, order).view(pixels.shape)
     height, width = (side // 2 for side in pixels.shape[2:])
