@@ -30,8 +30,6 @@ class _Metrics(Mapping[str, Metric]):
         return len(_metrics())
 
 
-# Frozen: each metric name in this file. After a change, stored results are not found or get another
-# meaning; tests/golden/test_keys.py fails.
 METRICS: Mapping[str, Metric] = _Metrics()
 """Metrics of training and evaluation, and those that objectives and probes declare, by name."""
 
@@ -63,6 +61,8 @@ PREDICTED = {
 EXCESS = "train/excess_loss"
 """Training loss minus its infimum over all classifiers, where the infimum is known."""
 
+# Frozen: each metric name below. After a change, stored results are not found or get another
+# meaning; tests/golden/test_keys.py fails.
 _MEASURED = {
     **{
         f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit, least=0.0)

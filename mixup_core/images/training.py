@@ -1,4 +1,4 @@
-"""fit: trains one run epoch by epoch, from the start or from a stored state."""
+"""Training: one run of image training, epoch by epoch, from the start or from a stored state."""
 
 import math
 from collections import defaultdict

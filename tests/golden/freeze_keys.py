@@ -22,6 +22,7 @@ from tests.golden.project import (
     DATASETS,
     PROBLEMS,
     REQUIRED,
+    FolderFacts,
     bundled_names,
     catalogue_of,
     confirming,
@@ -108,6 +109,8 @@ def _facts() -> Iterator[tuple[str, Any]]:
         for fact in _FACTS:
             value = getattr(dataset.info, fact)
             yield f"{name}.{fact}", list(value) if isinstance(value, tuple) else value
+    for field in dataclasses.fields(FolderFacts):
+        yield f"image-folder.{field.name}", True
 
 
 def _metrics() -> Iterator[tuple[str, bool]]:

@@ -13,6 +13,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.fetching import data_root
+from mixup_core.images.data.folder_facts import FolderFacts
 from mixup_core.images.data.folders import describe
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.probes.probe import Probe

@@ -44,6 +44,8 @@ from mixup_core.store.local_files import write_durably
 class FolderFacts:
     """Facts about the images of an image-folder, for planning and reports."""
 
+    # Frozen: each field name here. After a change, stored results cannot be read without their
+    # images; tests/golden/test_keys.py fails.
     digest: str
     """Result of `mixup_core.images.data.folders.folder_digest` for the folder."""
     classes: tuple[AnyText, ...]

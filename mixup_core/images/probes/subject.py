@@ -55,7 +55,7 @@ class Subject(Planned):
 
     @torch.no_grad()
     def asked(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
-        """Return logits, (images, classes), and labels of all training images, unmixed."""
+        """Compute what `outputs` returns, without its cache."""
         parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
         return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
 
