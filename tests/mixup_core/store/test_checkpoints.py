@@ -1,10 +1,8 @@
 """Store: its guarantees on disks and in buckets, and while others store or remove stages."""
 
 import dataclasses
-import errno
 import logging
 import os
-import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,6 @@ import pytest
 from mixup_core.records import EpochRecord
 from mixup_core.store import local_files
 from mixup_core.store.checkpoints import Store, identity_of, known_identity
-from mixup_core.store.errors import StoreFullError
 from mixup_core.store.manifests import ADDED, EpochFacts, Stage
 from tests import object_stores
 from tests.damages import DAMAGES
@@ -225,21 +222,6 @@ def test_files_of_other_programs_stay_when_the_folders_are_shared(store: Store) 
     assert store.keys() == {}
     assert {store.files.read(name) for name in names} == {b"foreign"}
     assert store.quarantined() == ()
-
-
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_at_any_point_is_reported_and_keeps_every_stage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    for store, error in at_each_step(monkeypatch, code, partial(store_in, tmp_path), write):
-        assert store.folder is not None
-        assert isinstance(error, StoreFullError)
-        assert re.search(r"^disk full: .*\d bytes$", str(error))
-        assert str(store.folder) in str(error)
-        assert store.read(KEY) is None or is_whole(store)
-        assert list(store.folder.rglob("*.tmp")) == []
-        write(store)
-        assert is_whole(store)
 
 
 def test_a_partial_file_of_a_living_writer_is_not_deleted(

@@ -149,43 +149,42 @@ def test_a_slow_reader_does_not_quarantine_the_replacement_of_a_damaged_file(
         assert is_whole(disk)
 
 
-def test_a_file_of_a_newer_format_is_refused_by_name_and_stays_unchanged(
-    store: Store, url: str
-) -> None:
+@pytest.fixture
+def newer(store: Store, url: str) -> Store:
+    """Store with a stage and a failure of a newer format."""
     write(store)
     store.failures.write(FAILURE)
     for folder in ("/stages/", "/failures/"):
         alter(url, folder, lambda sealed: reseal(sealed, {"format": 3}))
+    return store
+
+
+def test_a_file_of_a_newer_format_is_refused_by_name_and_stays_unchanged(newer: Store) -> None:
     for use in (
-        lambda: store.read(KEY),
-        lambda: store.keys(proven=[KEY]),
-        lambda: write(store),
-        lambda: store.drop_state(KEY),
-        store.failures.read_all,
+        lambda: newer.read(KEY),
+        lambda: newer.keys(proven=[KEY]),
+        lambda: write(newer),
+        lambda: newer.drop_state(KEY),
+        newer.failures.read_all,
     ):
         with pytest.raises(
             FormatError, match=rf"^(stages/01|failures)/{KEY}\.json: store format 3, .* up to 1: "
         ):
             use()
-    assert store.keys() == {KEY: True}
+    assert newer.keys() == {KEY: True}
 
 
 def test_records_of_a_newer_format_are_skipped_and_named_where_others_are_wanted(
-    store: Store, url: str, caplog: pytest.LogCaptureFixture
+    newer: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    write(store)
-    store.failures.write(FAILURE)
-    for folder in ("/stages/", "/failures/"):
-        alter(url, folder, lambda sealed: reseal(sealed, {"format": 3}))
-    caplog.clear()
-    assert store.verify(stale_after=0.0) == ()
-    assert [*store.stages()] == []
+    assert newer.verify(stale_after=0.0) == ()
+    assert [*newer.stages()] == []
     assert [line.split(", ")[0] for line in caplog.messages] == [
         f"skipped: stages/01/{KEY}.json: store format 3",
         f"skipped: failures/{FAILURE.run_key}.json: store format 3",
         f"skipped: stages/01/{KEY}.json: store format 3",
     ]
-    assert store.keys() == {KEY: True}
+    assert newer.keys() == {KEY: True}
 
 
 def test_fields_that_a_later_version_added_are_ignored_and_kept(store: Store, url: str) -> None:
