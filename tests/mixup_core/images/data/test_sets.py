@@ -54,23 +54,17 @@ def grey(value: int) -> tuple[int, int, int]:
     return (value, value, value)
 
 
-def write_mnist(
-    root: Path, patch: Patch, name: str = "mnist", folder: str = "MNIST/raw"
-) -> Written:
-    set_counts(patch, name, num_train=4, num_test=2, num_classes=2)
+def write_mnist(root: Path, patch: Patch) -> Written:
+    set_counts(patch, "mnist", num_train=4, num_test=2, num_classes=2)
     written: dict[SplitName, Any] = {}
     splits: tuple[tuple[SplitName, str, int], ...] = (("train", "train", 4), ("test", "t10k", 2))
     for split, prefix, count in splits:
         values, labels = np.arange(count) + 7, np.arange(count) % 2
         pixels = np.broadcast_to(values[:, None, None], (count, 28, 28))
-        put(root, f"{folder}/{prefix}-images-idx3-ubyte", idx(pixels), name, patch)
-        put(root, f"{folder}/{prefix}-labels-idx1-ubyte", idx(labels), name, patch)
+        put(root, f"MNIST/raw/{prefix}-images-idx3-ubyte", idx(pixels), "mnist", patch)
+        put(root, f"MNIST/raw/{prefix}-labels-idx1-ubyte", idx(labels), "mnist", patch)
         written[split] = ([grey(value) for value in values.tolist()], labels.tolist())
     return written
-
-
-def write_fashion_mnist(root: Path, patch: Patch) -> Written:
-    return write_mnist(root, patch, "fashion-mnist", "FashionMNIST/raw")
 
 
 def write_svhn(root: Path, patch: Patch) -> Written:
@@ -198,7 +192,6 @@ def write_tiny_imagenet(root: Path, patch: Patch) -> Written:
 
 WRITERS: Mapping[str, Callable[[Path, Patch], Written]] = {
     "mnist": write_mnist,
-    "fashion-mnist": write_fashion_mnist,
     "svhn": write_svhn,
     "stl10": write_stl10,
     "caltech101": write_caltech101,
@@ -206,7 +199,7 @@ WRITERS: Mapping[str, Callable[[Path, Patch], Written]] = {
     "fgvc-aircraft": write_fgvc_aircraft,
     "tiny-imagenet": write_tiny_imagenet,
 }
-TESTED_ELSEWHERE = {"cifar10", "cifar100", "digits"}
+TESTED_ELSEWHERE = {"fashion-mnist", "cifar10", "cifar100", "digits"}
 
 
 def test_every_published_dataset_has_a_test_that_reads_its_original_format() -> None:
