@@ -151,6 +151,18 @@ def test_only_files_that_the_provenance_lists_are_published(tmp_path: Path) -> N
     }  # fmt: skip
 
 
+def test_the_provenance_is_the_first_published_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(
+        "reports.pages.html_pages.replace_files", lambda _, contents, **__: written.extend(contents)
+    )
+    write_report(tmp_path / "reports" / "one", files=["report.html", "provenance.json"])
+    write_site(tmp_path / "reports", tmp_path / "site")
+    assert written == ["provenance.json", "report.html", "index.html", ".nojekyll"]
+
+
 @pytest.mark.parametrize("name", ["../secret", "/secret", "figures/../../secret", "", ".x", "a\n"])
 def test_a_listed_file_outside_of_the_report_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "reports").mkdir()

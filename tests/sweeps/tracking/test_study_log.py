@@ -4,6 +4,7 @@ import sqlite3
 import statistics
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import mlflow.pytorch
@@ -22,7 +23,7 @@ from mixup_core.store.manifests import Failure
 from sweeps.machine.home import Home
 from sweeps.study.study import Study
 from sweeps.tracking.connection import FinalRefusalError, is_refusal
-from sweeps.tracking.experiment import OWNER_TAG, PARENT_TAG
+from sweeps.tracking.experiment import CONTENT_TAG, OWNER_TAG, PARENT_TAG
 from sweeps.tracking.rows import RunProgress
 from tests.sweeps.tracked import content_of, epoch_of, log_of, results_of, runs_of, write
 from tests.tracked_runs import read_runs
@@ -126,6 +127,24 @@ def test_only_a_complete_run_is_finished(study: Study, home: Path, client: Mlflo
         "erm erm": "FINISHED",
         "midpoint midpoint": "FAILED",
     }
+
+
+def test_the_rows_of_a_run_are_sent_before_their_hash(
+    study: Study, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is killed in between has no hash, so that the next driver sends its rows again."""
+    sent: list[tuple[bool, bool]] = []
+
+    def record(_: object, rows: Any = (), tags: Any = None) -> None:
+        sent.append((bool(rows), bool((tags or {}).get(CONTENT_TAG))))
+
+    log = log_of(study, home)
+    experiment = SimpleNamespace(entries={}, write=record, end=lambda *_: None)
+    monkeypatch.setattr(log, "_experiment", lambda: experiment)
+    monkeypatch.setattr(log, "_bring_arm", lambda _: None)
+    monkeypatch.setattr(log, "_bring_seed", lambda *_: SimpleNamespace(tags={}, sent=set()))
+    log.write_run(RunProgress.stored(results_of(study, 2)[0]))
+    assert sent == [(True, False), (False, True)]
 
 
 @pytest.mark.parametrize("is_killed", [True, False])
