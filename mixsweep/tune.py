@@ -17,7 +17,8 @@ from mixup_core.problem import Config, Process, problem_of
 from mixup_core.records import EpochRecord
 from sweeps.running.attempt import prepare_process
 
-# Frozen: files of a checkpoint, from which Ray Tune continues a trial later; no test covers it.
+# Frozen: files of a checkpoint, from which Ray Tune continues a trial later;
+# tests/mixsweep/test_tune.py fails.
 _STATE, _RECORDS = "state.bin", "records.json"
 
 

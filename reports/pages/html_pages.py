@@ -217,7 +217,7 @@ def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
             "again"
         )
     # Order matters: provenance first, by which the next command knows a folder that is written in
-    # part; no test covers it.
+    # part; tests/reports/pages/test_html_pages.py fails.
     for name in sorted(names, key=lambda name: name != "provenance.json"):
         path = folder / name
         if any(each.is_symlink() for each in (path, *path.parents[: name.count("/") + 1])):

@@ -121,7 +121,7 @@ class StudyLog:
         ended_at_ms = progress.epochs[-1][1].stored_at_ms if progress.epochs else None
         experiment.end(entry, _STATUSES[progress.outcome], ended_at_ms)
         # Order matters: rows, then their hash. Otherwise a kill between them would leave a run that
-        # lacks rows for good; no test covers it.
+        # lacks rows for good; tests/sweeps/tracking/test_study_log.py fails.
         experiment.write(entry, tags={CONTENT_TAG: content})
         entry.sent.clear()
 
