@@ -2,11 +2,10 @@
 
 import os
 import secrets
-import shlex
-import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import click
 import yaml
 
+from mixsweep.cli.job_commands import given, spell_advice, spell_entrypoint, spell_fetch
 from mixsweep.cli.options import StudyCommand, on_study, placement_options, without_secret
 from mixsweep.request import DONE, RefusedError, Request
 from mixup_core.addresses import local_path, web_address
@@ -26,7 +26,7 @@ from sweeps.machine.command_line import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.signals import INTERRUPTED
 from sweeps.reading.study_file import bundled_names
-from sweeps.running.jobs import Cluster, accepts_no_token, certificates
+from sweeps.running.jobs import Cluster
 from sweeps.running.upload import Upload, checkout
 
 
@@ -45,15 +45,8 @@ from sweeps.running.upload import Upload, checkout
     help="Print the files that would be uploaded, with their sizes, and submit nothing.",
 )
 @on_study(databases=True)
-def submit(  # noqa: PLR0913  each is an option
-    request: Request,
-    slots: int | None,
-    gpus_per_run: float | None,
-    device: str | None,
-    keep_final_states: bool,
-    address: str | None,
-    follow: bool,
-    list_files: bool,
+def submit(
+    request: Request, address: str | None, follow: bool, list_files: bool, **placement: Any
 ) -> int:
     """Run a study as a job of a Ray cluster, and exit with the job's exit code.
 
@@ -64,14 +57,7 @@ def submit(  # noqa: PLR0913  each is an option
     """
     places = _places(request)
     environment = _shipped_environment()
-    file = _study_file(request)
-    plugins = [local_path(plugin) for plugin in request.plugins]
-    if file is None:
-        upload = Upload.of(plugins, folder=Path())
-    else:
-        study_plugins = [file.parent / name for name in request.study.plugins]
-        named_files = _named_files(request, file.parent)
-        upload = Upload.of([file, *study_plugins, *plugins, *named_files], folder=file.parent)
+    upload, study_arguments = _upload(request)
     if list_files:
         _list(upload, environment)
         return DONE
@@ -79,48 +65,70 @@ def submit(  # noqa: PLR0913  each is an option
         raise RefusedError(
             "--address is missing; give the address of the cluster's dashboard, http://HOST:8265"
         )
-    placement = {"--slots": slots, "--gpus-per-run": gpus_per_run, "--device": device}
-    arguments = [
-        "run",
-        request.reference if file is None else upload.name_of(file),
-        *_given(("--set", override) for override in request.overrides),
-        *_given(("--plugin", upload.name_of(plugin)) for plugin in plugins),
-        *_given((places | placement).items()),
-        *(["--keep-final-states"] if keep_final_states else []),
-    ]
     cluster = Cluster.connect(address.rstrip("/"))
     study = {"study": request.study.name, "store": places.get("--store", request.home.store)}
     if (running := cluster.job_of(study)) is not None:
         click.echo(f"study {request.study.name!r} is already run by job {running}", err=True)
-        click.echo(_advice(cluster, running), err=True)
+        click.echo(spell_advice(cluster.address, running), err=True)
         return BUSY
-    job = f"{request.study.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-    environment["env_vars"] |= _variables()
-    with temporary_folder(Path(tempfile.gettempdir())) as folder:
-        archive = folder / "upload.zip"
-        upload.write(archive)
-        environment["working_dir"] = str(archive)
-        cluster.start(job, _entrypoint(arguments), environment, study)
+    arguments = ["run", *study_arguments, *given(places), *_placement(**placement)]
+    job = _start(cluster, arguments, study, upload, environment)
     location = f"{study['store']} on the cluster"
     if "--store" not in places:
         location += f", unless {STORE[1]} was set when its head node was started"
     click.echo(f"job       {job}\nstore     {location}", err=True)
-    click.echo(f"fetch     {_fetching(cluster, request, places)}", err=True)
+    click.echo(f"fetch     {spell_fetch(cluster.address, request, places)}", err=True)
     if not follow:
-        click.echo(_advice(cluster, job), err=True)
+        click.echo(spell_advice(cluster.address, job), err=True)
         return DONE
     try:
         return cluster.follow(job)
     except KeyboardInterrupt:
-        click.echo(f"\nthe job {job} continues\n{_advice(cluster, job)}", err=True)
+        advice = spell_advice(cluster.address, job)
+        click.echo(f"\nthe job {job} continues\n{advice}", err=True)
         return INTERRUPTED
 
 
-def _given(options: Iterable[tuple[str, object]]) -> Iterator[str]:
-    """Yield the options that have a value, and these values, as arguments of a command."""
-    for name, value in options:
-        if value is not None:
-            yield from (name, str(value))
+def _placement(
+    *, slots: int | None, gpus_per_run: float | None, device: str | None, keep_final_states: bool
+) -> Iterator[str]:
+    """Yield the options of `placement_options` as arguments of `run`."""
+    yield from given({"--slots": slots, "--gpus-per-run": gpus_per_run, "--device": device})
+    if keep_final_states:
+        yield "--keep-final-states"
+
+
+def _upload(request: Request) -> tuple[Upload, list[str]]:
+    """Return the files of a job, and the arguments that name the study for `run`."""
+    file = _study_file(request)
+    plugins = [local_path(plugin) for plugin in request.plugins]
+    if file is None:
+        upload, reference = Upload.of(plugins, folder=Path()), request.reference
+    else:
+        of_study = [file.parent / name for name in request.study.plugins]
+        named = _named_files(request, file.parent)
+        upload = Upload.of([file, *of_study, *plugins, *named], folder=file.parent)
+        reference = upload.name_of(file)
+    uploaded = tuple(upload.name_of(plugin) for plugin in plugins)
+    return upload, [reference, *replace(request, plugins=uploaded).changes()]
+
+
+def _start(
+    cluster: Cluster,
+    arguments: Sequence[str],
+    study: Mapping[str, str],
+    upload: Upload,
+    environment: dict[str, Any],
+) -> str:
+    """Start a job that runs `mixsweep` with some arguments; return its name."""
+    job = f"{study['study']}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    with temporary_folder(Path(tempfile.gettempdir())) as folder:
+        archive = folder / "upload.zip"
+        upload.write(archive)
+        environment = environment | {"working_dir": str(archive)}
+        environment["env_vars"] = environment["env_vars"] | _variables()
+        cluster.start(job, spell_entrypoint(arguments), environment, study)
+    return job
 
 
 def _places(request: Request) -> dict[str, str]:
@@ -184,17 +192,6 @@ def _named_files(request: Request, folder: Path) -> list[Path]:
     return files
 
 
-def _entrypoint(arguments: Sequence[str]) -> str:
-    """Return the shell command that a job runs."""
-    run = shlex.join(["-m", "mixsweep", *arguments])
-    python = os.environ.get("MIXSWEEP_PYTHON")
-    if python is None:
-        interpreter = f'"$(command -v {shlex.quote(sys.executable)} || command -v python)"'
-    else:
-        interpreter = shlex.quote(python)
-    return f"exec {interpreter} {run}"
-
-
 def _shipped_environment() -> dict[str, Any]:
     """Return Ray's runtime environment for the job and its workers, from `runtime-env.yaml`."""
     shipped = (resources.files("cluster") / "runtime-env.yaml").read_text()
@@ -222,33 +219,3 @@ def _list(upload: Upload, environment: Mapping[str, Any]) -> None:
         click.echo(f"{size:>12,}  {printable(name)}")
     click.echo(f"{len(sizes)} files, {sum(sizes.values()) / 1e6:,.1f} MB", err=True)
     click.echo(f"\nruntime environment of the job\n{yaml.safe_dump(environment).strip()}", err=True)
-
-
-def _advice(cluster: Cluster, job: str) -> str:
-    """Return the Ray commands with which a user follows and stops a job."""
-    ray = _ray(cluster, f"{{}} {job}")
-    return f"follow    {ray.format('logs --follow')}\nstop      {ray.format('stop')}"
-
-
-def _fetching(cluster: Cluster, request: Request, places: Mapping[str, str]) -> str:
-    """Return the command that copies a study's report and archive from the home on the cluster."""
-    study, home = request.study.name, shlex.quote(places["--home"])
-    changes = _given(("--set", override) for override in request.overrides)
-    stored = _given((name, places.get(name)) for name in ("--home", "--store"))
-    packed = (
-        f"{_entrypoint(['share', study, *changes, *stored]).removeprefix('exec ')}; "
-        f"tar -cz -C {home} reports/{study} exports/{study}.mixsweep.zip | base64"
-    )
-    return (
-        f"{_ray(cluster, 'submit')} -- sh -c {shlex.quote(packed)} "
-        "| grep -v '[^A-Za-z0-9+/=]' | base64 -d | tar -xz"
-    )
-
-
-def _ray(cluster: Cluster, command: str) -> str:
-    """Return a command line of `ray job` for a cluster, with this user's token and certificates."""
-    path, trusted = os.environ.get("RAY_AUTH_TOKEN_PATH"), certificates()
-    token = "" if path is None else f" RAY_AUTH_TOKEN_PATH={shlex.quote(path)}"
-    mode = "" if accepts_no_token() else f"RAY_AUTH_MODE=token{token} "
-    verify = "" if trusted is None else f" --verify {shlex.quote(trusted)}"
-    return f"{mode}ray job {command} --address {cluster.address}{verify}"
