@@ -45,7 +45,8 @@ def trainable(
         study: Name of a bundled study, the path of a study file, or a mapping with its keys.
         arm: Name of the arm to start from.
         overrides: `PATH=VALUE` texts, as for `--set`, such as `"base.data.val_size=200"`.
-        test: If True, load test images and report `test/*` too. Do not select by them.
+        test: If True, load test images and report `test/*` too. Do not select by them. Problems
+            that do not hide test results from searches always report them.
         data: Folder of the datasets; None for MIXSWEEP_DATA or the default folder.
         checkpoint_every: Number of reports from one checkpoint to the next; 0 for none.
 
@@ -73,7 +74,8 @@ def trainable(
     root = None if data is None else local_path(data)
 
     def train(parameters: Mapping[str, Any]) -> None:
-        _train(base, parameters, root, with_test=test, every=checkpoint_every)
+        with_test = test or held_out is None
+        _train(base, parameters, root, with_test=with_test, every=checkpoint_every)
 
     train.__name__ = f"{loaded.name} {arm}"
     return train

@@ -11,6 +11,7 @@ import pytest
 import ray
 from ray import tune
 
+from mixsweep.api import read_study
 from mixsweep.tune import trainable
 
 OVERRIDES = ("base.data.val_size=200", "base.epochs=3", "base.eval_every=1")
@@ -82,6 +83,17 @@ def test_each_evaluated_epoch_is_a_report_without_validation_data(
     trainable(study, arm, test=True)(point)
     assert [report["epoch"] for report in session.reports] == epochs
     assert all(metric in report for report in session.reports)
+
+
+@pytest.mark.parametrize("study", ["spurious-feature", "separability", "rare-features"])
+def test_problems_that_hide_no_test_results_from_searches_report_them(
+    study: str, session: Session
+) -> None:
+    loaded = read_study(study)
+    arm = next(iter(loaded.arms))
+    trainable(study, arm)({"epochs": 1})
+    (report,) = session.reports
+    assert not report.keys().isdisjoint(loaded.problem.headline)
 
 
 @pytest.mark.parametrize(
