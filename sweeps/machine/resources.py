@@ -5,6 +5,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,8 @@ _QUOTAS = {1: ("cpu.cfs_quota_us", "cpu.cfs_period_us"), 2: ("cpu.max",)}
 _SLURM_GPUS = "SLURM_GPUS_ON_NODE"
 _GPU_FILE = "/dev/nvidiactl"
 """Device file that each process which uses an NVIDIA GPU opens."""
+_GPU_NAME = re.compile(r"[0-9]+|(GPU|MIG)-.+")
+"""Names of GPUs, and of slices of GPUs, that CUDA accepts."""
 
 
 def processor() -> str:
@@ -47,10 +50,10 @@ def sign_of_gpus() -> str | None:
 
     CUDA is not called, so a sign is found even if the driver or PyTorch does not work.
     """
+    if _visible_gpus() == []:
+        return None
     if gpus := _of_slurm(_SLURM_GPUS):
         return f"{_SLURM_GPUS}={gpus}"
-    if os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}:
-        return None
     try:  # in a container or a job, the file may be there and refuse this process
         os.close(os.open(_GPU_FILE, os.O_RDWR))
     except OSError:
@@ -77,9 +80,19 @@ def gpu_slices() -> int | None:
 
     Ray counts whole GPUs by itself, but not slices.
     """
-    names = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
-    slices = [name for name in names if name.startswith("MIG-")]
-    return len(slices) or None
+    return sum(name.startswith("MIG-") for name in _visible_gpus() or ()) or None
+
+
+def _visible_gpus() -> list[str] | None:
+    """Return the names in CUDA_VISIBLE_DEVICES up to the first invalid one, at which CUDA stops.
+
+    None if the variable is not set; all GPUs are visible then. Slurm writes `NoDevFiles` for a job
+    without a GPU, users write nothing, `-1` or `none`.
+    """
+    names = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if names is None:
+        return None
+    return [*takewhile(_GPU_NAME.fullmatch, map(str.strip, names.split(",")))]
 
 
 def control_groups(controller: str) -> Iterator[tuple[int, list[Path]]]:
@@ -108,7 +121,7 @@ def text_of(file: Path) -> str:
 def _of_slurm(variable: str) -> int:
     """Return a number of CPUs or GPUs that Slurm has allocated on this node; 0 if it is not set."""
     number = os.environ.get(variable, "")
-    return int(number) if number.isdecimal() else 0
+    return int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
 
 
 def _quotas() -> Iterator[float]:
@@ -126,7 +139,9 @@ _FILES = {
 }
 """Files of a control group with its memory limit and its used memory, and the name that the
 reclaimable memory has in `memory.stat`; by version of the control groups (1 or 2)."""
-_THRESHOLD = "RAY_memory_usage_threshold"
+THRESHOLD = "RAY_memory_usage_threshold"
+THRESHOLD_FORM = r"1(\.0+)?|0?\.(?=[0-9]*[1-9])[0-9]{1,18}"
+"""Pattern of valid values of `THRESHOLD`: above 0, and at most 1. Others are ignored."""
 _USUAL_THRESHOLD = 0.95
 """Ray's default for `RAY_memory_usage_threshold`: if a larger fraction of the memory is used, Ray
 kills runs."""
@@ -139,11 +154,14 @@ def free_bytes() -> int:
     runs once more than 95 % are used.
     """
     pairs = [memory_of_machine(), *_groups()]
-    try:
-        threshold = float(os.environ.get(_THRESHOLD, _USUAL_THRESHOLD))
-    except ValueError:
-        threshold = _USUAL_THRESHOLD
+    threshold = _memory_threshold()
     return max(0, min(int(limit * threshold) - used for limit, used in pairs))
+
+
+def _memory_threshold() -> float:
+    """Return the fraction of the memory above which Ray kills runs."""
+    text = os.environ.get(THRESHOLD, "")
+    return float(text) if re.fullmatch(THRESHOLD_FORM, text) else _USUAL_THRESHOLD
 
 
 def memory_of_machine() -> tuple[int, int]:

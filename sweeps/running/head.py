@@ -16,7 +16,7 @@ import psutil
 from mixup_core.addresses import web_address
 from mixup_core.rules import printable
 from sweeps.machine.processes import children, lives
-from sweeps.machine.resources import spell_limit
+from sweeps.machine.resources import THRESHOLD, THRESHOLD_FORM, spell_limit
 from sweeps.machine.watchdog import interrupted_if_lost
 from sweeps.running.placement import PlacementError
 
@@ -42,7 +42,7 @@ _CLOSED = {
     "RAY_gcs_server_port_wait_time_s": "10",
 }
 _KEPT = {
-    "RAY_memory_usage_threshold": r"[01]|0?\.\d{1,18}|1\.0+",
+    THRESHOLD: THRESHOLD_FORM,
     "RAY_memory_": r"-?\d{1,18}",
     "RAY_worker_niceness": r"-?\d{1,18}",
     "RAY_EXPERIMENTAL_NOSET_": r"-?\d{1,18}|true|false",

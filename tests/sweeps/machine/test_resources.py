@@ -9,6 +9,7 @@ import pytest
 from sweeps.machine import resources as machine
 from sweeps.machine.resources import (
     free_bytes,
+    gpu_slices,
     sign_of_gpus,
     spell_lack_of_memory,
     too_small_for_ray,
@@ -76,6 +77,15 @@ def test_quotas_are_read_from_both_versions_of_control_groups(
         (None, "0,1", "nvidiactl", "nvidiactl"),
         (None, "", "nvidiactl", None),
         (None, "-1", "nvidiactl", None),
+        (None, "NoDevFiles", "nvidiactl", None),
+        (None, "none", "nvidiactl", None),
+        (None, "-1,0", "nvidiactl", None),
+        (None, "GPU-8932f937", "nvidiactl", "nvidiactl"),
+        (None, "MIG-GPU-8932f937/1/0", "nvidiactl", "nvidiactl"),
+        ("2", "", "nvidiactl", None),
+        ("2", "NoDevFiles", "", None),
+        ("2", "0,1", "", "SLURM_GPUS_ON_NODE=2"),
+        ("9" * 5000, None, "", None),
         (None, None, "", None),
     ],
 )
@@ -126,6 +136,24 @@ def test_the_limit_of_each_parent_cgroup_counts_without_reclaimable_memory(
     assert free_bytes() == GB // 10
     monkeypatch.setenv("RAY_memory_usage_threshold", "0.1")
     assert free_bytes() == 0
+    for invalid in ("nan", "inf", "-inf", "0", "-1", "1.5", "1e400", "half", ""):
+        monkeypatch.setenv("RAY_memory_usage_threshold", invalid)
+        assert free_bytes() == 95 * GB // 100 - 4 * GB // 10, invalid
+    monkeypatch.setenv("RAY_memory_usage_threshold", "1")
+    assert free_bytes() == 6 * GB // 10
+
+
+@pytest.mark.parametrize(
+    ("visible", "slices"),
+    [(None, None), ("", None), ("0,1", None), ("MIG-a,MIG-b", 2), ("MIG-a,none,MIG-b", 1)],
+)
+def test_mig_slices_are_counted_up_to_the_first_name_that_cuda_refuses(
+    monkeypatch: pytest.MonkeyPatch, visible: str | None, slices: int | None
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpu_slices() == slices
 
 
 LIMIT = 4_000_000 * 1024
