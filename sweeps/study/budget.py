@@ -1,6 +1,7 @@
 """Budget: a limit after which no new seeds or points start, and the spending so far."""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
@@ -61,6 +62,13 @@ UNITS = {"hours": "hours", "gpu_hours": "GPU-hours", "runs": "runs"}
 """Unit of each limit, by name."""
 
 
+def gpus_of(stage: Stage) -> float:
+    """Return the GPUs that trained a stage; 0 if none or another program's text is recorded."""
+    text = stage.environment.get(GPUS_PER_RUN, "")
+    is_ours = re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,9})?(e-[0-9]{2})?", text)
+    return float(text) if is_ours else 0.0
+
+
 class Spending:
     """Sums up the training time of stored epochs; an epoch that several runs share counts once."""
 
@@ -77,7 +85,7 @@ class Spending:
             new = set(stage.facts) - self._epochs
             hours = sum(facts.seconds for facts in new) / SECONDS_PER_HOUR
             self.training_hours += hours
-            self.gpu_hours += hours * float(stage.environment.get(GPUS_PER_RUN, 0.0))
+            self.gpu_hours += hours * gpus_of(stage)
             self._epochs |= new
 
     @property

@@ -2,7 +2,7 @@ import pytest
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Stage
-from sweeps.study.budget import Budget, Spending
+from sweeps.study.budget import Budget, Spending, gpus_of
 
 HOUR = 3_600_000
 
@@ -42,3 +42,17 @@ def test_a_shared_epoch_counts_once_and_gpu_hours_use_the_gpu_share() -> None:
         spending.add([stage(1.0, gpus="0.5"), stage(1.0, 2.0, gpus="0.5")])
     assert spending.training_hours == pytest.approx(2.0)
     assert spending.gpu_hours == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("gpus", [1.0, 0.5, 1 / 3, 0.0625, 1e-5, 8.0])
+def test_the_gpus_of_a_run_are_read_as_they_are_written(gpus: float) -> None:
+    assert gpus_of(stage(1.0, gpus=f"{gpus:g}")) == float(f"{gpus:g}")
+
+
+@pytest.mark.parametrize(
+    "text", ["abc", "nan", "inf", "-1", "1e400", "1e+99", "1_0", " 1", "1\n", "\u0663", "9" * 5000]
+)
+def test_gpus_that_another_program_wrote_as_no_number_count_as_none(text: str) -> None:
+    spending = Spending()
+    spending.add([stage(1.0, gpus=text)])
+    assert (spending.gpu_hours, spending.training_hours) == (0.0, 1.0)
