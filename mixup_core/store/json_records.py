@@ -2,8 +2,8 @@
 
 Every file that another user, version or program may have written is read by `record_of`: stages,
 failures, launches, leases, archives, reports. What a field accepts follows from its type: whole
-numbers of 64 bits, finite numbers, printable text of bounded length; `Time`, `Natural`, `Lines` and
-`AnyText` are narrower or wider.
+numbers of 64 bits, finite numbers, printable text of bounded length; `Time`, `Seconds`, `Natural`,
+`Share`, `Lines` and `AnyText` are narrower or wider.
 """
 
 import json
@@ -29,6 +29,8 @@ LARGEST = 2**26
 LATEST_MS = 250_000_000_000_000
 """Latest accepted Unix time in ms, in the year 9892: a later one may be beyond year 9999 in local
 time, which no calendar formats."""
+MOST_SECONDS = 1e9
+"""Longest accepted duration in seconds, 31 years; sums of the largest numbers are infinite."""
 _LONGEST = 2**20
 """Largest number of characters of a text."""
 
@@ -135,6 +137,10 @@ def _is_number(value: Any) -> bool:
     return is_short or (type(value) is float and math.isfinite(value))
 
 
+def _number(low: float, high: float, rule: str) -> _Read:
+    return _where(rule, lambda value: _is_number(value) and low <= value <= high)
+
+
 _any_text = _where(
     f"text of at most {_LONGEST:,} characters",
     lambda value: isinstance(value, str) and len(value) <= _LONGEST,
@@ -159,6 +165,10 @@ def matching(pattern: str, rule: str) -> _Read:
 
 Time = Annotated[int, _integer(0, LATEST_MS, "a Unix time in ms of the years 1970 to 9892")]
 """Type of a field: a Unix time in milliseconds."""
+Seconds = Annotated[float, _number(0, MOST_SECONDS, "seconds from 0 to 10^9")]
+"""Type of a field: a duration in seconds."""
+Share = Annotated[float, _number(0, 1, "a number from 0 to 1")]
+"""Type of a field: a fraction."""
 Natural = Annotated[int, _integer(0, 2**63 - 1, "a whole number from 0 to 2^63 - 1")]
 """Type of a field: a whole number that is not negative."""
 Ordinal = Annotated[int, _integer(1, 2**63 - 1, "a whole number from 1 to 2^63 - 1")]

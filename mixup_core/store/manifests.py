@@ -11,7 +11,16 @@ from typing import Any, Literal
 
 from mixup_core.records import EpochRecord, Packed, Records, packed
 from mixup_core.store.errors import StoreError
-from mixup_core.store.json_records import Key, Line, Lines, Natural, RecordError, Sha256, Time
+from mixup_core.store.json_records import (
+    Key,
+    Line,
+    Lines,
+    Natural,
+    RecordError,
+    Seconds,
+    Sha256,
+    Time,
+)
 
 ADDED = "added"
 """Key in the environment of a stage that `mixsweep add` brought; its value is the sha256 of the
@@ -31,7 +40,7 @@ version can be distinguished from a damaged one.
 class EpochFacts:
     """Duration of an epoch and the time at which it was stored; no key depends on them."""
 
-    seconds: float
+    seconds: Seconds
     """Wall-clock seconds of training and evaluating the epoch."""
     stored_at_ms: Time
     """Unix time in ms at which the epoch was first stored; MLflow shows this time for its metrics.

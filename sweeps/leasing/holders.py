@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from mixup_core.rules import spell_time
-from mixup_core.store.json_records import Line, Natural, Ordinal, Time
+from mixup_core.store.json_records import MOST_SECONDS, Line, Natural, Ordinal, Seconds, Share, Time
 from mixup_core.store.manifests import STUDY_NAME
 
 BUSY = 3
@@ -58,7 +58,7 @@ class RunningRun:
     seed: Natural
     epoch: Natural
     """Epoch in training, counted from 0."""
-    within: float = 0.0
+    within: Share = 0.0
     """Finished fraction of the epoch, in [0, 1]; stays 0 if epochs are short."""
 
 
@@ -71,7 +71,7 @@ class Heartbeat:
     running: tuple[RunningRun, ...]
     updated_at_ms: Time
     """Unix time of the report, in ms."""
-    seconds_left: float | None = None
+    seconds_left: Seconds | None = None
     """Estimated seconds to the end of the launch; None before the first estimate."""
 
     @classmethod
@@ -82,7 +82,7 @@ class Heartbeat:
             token=token,
             running=tuple(running),
             updated_at_ms=_now_ms(),
-            seconds_left=seconds_left,
+            seconds_left=None if seconds_left is None else min(seconds_left, MOST_SECONDS),
         )
 
     def spell_death(self) -> str:

@@ -147,7 +147,7 @@ class Board:
         key = run.key
         if trained and seconds:
             self._pace.train(key, len(seconds) * self._work_per_epoch[key], sum(seconds))
-        self.within[key] = within
+        self.within[key] = min(1.0, max(0.0, within))  # a plugin's process may give any number
         began = self.running.get(key, 0) if trained else epochs
         # A run that starts again trains the epochs after its last stored stage once more.
         self._leave(key, self._epochs_left[key] + max(0, self._reached.pop(key, began) - began))

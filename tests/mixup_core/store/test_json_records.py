@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,11 @@ import pytest
 from mixup_core.store import json_records
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.json_records import (
+    MOST_SECONDS,
     Natural,
     RecordError,
+    Seconds,
+    Share,
     filled,
     parse_note,
     read_note,
@@ -31,6 +35,12 @@ class Part:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counted:
     count: Natural
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timed:
+    seconds: Seconds = 0.0
+    within: Share = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,3 +128,12 @@ def test_numbers_out_of_range_are_refused_with_their_value(value: float) -> None
         RecordError, match=f"count: must be a whole number .*, got {str(value)[:300]}"
     ):
         record_of(Counted, {"count": value})
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [("seconds", 0, MOST_SECONDS), ("within", 0, 1)])
+def test_durations_and_fractions_have_ends(name: str, low: float, high: float) -> None:
+    for value in (low, high / 3, high):
+        assert getattr(record_of(Timed, {name: value}), name) == value
+    for value in (-5, -1e-9, high * 1.1, 1e308, math.nan, math.inf, "1", None, True):
+        with pytest.raises(RecordError, match=f"{name}: must be .* 0 to "):
+            record_of(Timed, {name: value})
