@@ -27,8 +27,6 @@ from mixup_core.seeding import seeded_globally, watched
 
 _MOST_TRAINED = 3
 """Maximum number of values per field that are trained to compare results under equal stage keys."""
-_ROUNDING = 1e-6
-"""Largest excess over a bound that counts as float32 rounding; relative if the bound is above 1."""
 
 Checks = Iterable[tuple[str, Callable[[], str | None]]]
 Change = tuple[Any, Any]
@@ -225,15 +223,11 @@ def _require_possible(trial: Trial) -> None:
             got = f"got {value} after epoch {record.epoch}"
             if not math.isfinite(value):
                 raise BrokenError(f"{name} must be finite, {got}")
-            if not _reached(least) <= value <= -_reached(-most):
+            if not trial.metrics[name].allows(value):
                 raise BrokenError(
                     f"{name} must be in [{least:g}, {most:g}], {got}; correct the value, or the "
                     "bounds in `metrics` (`least`, `most`; with the unit `%` they are 0 and 1)"
                 )
-
-
-def _reached(least: float) -> float:
-    return least - _ROUNDING * max(1.0, abs(least)) if math.isfinite(least) else least
 
 
 def _timed(trial: Trial) -> str:

@@ -49,6 +49,18 @@ class Metric:
         most = (1.0 if is_share else math.inf) if self.most is None else self.most
         return least, most
 
+    def allows(self, value: float) -> bool:
+        """Return True if a value is within `bounds`, apart from float32 rounding.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> error = Metric(label="error", unit="%")
+            >>> error.allows(1.0000001), error.allows(-0.1)
+            (True, False)
+        """
+        least, most = self.bounds
+        return least - _slack(least) <= value <= most + _slack(most)
+
     @property
     def scale(self) -> float:
         """Factor from stored to printed values of this metric: 100 if the unit is `%`, else 1.
@@ -92,6 +104,10 @@ class Metric:
             (2, 3)
         """
         return 2 if self.unit == "%" else 3
+
+
+def _slack(bound: float) -> float:
+    return 1e-6 * max(1.0, abs(bound))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

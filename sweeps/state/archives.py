@@ -27,7 +27,7 @@ from typing import IO, Any
 
 from mixup_core.config.written_forms import flatten
 from mixup_core.keys import stage_keys
-from mixup_core.problem import KnownData
+from mixup_core.problem import KnownData, Metric, Problem
 from mixup_core.rules import shown
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import naming
@@ -52,6 +52,9 @@ _NAME = re.compile(
 )
 _METRIC = re.compile(r"(?=.{1,250}$)\w[\w .:-]*(/\w[\w .:-]*)*", re.ASCII)
 """Names of metrics that MLflow accepts, too."""
+_LARGEST = 1e100
+"""Largest size of a value of a metric. Sums of squares of larger ones are infinite, which reports
+cannot show; the square of the largest number of training, a float32, is 1e77."""
 _STUDY = re.compile(rf"{STUDY_NAME}/[0-9a-f]{{32}}")
 _MOST_BYTES = 2**36
 """Largest total size of an unpacked archive, in bytes. The predictions of 10,000 runs of ImageNet
@@ -169,7 +172,9 @@ def content_of(archive: Archive, study: Study) -> Brought:
     }
     source = Store(str(archive.folder / "store"))
     names = sorted(source.files.names("stages"))
-    stages = {Path(name).stem: _stage(archive, name, source, lengths) for name in names}
+    stages = {
+        Path(name).stem: _stage(archive, name, source, lengths, study.problem) for name in names
+    }
     for name in source.files.names("predictions"):
         key = Path(name).stem
         content = key in stages and source.predictions.read(key, stages[key].records[-1])
@@ -213,7 +218,9 @@ def add_content(brought: Brought, store: Store, by: str) -> Added:
     return Added(new=new, known=known, other=tuple(different))
 
 
-def _stage(archive: Archive, name: str, source: Store, lengths: Mapping[str, int]) -> Stage:
+def _stage(
+    archive: Archive, name: str, source: Store, lengths: Mapping[str, int], problem: Problem
+) -> Stage:
     key = Path(name).stem
     place = f"{archive.file}: store/{name}"
     if key not in lengths:
@@ -231,7 +238,26 @@ def _stage(archive: Archive, name: str, source: Store, lengths: Mapping[str, int
             f"{place}: no metric can have the name {shown(odd[0])}: allowed are letters, digits, "
             "`_`, `.`, `:`, `-`, blanks and `/` between words"
         )
+    metrics = {name: _usable(problem.metric(name)) for name in stage.records.names}
+    for record in stage.records:
+        for name, value in record.metrics.items():
+            if not metrics[name].allows(value):
+                least, most = metrics[name].bounds
+                raise StudyArchiveError(
+                    f"{place}: {name} must be in [{least:g}, {most:g}], got (value={value}, "
+                    f"epoch={record.epoch})"
+                )
     return stage
+
+
+def _usable(metric: Metric) -> Metric:
+    """Return a metric with the bounds that reports rely on.
+
+    A single bound serves claims only, and the loss of a plugin may be below that of `train/loss`.
+    """
+    if max(map(abs, metric.bounds)) <= _LARGEST:
+        return metric
+    return dataclasses.replace(metric, least=-_LARGEST, most=_LARGEST)
 
 
 def _statements(archive: Archive, source: Store) -> Mapping[str, Statement]:

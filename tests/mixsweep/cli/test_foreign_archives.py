@@ -133,6 +133,12 @@ DAMAGES: dict[str, dict[str, Any]] = {
     "a time beyond the calendar": {"facts": [{"seconds": 1.0, "stored_at_ms": 10**30}] * 3},
     "a time as text": {"facts": [{"seconds": "1", "stored_at_ms": 1}] * 3},
     "a metric as text": records_of({"test/error": "0.1"}),
+    "a time without end": {"facts": [{"seconds": 1e308, "stored_at_ms": 1}] * 3},
+    "a negative time": {"facts": [{"seconds": -5.0, "stored_at_ms": 1}] * 3},
+    "a share below 0": records_of({"test/error": -0.1}),
+    "a share above 1": records_of({"val/error": 1.01}),
+    "a number whose square has no end": records_of({"train/loss": 1e308}),
+    "a negative one": records_of({"a metric of a plugin": -1e308}),
     "a metric with an odd name": records_of({"=1+1": 0.1, **ERROR}),
     "a metric with a long name": records_of({"a" * 251: 0.1}),
     "no environment": {"environment": None},
@@ -163,6 +169,23 @@ def test_an_archive_with_a_bad_record_is_refused_with_its_name(
     name = f"predictions/{key[:2]}/{key}.bin"
     unreadable = {f"store/{name}": source.files.read(name)}
     assert f"store/{name}: is damaged" in refused(good | unreadable)
+
+
+def test_an_archive_with_numbers_that_training_can_record_is_added(
+    harmless: Path, tmp_path: Path, type_in: TypeIn
+) -> None:
+    """Losses before a run diverges, negative ones of a plugin, and fractions off by rounding."""
+    largest = 3.4e38
+    first, second = load_study(str(harmless)).runs()
+    files = launch_file(harmless)
+    files |= stage_file(
+        first, **records_of({"test/error": 1 + 1e-7, "train/loss": largest, "x/square": largest**2})
+    )
+    files |= stage_file(
+        second, **records_of({"test/error": -1e-9, "train/loss": -largest, "x/square": 0})
+    )
+    assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
+    assert "2 runs, 2 stored" in type_in("plan", "harmless").stdout
 
 
 def test_an_archive_with_anything_foreign_is_refused(
