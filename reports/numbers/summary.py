@@ -20,8 +20,8 @@ class Measure:
 
     @property
     def is_bounded(self) -> bool:
-        """True if the smallest and the largest possible value of the metric are finite."""
-        return math.isfinite(self.least) and math.isfinite(self.most)
+        """True if the smallest and the largest possible value differ and are finite."""
+        return 0 < self.most - self.least < math.inf
 
 
 _MOST_FACTORS = 12

@@ -148,6 +148,18 @@ def test_a_law_that_is_not_loaded_has_its_quantiles_and_caption(
         type(law)(width=0.9).quantiles(0.5)
 
 
+def test_a_law_with_a_wrong_number_of_stored_quantiles_names_its_plugin(
+    plugin: Write, tmp_path: Path
+) -> None:
+    _, launch = _launched(plugin, tmp_path, CASES["law"])
+    for part in launch.parts:
+        for law in part["laws"]:
+            law["quantiles"] = law["quantiles"][:2]
+    (arm,) = study_of_launch(launch, "x", _known, reads_only=True).arms.values()
+    with pytest.raises(PluginError, match="the code of the law wide is needed here"):
+        arm.mix.law.quantiles(0.5)  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("document", "edit", "fault"),
     [

@@ -46,6 +46,12 @@ def test_equal_values_of_an_unbounded_metric_have_no_interval() -> None:
     assert (summary.sd, summary.ci_low, summary.ci_high) == (0, None, None)
 
 
+@pytest.mark.parametrize(("least", "most"), [(0.5, 0.5), (1.0, 0.0), (-1e308, 1e308)])
+def test_bounds_without_a_width_give_no_exact_interval(least: float, most: float) -> None:
+    summary = summarise([0.5, 0.5, 0.5], Measure(least=least, most=most))
+    assert (summary.ci_low, summary.ci_high) == (None, None)
+
+
 @pytest.mark.parametrize("values", [[], [0.1, math.nan], [math.inf]])
 def test_a_summary_of_no_values_or_non_finite_values_is_refused(values: list[float]) -> None:
     with pytest.raises(ValueError, match="at least one value, all of them finite"):
