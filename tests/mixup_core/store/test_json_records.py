@@ -134,6 +134,6 @@ def test_numbers_out_of_range_are_refused_with_their_value(value: float) -> None
 def test_durations_and_fractions_have_ends(name: str, low: float, high: float) -> None:
     for value in (low, high / 3, high):
         assert getattr(record_of(Timed, {name: value}), name) == value
-    for value in (-5, -1e-9, high * 1.1, 1e308, math.nan, math.inf, "1", None, True):
+    for wrong in (-5, -1e-9, high * 1.1, 1e308, math.nan, math.inf, "1", None, True):
         with pytest.raises(RecordError, match=f"{name}: must be .* 0 to "):
-            record_of(Timed, {name: value})
+            record_of(Timed, {name: wrong})
