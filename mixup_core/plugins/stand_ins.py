@@ -33,7 +33,7 @@ from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import PROBLEMS, Metric, Problem
-from mixup_core.store.json_records import Sha256, Share, filled, record_of
+from mixup_core.store.json_records import Fraction, Sha256, filled, record_of
 
 _NAMES: dict[Any, str] = {bool: "bool", int: "int", float: "float", str: "text", NoneType: "null"}
 _LEVELS = 201
@@ -56,7 +56,7 @@ class LawFacts:
     """Quantiles and caption of a law with certain values of its fields."""
 
     fields: Mapping[str, Any]
-    quantiles: tuple[Share, ...]
+    quantiles: tuple[Fraction, ...]
     caption: str
 
 

@@ -3,7 +3,7 @@
 Every file that another user, version or program may have written is read by `record_of`: stages,
 failures, launches, leases, archives, reports. What a field accepts follows from its type: whole
 numbers of 64 bits, finite numbers, printable text of bounded length; `Time`, `Seconds`, `Natural`,
-`Share`, `Lines` and `AnyText` are narrower or wider.
+`Fraction`, `Lines` and `AnyText` are narrower or wider.
 """
 
 import json
@@ -167,7 +167,7 @@ Time = Annotated[int, _integer(0, LATEST_MS, "a Unix time in ms of the years 197
 """Type of a field: a Unix time in milliseconds."""
 Seconds = Annotated[float, _number(0, MOST_SECONDS, "seconds from 0 to 10^9")]
 """Type of a field: a duration in seconds."""
-Share = Annotated[float, _number(0, 1, "a number from 0 to 1")]
+Fraction = Annotated[float, _number(0, 1, "a number from 0 to 1")]
 """Type of a field: a fraction."""
 Natural = Annotated[int, _integer(0, 2**63 - 1, "a whole number from 0 to 2^63 - 1")]
 """Type of a field: a whole number that is not negative."""

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Self
 
 from mixup_core.rules import spell_time
-from mixup_core.store.json_records import MOST_SECONDS, Line, Natural, Ordinal, Seconds, Share, Time
+from mixup_core.store.json_records import (
+    MOST_SECONDS,
+    Fraction,
+    Line,
+    Natural,
+    Ordinal,
+    Seconds,
+    Time,
+)
 from mixup_core.store.manifests import STUDY_NAME
 
 BUSY = 3
@@ -58,7 +66,7 @@ class RunningRun:
     seed: Natural
     epoch: Natural
     """Epoch in training, counted from 0."""
-    within: Share = 0.0
+    within: Fraction = 0.0
     """Finished fraction of the epoch, in [0, 1]; stays 0 if epochs are short."""
 
 

@@ -14,10 +14,10 @@ from mixup_core.store import json_records
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.json_records import (
     MOST_SECONDS,
+    Fraction,
     Natural,
     RecordError,
     Seconds,
-    Share,
     filled,
     parse_note,
     read_note,
@@ -40,7 +40,7 @@ class Counted:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timed:
     seconds: Seconds = 0.0
-    within: Share = 0.0
+    within: Fraction = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
