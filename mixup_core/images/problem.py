@@ -1,6 +1,6 @@
 """IMAGES: image training as a problem, with its keys, metrics and captions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mixup_core.images.config import MixConfig, TrainConfig
@@ -105,10 +105,6 @@ _MIXING = (
 _RATE = (
     "lr_schedule", "lr_schedule.warm_up", "lr_schedule.end", "lr_schedule.at", "lr_schedule.gamma",
 )  # fmt: skip
-_UNSEARCHABLE = (
-    "data.name", "data.folder", "data.image_size", "data.val_size", "data.folds", "data.test",
-    "data.oracle", "objective.oracle",
-)  # fmt: skip
 
 
 def hidden(config: TrainConfig) -> TrainConfig:
@@ -188,6 +184,25 @@ def guessing(config: TrainConfig, metric: str) -> float | None:
     return 1 - 1 / described(config.data).num_classes if is_error else None
 
 
+def population(config: TrainConfig, metric: str) -> Hashable:
+    """Return what a metric is measured on: images, their labels and their corruptions."""
+    data, split = config.data, metric.partition("/")[0]
+    noise = data.label_noise, data.noise_to
+    return (
+        data.name,
+        data.digest,  # of the test images too, whatever their folder
+        data.test_fraction,
+        data.image_size,
+        data.views,
+        data.val_size,
+        data.folds,
+        noise if data.noise_in_test else None,
+        noise if data.noise_in_val and split == "val" else None,
+        data.severity if split.startswith("test_") else None,
+        frozenset(data.corruptions) if split == "test_corrupted" else None,
+    )
+
+
 def prediction_bytes(config: TrainConfig) -> int:
     """Return the size of a run's stored predictions in bytes: logits and labels of val and test."""
     data, info = config.data, described(config.data)
@@ -250,7 +265,7 @@ IMAGES = Problem(
     searching=Searching(
         objectives=("val/error", "val/nll", "val/calibration_error"),
         held_out=HeldOut(hidden=hidden, revealed=revealed),
-        unsearchable=_UNSEARCHABLE,
+        unsearchable=("data.folder", "data.test", "data.oracle", "objective.oracle"),
     ),
     reading=Reading(
         feasibility=infeasible,
@@ -317,15 +332,7 @@ IMAGES = Problem(
         redrawn=lambda config: (config.redraw, replace(config, redraw="nothing")),
     ),
     comparing=Comparing(
-        population=lambda config: (
-            config.data.name,
-            config.data.digest,
-            config.data.image_size,
-            config.data.views,
-            config.data.val_size,
-            config.data.folds,
-            (config.data.label_noise, config.data.noise_to) if config.data.noise_in_test else None,
-        ),
+        population=population,
         data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
         dataset=lambda config: config.data.name,
     ),

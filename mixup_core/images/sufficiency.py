@@ -114,7 +114,12 @@ SUFFICIENCY = Problem(
     keying=Keying(stands_for={"data.folder": "data.digest", "data.skip": "data.digest"}),
     data=ImageData,
     comparing=Comparing(
-        population=lambda config: (config.data.name, config.data.digest, config.data.image_size),
+        population=lambda config, _: (
+            config.data.name,
+            config.data.digest,
+            config.data.image_size,
+            config.data.test_fraction,
+        ),
         data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
         dataset=lambda config: config.data.name,
     ),

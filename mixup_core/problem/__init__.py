@@ -21,6 +21,7 @@ from mixup_core.problem.problem import (
     PROBLEMS,
     Problem,
     all_data_needs,
+    fields_apart,
     problem_named,
     problem_of,
     with_named_teacher,
@@ -46,5 +47,6 @@ __all__ = [
     "DataError", "DataNeeds", "DataSet", "DivergedError", "Gradual", "HeldOut", "Keying",
     "KnownData", "Measuring", "Metric", "OneRecord", "Predicting", "Presentation", "Problem",
     "Process", "Randomness", "Reading", "Searching", "Seed", "Series", "StateError", "Teacher",
-    "Teaching", "all_data_needs", "problem_named", "problem_of", "with_named_teacher",
+    "Teaching", "all_data_needs", "fields_apart", "problem_named", "problem_of",
+    "with_named_teacher",
 ]  # fmt: skip

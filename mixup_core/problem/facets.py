@@ -203,14 +203,16 @@ class Searching:
 
     Example:
         >>> from mixsweep.plugins import Searching
-        >>> Searching(objectives=("loss",), unsearchable=("dimension",)).objectives
+        >>> Searching(objectives=("loss",), unsearchable=("test_points",)).objectives
         ('loss',)
     """
 
     objectives: tuple[str, ...] = ()
     """Names of the metrics that a search can minimise."""
     unsearchable: tuple[str, ...] = ()
-    """Paths of fields that a search must not vary, because results would not be comparable."""
+    """Paths of fields that a search must not vary, beside those that change
+    `Comparing.population`.
+    """
     held_out: HeldOut | None = None
     """Rules that hide test results from a search; None: a search may use every metric."""
 
@@ -274,14 +276,17 @@ class Comparing:
         >>> from types import SimpleNamespace
         >>> from mixsweep.plugins import Comparing
         >>> comparing = Comparing(
-        ...     population=lambda config: config.dimension, data_paths=frozenset({"dimension"})
+        ...     population=lambda config, metric: config.dimension,
+        ...     data_paths=frozenset({"dimension"}),
         ... )
-        >>> comparing.population(SimpleNamespace(dimension=10))
+        >>> comparing.population(SimpleNamespace(dimension=10), "loss")
         10
     """
 
-    population: Callable[[Any], Hashable] = lambda config: None
-    """Returns a value that is equal for runs that may be compared, such as their test images."""
+    population: Callable[[Any, str], Hashable] = lambda config, metric: None
+    """Returns a value that is equal for runs that may be compared by the named metric, such as
+    their test images. A search refuses to vary a field that changes it.
+    """
     data_paths: frozenset[str] = frozenset()
     """Dotted names of the fields that select the dataset."""
     dataset: Callable[[Any], str] = lambda config: ""

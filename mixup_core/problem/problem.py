@@ -1,14 +1,17 @@
 """Problem: what a study trains: configuration, training process, metrics, data it needs."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from mixup_core.config.building import with_values
 from mixup_core.config.catalogue import CatalogueError, Origin, Register, note_origin
 from mixup_core.config.parts import places
+from mixup_core.config.written_forms import flatten
 from mixup_core.problem.facets import (
     Axis,
     Comparing,
@@ -232,6 +235,19 @@ def all_data_needs() -> Mapping[str, DataNeeds]:
 def problem_of(config: Config) -> Problem:
     """Return the problem that a configuration belongs to."""
     return problem_named(config.problem)
+
+
+def fields_apart(first: Config, second: Config, metric: str) -> list[str]:
+    """Return the fields that alone make two configurations incomparable by a metric."""
+    settings, population = flatten(first), problem_of(first).comparing.population
+    fields = []
+    for path, value in flatten(second).items():
+        if value != settings.get(path):
+            with suppress(ValueError):  # this value alone may contradict other fields
+                changed = with_values(first, {path: value})
+                if population(changed, metric) != population(first, metric):
+                    fields.append(path)
+    return fields
 
 
 def with_named_teacher(config: Config) -> Config:

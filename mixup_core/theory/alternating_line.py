@@ -9,7 +9,6 @@ Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3 and its public co
 """
 
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -135,8 +134,7 @@ ALTERNATING_LINE = synthetic_problem(
     headline=("train/error",),
     axis=Axis(label="training steps", unit="record", metric="step"),
     objectives=("middle/tie", "train/error"),
-    unsearchable=("points", "classes"),
-    population=attrgetter("points", "classes"),
+    population=lambda config, _: (config.points, config.classes),
     beside=("middle/probability", "middle/optimal"),
     curves=(("middle/probability",), ("train/loss",)),
     setting=lambda config, _: (

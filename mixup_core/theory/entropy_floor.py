@@ -96,8 +96,8 @@ ENTROPY_FLOOR = synthetic_problem(
         "set target" if metric == "floor/distance" and config.target is None else None
     ),
     objectives=("floor/distance", "floor/estimate"),
-    unsearchable=("classes", "target"),
-    population=attrgetter("classes"),
+    unsearchable=("target",),
+    population=lambda config, _: config.classes,
     beside=("*/exact", "*/gap"),
     setting=lambda config, _: (
         f"{config.classes} equally frequent classes, {config.draws} drawn pairs"

@@ -21,7 +21,6 @@ project chose the sizes of the data. It takes as B^2 the mean squared score of t
 
 import math
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -160,8 +159,8 @@ MIXUP_EXPANSION = synthetic_problem(
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
     corrected=corrections_of,
     objectives=("loss/test",),
-    unsearchable=("rank", "separation", "first_points", "test_points"),
-    population=attrgetter("separation"),
+    unsearchable=("rank", "first_points", "test_points"),
+    population=lambda config, _: config.separation,
     beside=("gap/*", "expansion/share_left"),
     curves=(("gap/measured",), ("gap/bound",), ("expansion/share_left",)),
     setting=lambda config, _: f"two Gaussians of rank {config.rank}, a linear model",

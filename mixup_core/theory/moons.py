@@ -13,7 +13,6 @@ weight at each point, and compare it with the network's prediction.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -299,8 +298,7 @@ MOONS = synthetic_problem(
         config.points if metric in {"train/error", "optimum/own"} else None
     ),
     objectives=("margin/lost", "boundary/spread", "train/error"),
-    unsearchable=("points", "noise", "separation"),
-    population=attrgetter("points", "noise", "separation"),
+    population=lambda config, _: (config.points, config.noise, config.separation),
     beside=("margin/mean", "boundary/spread", "train/error"),
     curves=(("margin/mean",), ("boundary/spread",)),
     series=(

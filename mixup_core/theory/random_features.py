@@ -24,7 +24,6 @@ Gaussian features, gamma = d / m; correct are (1 +- sqrt(gamma))^2 (Marchenko & 
 
 import math
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -294,8 +293,8 @@ RANDOM_FEATURES = synthetic_problem(
     headline=("risk/measured",),
     axis=Axis(label="gradient steps", unit="doubling", scale="log", metric="step"),
     objectives=("risk/measured", "risk/best"),
-    unsearchable=("inputs", "points", "features", "test_points"),
-    population=attrgetter("inputs", "points", "features"),
+    unsearchable=("test_points",),
+    population=lambda config, _: (config.inputs, config.points, config.features),
     beside=("risk/best", "risk/rise", "bound/violation"),
     curves=(("risk/excess",), ("bound/value",), ("descent/flow_error",)),
     setting=lambda config, _: (

@@ -298,7 +298,9 @@ _LAW = (
     "law", "law_after", "switch_epoch",
     "schedule", "schedule.base", "schedule.low", "schedule.high",
 )  # fmt: skip
-_DATA = ("points", "dimension", "patches", "rarity", "noise_sd", "noise_features")
+_DATA = attrgetter(
+    "points", "dimension", "patches", "rarity", "noise_sd", "noise_features", "noise_scale"
+)
 
 RARE_FEATURES = synthetic_problem(
     RareFeaturesConfig,
@@ -320,7 +322,6 @@ RARE_FEATURES = synthetic_problem(
     axis=Axis(label="gradient steps", unit="record", metric="step"),
     sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     objectives=("test/rare_error", "test/common_error"),
-    unsearchable=_DATA,
     by_epoch=dict.fromkeys(_LAW, "The law of each record enters instead, with all of its fields.")
     | {"operation": "The operation enters with the law of each record that mixes."}
     | dict.fromkeys(
@@ -328,7 +329,7 @@ RARE_FEATURES = synthetic_problem(
         "The rule and the scale of the teacher enter with each record that uses a teacher.",
     ),
     of_epoch=of_epoch,
-    population=attrgetter(*_DATA, "noise_scale"),
+    population=lambda config, _: _DATA(config),
     beside=("feature/common", "test/rare_error", "test/common_error"),
     curves=(("feature/common",), ("test/rare_error",)),
     setting=lambda config, _: (

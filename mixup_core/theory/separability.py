@@ -14,7 +14,6 @@ the Gaussians, their sizes, and the angle to the best direction as the measure.
 
 import math
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -155,8 +154,8 @@ SEPARABILITY = synthetic_problem(
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
     corrected=corrections_of,
     objectives=("direction/angle", "test/error"),
-    unsearchable=("separability", "dimension", "condition", "first_points"),
-    population=attrgetter("dimension", "condition"),
+    unsearchable=("separability", "first_points"),
+    population=lambda config, _: (config.dimension, config.condition),
     beside=("test/error", "test/excess_error"),
     curves=(("test/excess_error",),),
     setting=lambda config, _: (

@@ -15,7 +15,6 @@ sizes and the decay are choices of this project.
 
 import math
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -146,8 +145,13 @@ SPURIOUS_FEATURE = synthetic_problem(
     ),
     corrected=corrections_of,
     objectives=("test/error", "weight/spurious"),
-    unsearchable=("points", "core_mean", "core_sd", "spurious_mean", "first_sd"),
-    population=attrgetter("points", "core_mean", "core_sd", "spurious_mean"),
+    unsearchable=("first_sd",),
+    population=lambda config, _: (
+        config.points,
+        config.core_mean,
+        config.core_sd,
+        config.spurious_mean,
+    ),
     beside=("weight/spurious", "test/reversed_error"),
     curves=(("weight/spurious",),),
     setting=lambda config, _: (

@@ -11,7 +11,6 @@ project chose the sizes of the data, the number of steps and the shift of the cl
 
 import math
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -164,8 +163,7 @@ SUPPORT_VECTORS = synthetic_problem(
     axis=Axis(label="gradient steps", unit="record", metric="step"),
     sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     objectives=("direction/angle",),
-    unsearchable=("points",),
-    population=attrgetter("points", "dimension", "shift"),
+    population=lambda config, _: (config.points, config.dimension, config.shift),
     beside=("support/fraction", "margin/cosine", "train/error"),
     curves=(("margin/cosine",), ("train/excess_loss",)),
     setting=lambda config, _: f"{config.points} Gaussian points in {config.dimension} dimensions",

@@ -103,7 +103,8 @@ def can_be_judged(claim: Claim, study: Study) -> bool:
     arms = claim.that.arms
     if not study.arms.keys() >= set(arms):
         return False
-    return len({study.problem.comparing.population(study.arms[arm]) for arm in arms}) == 1
+    population, metric = study.problem.comparing.population, claim.that.metric
+    return len({population(study.arms[arm], metric) for arm in arms}) == 1
 
 
 def claims_predictions(study: Study) -> bool:

@@ -1,12 +1,9 @@
 """Captions: captions of tables, with data, seeds, selection rule, tests, device and versions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mixup_core.config.building import with_values
-from mixup_core.config.written_forms import flatten
-from mixup_core.problem import Config, Metric, problem_of
+from mixup_core.problem import Config, Metric, fields_apart
 from reports.numbers.arms import ArmRow
 from reports.numbers.comparison import Comparison
 from reports.numbers.families import Family
@@ -48,21 +45,13 @@ FIXED_ARMS = Selection()
 def has_differing_populations(study: Study) -> bool:
     """Return True if a study evaluates its arms on different data, so they cannot be paired."""
     population = study.problem.comparing.population
-    return len({population(config) for config in study.arms.values()}) > 1
+    return len({population(config, study.headline) for config in study.arms.values()}) > 1
 
 
-def spell_unpaired(configs: Iterable[Config]) -> str:
+def spell_unpaired(configs: Iterable[Config], metric: str) -> str:
     """Return, as text, the settings that change the data on which configurations are evaluated."""
     first, *others = configs
-    problem = problem_of(first)
-    settings = flatten(first)
-    paths: dict[str, None] = {}
-    for theirs in map(flatten, others):
-        for path in (path for path, value in theirs.items() if value != settings.get(path)):
-            with suppress(ValueError):  # this value alone may contradict other fields
-                changed = with_values(first, {path: theirs[path]})
-                if problem.comparing.population(changed) != problem.comparing.population(first):
-                    paths[path] = None
+    paths = dict.fromkeys(path for other in others for path in fields_apart(first, other, metric))
     return " and ".join(paths) or "the data that they are measured on"
 
 
@@ -159,7 +148,7 @@ def spell_comparisons(study: Study, rows: Sequence[ArmRow], family: Family) -> l
         if len(rows) < 2:
             return []
         if has_differing_populations(study):
-            unpaired = spell_unpaired(study.arms.values())
+            unpaired = spell_unpaired(study.arms.values(), study.headline)
             return [f"Arms differ in {unpaired}, so they cannot be paired by seed or compared."]
         if any(comparison.is_constant for comparison in compared.values()):
             return [SAME_AT_EVERY_SEED]

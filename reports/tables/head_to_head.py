@@ -126,8 +126,9 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
             f"the arms {first.arm} and {second.arm} cannot be compared, because their studies have "
             f"different problems, {problem.name} and {studies[1].problem.name}"
         )
-    if len({problem.comparing.population(side.study.arms[side.arm]) for side in sides}) > 1:
-        unpaired = spell_unpaired(side.study.arms[side.arm] for side in sides)
+    configs = [side.study.arms[side.arm] for side in sides]
+    if len({problem.comparing.population(config, metric) for config in configs}) > 1:
+        unpaired = spell_unpaired(configs, metric)
         raise ValueError(
             f"the arms {first.arm} and {second.arm} cannot be paired by seed, because they differ "
             f"in {unpaired}"

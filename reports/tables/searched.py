@@ -162,6 +162,7 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
                 arm: {
                     seed: result.records[-1].metrics[objective]
                     for seed, result in counted_runs(by_seed).items()
+                    if objective in result.records[-1].metrics
                 }
                 for arm, by_seed in arranged.items()
             }

@@ -86,7 +86,8 @@ class ClaimsReader:
         problem, arms = self.problem, self.arms or {}
         for arm in claim.arms:
             self.check_arm(at, arm)
-        if len({problem.comparing.population(arms[arm]) for arm in claim.arms if arm in arms}) > 1:
+        compared = [arms[arm] for arm in claim.arms if arm in arms]
+        if len({problem.comparing.population(config, claim.metric) for config in compared}) > 1:
             text = f"{' and '.join(claim.arms)} are measured on different data"
             self.read.report(at, f"{text}, so they cannot be compared")
         if claim.metric not in problem.measuring.predicted:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from itertools import product
 from typing import Any, Final
 
 from mixup_core.config.building import parsed, with_values
 from mixup_core.config.parts import parts
 from mixup_core.config.written_forms import flatten, spelled, tag_meant
-from mixup_core.problem import Config, Problem
+from mixup_core.problem import Config, Problem, fields_apart
 from mixup_core.rules import RuleError, shown
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Mistake, Place
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys
@@ -39,6 +40,7 @@ class SearchReader:
     ) -> None:
         self._read = TreeReader(document, config_paths(problem, searched=True))
         self._leaves = self._read.paths.leaves
+        self._problem = problem
         self._known = problem.searching.objectives
         self._given = given
         self._configure = configure
@@ -67,7 +69,7 @@ class SearchReader:
         self._check_seeds(strategy, seeds)
         if space is None or points is None or self._read.faults:
             return None  # corners of an invalid space would repeat its faults
-        base = self._base(space)
+        base = self._base(space, strategy.objectives)
         if base is None or self._read.faults:
             return None
         return Search(base=base, space=space, points=points, strategy=strategy)
@@ -75,10 +77,12 @@ class SearchReader:
     def _check_objectives(self, names: Sequence[str]) -> None:
         at, objectives = (*SEARCH, "objective"), self._known
         for name in names:
+            if name in objectives:
+                continue
             if name.startswith("test/"):
                 text = "a search must use validation metrics (val/...), because test data must not "
                 self._read.report(at, f"{text}influence choices, got {name!r}")
-            elif name not in objectives:
+            else:
                 text = f"expected one of {', '.join(objectives)}, got {name!r}"
                 self._read.report(at, text, name, objectives)
 
@@ -131,9 +135,12 @@ class SearchReader:
                 self._needs[path] = self._read.paths.tagged[name][1]
             self._entry(path, entry, at, {})
 
-    def _base(self, space: Space) -> Config | None:
+    def _base(self, space: Space, objectives: Sequence[str]) -> Config | None:
         """Check every corner of the search space; return the configuration that points modify."""
         before = len(self._read.faults)
+        base = self._configure(self._fixed)
+        if base is not None and self._report_other_data(base, space, objectives):
+            return None
         corners = []
         for values in space.corners():
             point = {
@@ -147,10 +154,40 @@ class SearchReader:
             rule = fault.text.partition(", got (")[0]
             first.setdefault((fault.place, fault.path, rule), fault)
         self._read.faults[before:] = first.values()
-        base = self._configure(self._fixed)
         if base is not None and not self._read.faults:
             self._check_kept(base, corners)
+            self._check_recorded(corners, objectives)
         return base
+
+    def _report_other_data(self, base: Config, space: Space, objectives: Sequence[str]) -> bool:
+        """Report each parameter that changes what an objective is measured on; True if any does."""
+        population, settings = self._problem.comparing.population, flatten(base)
+        found: dict[str, str] = {}
+        for values, objective in product(space.corners(), objectives):
+            with suppress(RuleError):  # `_configure` reports it
+                config = with_values(base, values)
+                if population(config, objective) == population(base, objective):
+                    continue
+                fields = values.keys() & fields_apart(base, config, objective)
+                for path in fields or {p for p in values if values[p] != settings.get(p)}:
+                    rule = f"cannot be searched: {objective} would be measured on other data"
+                    got = f"{shown(values[path])}, but base has {shown(settings.get(path))}"
+                    found.setdefault(path, f"{rule}, got {got}; set {path} in base instead")
+        for path, text in found.items():
+            self._read.report(self._at[path], text)
+        return bool(found)
+
+    def _check_recorded(
+        self, corners: Sequence[tuple[Mapping[str, Any], Config]], objectives: Sequence[str]
+    ) -> None:
+        """Report each objective that a point does not record."""
+        for objective in objectives:
+            for values, config in corners:
+                if lacks := self._problem.measuring.lacks(config, objective, 1):
+                    point = ", ".join(f"{path}={shown(value)}" for path, value in values.items())
+                    text = f"a point ({point}) does not record {objective}: {lacks}"
+                    self._read.report((*SEARCH, "objective"), text)
+                    break
 
     def _check_kept(
         self, base: Config, corners: Sequence[tuple[Mapping[str, Any], Config]]

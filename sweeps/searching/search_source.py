@@ -13,6 +13,7 @@ from sweeps.searching.selection import (
     confirmation_is_due,
     has_settled,
     is_clearly_worse,
+    objectives_of,
     winner_of,
 )
 from sweeps.searching.sources import Outlook, RunSource
@@ -185,7 +186,8 @@ class SearchSource(RunSource):
     def _judge(self, point: Point) -> None:
         """Decide on a point whose started seeds have ended: close it, or add its next seeds."""
         runs = self._runs(point)
-        values = [self._objectives(result) for result in read_results(runs, self._store)]
+        results = read_results(runs, self._store)
+        values = [self._objectives(result) for result in results]
         measured = [value for value in values if value is not None]
         rest = [run for run in runs if not self._has_ended(run)]
         looks = self._search.strategy.prune_looks(len(runs))
@@ -197,7 +199,10 @@ class SearchSource(RunSource):
         if len(measured) == len(runs):
             means = [_mean(column) for column in zip(*measured, strict=True)]
             self._close(replace(point, state="complete", objectives=tuple(means)))
-        elif any(self._has_diverged(run) for run in runs):
+        elif any(self._has_diverged(run) for run in runs) or any(
+            value is None and result.outcome == "complete"
+            for value, result in zip(values, results, strict=True)
+        ):
             begun = max(number for number, run in enumerate(runs, 1) if run not in rest)
             early = None if begun == len(runs) else begun
             self._close(replace(point, state="failed", num_seeds=early))
@@ -308,11 +313,7 @@ class SearchSource(RunSource):
         return result.outcome == "complete" or run.key in self._failed or self._has_diverged(run)
 
     def _objectives(self, result: RunResult) -> tuple[float, ...] | None:
-        """Return the stored objectives of a run; None if the run is not complete."""
-        if result.outcome != "complete":
-            return None
-        last = result.records[-1].metrics
-        return tuple(last[objective] for objective in self._search.strategy.objectives)
+        return objectives_of(result, self._search)
 
     def _hours(self) -> float:
         return (self._clock() - self._started_at) / SECONDS_PER_HOUR

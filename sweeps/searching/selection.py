@@ -8,7 +8,7 @@ from statistics import stdev
 from mixup_core.keys import stage_keys
 from mixup_core.problem import with_named_teacher
 from mixup_core.store.checkpoints import Store
-from sweeps.state.results import failures_of, read_results
+from sweeps.state.results import RunResult, failures_of, read_results
 from sweeps.study.search import AddedArm, Point, Search, SearchHistory
 from sweeps.study.study import Study
 
@@ -58,6 +58,15 @@ def foreseen_study(study: Study) -> Study:
     return replace(study, arms=arms, added=added)
 
 
+def objectives_of(result: RunResult, search: Search) -> tuple[float, ...] | None:
+    """Return the stored objectives of a run; None if it is not complete, or records not all."""
+    if result.outcome != "complete":
+        return None
+    last = result.records[-1].metrics
+    found = tuple(last[name] for name in search.strategy.objectives if name in last)
+    return found if len(found) == len(search.strategy.objectives) else None
+
+
 def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | None:
     """Return the best point of a search by its rule; None if no point is complete."""
     search = study.search
@@ -67,9 +76,8 @@ def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | No
     if search.strategy.select == "val-1se":
         grown = study.grown(complete)
         for point in complete:
-            results = read_results(grown.runs_of(point.arm), store)
-            ends = [result.records[-1] for result in results if result.outcome == "complete"]
-            values = [record.metrics[search.strategy.objectives[0]] for record in ends]
+            ends = [objectives_of(r, search) for r in read_results(grown.runs_of(point.arm), store)]
+            values = [end[0] for end in ends if end is not None]
             errors[point.arm] = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return select_point(search, points, errors)
 

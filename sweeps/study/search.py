@@ -49,8 +49,8 @@ class Point:
     """Value of each parameter that exists at this point, by dotted path."""
     state: PointState
     """State of the training: `open` (not ended), `complete` (all seeds are trained), `pruned`, or
-    `failed` (a run diverged, so there is no mean). After another kind of failure the point stays
-    `open`, and the next launch tries the failed run again."""
+    `failed` (a run diverged or records no objective, so there is no mean). After another kind of
+    failure the point stays `open`, and the next launch tries the failed run again."""
     num_seeds: int | None = None
     """Number of seeds at which the point was trained (the first ones of the study), if it was
     pruned or failed before it had all seeds; otherwise None."""

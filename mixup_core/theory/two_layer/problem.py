@@ -1,7 +1,5 @@
 """TWO_LAYER: the problem of a two-layer network on multi-view data, with its metrics."""
 
-from operator import attrgetter
-
 from mixup_core.problem import Axis, Series
 from mixup_core.theory.patch_mixing import PatchLinear
 from mixup_core.theory.synthetic import metric, synthetic_problem
@@ -77,7 +75,7 @@ TWO_LAYER = synthetic_problem(
     objectives=("features/missing", "features/one", "features/none", "test/error"),
     reserved={"seed": "cannot be set in a study file; give `seeds`"},
     first={"law": "erm", "epochs": 61, "seed": 0},
-    population=attrgetter("data"),
+    population=lambda config, _: config.data,
     beside=("features/one", "features/none", "train/error", "test/error"),
     curves=(("features/min_accuracy",), ("correlation/weaker",), ("train/excess_loss",)),
     series=(

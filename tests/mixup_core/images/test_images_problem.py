@@ -1,12 +1,13 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.problem import IMAGES, OTHER_NAMES, sample_size, setting
-from mixup_core.problem import problem_named
+from mixup_core.images.problem import IMAGES, OTHER_NAMES, population, sample_size, setting
+from mixup_core.problem import fields_apart, problem_named
 from sweeps.reading.study_file import StudyError
 from sweeps.reading.study_keys import StudyKeys
 from sweeps.reading.tree_paths import TreePaths, config_paths
@@ -35,7 +36,45 @@ def test_the_setting_names_the_image_size_when_images_are_resized() -> None:
     assert setting(digits, "test/error") == "digits, 360 test images"
     resized = with_values(digits, {"data.image_size": 16})
     assert setting(resized, "test/error") == "digits at 16 pixels, 360 test images"
-    assert IMAGES.comparing.population(digits) != IMAGES.comparing.population(resized)
+    assert population(digits, "test/error") != population(resized, "test/error")
+
+
+NOISE = {"data.label_noise": 0.4}
+CORRUPTED = {"data.name": "cifar10", "data.corruptions": ["fog"]}
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "apart", "alike"),
+    [
+        ({"data.noise_in_val": True}, NOISE, ["val/error", "val/accuracy"], ["test/error"]),
+        (NOISE, {"data.noise_in_val": True}, ["val/nll_averaged"], ["test/error", "train/loss"]),
+        ({"data.noise_in_test": True}, NOISE, ["test/error"], []),
+        ({}, NOISE, [], ["val/error", "test/error"]),
+        (CORRUPTED, {"data.severity": 1}, ["test_fog/error", "test_corrupted/nll"], ["test/error"]),
+        (
+            CORRUPTED,
+            {"data.corruptions": ["fog", "frost"]},
+            ["test_corrupted/error"],
+            ["test_fog/error", "test/error"],
+        ),
+        (
+            {"data": {"name": "image-folder", "folder": "photos", "image_size": 16}},
+            {"data.test_fraction": 0.1},
+            ["test/error", "val/error"],
+            [],
+        ),
+    ],
+)
+def test_runs_are_compared_by_metrics_of_the_same_images_and_labels(
+    base: dict[str, Any], change: dict[str, Any], apart: list[str], alike: list[str]
+) -> None:
+    digits = TrainConfig(data=DataConfig(name="digits"), epochs=4, batch_size=8)
+    first = with_values(digits, base)
+    second = with_values(first, change)
+    for metric in (*apart, *alike):
+        is_equal = population(first, metric) == population(second, metric)
+        assert is_equal == (metric in alike), metric
+        assert fields_apart(first, second, metric) == ([] if is_equal else list(change)), metric
 
 
 @pytest.mark.parametrize(

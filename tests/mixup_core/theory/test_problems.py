@@ -65,7 +65,7 @@ def test_every_problem_describes_its_configurations_and_names_plain_methods(name
     problem = problem_named(name)
     config = problem.config()
     assert problem.presentation.setting(config, problem.headline[0])
-    assert hash(problem.comparing.population(config))
+    assert hash(problem.comparing.population(config, problem.headline[0]))
     assert problem.cost.work(config) >= 1
     for law, method in (("erm", "erm"), ("midpoint", "midpoint"), ({"beta": 1.0}, "uniform")):
         assert problem.presentation.method(with_values(config, {"law": law})) == method

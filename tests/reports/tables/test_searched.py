@@ -84,6 +84,21 @@ def test_points_on_the_pareto_front_of_several_objectives_are_marked(grown: Stud
     }  # fmt: skip
 
 
+def test_a_run_without_the_objective_has_no_value(
+    grown: Study, grown_results: tuple[RunResult, ...]
+) -> None:
+    lost = grown_results[0]
+    assert lost.stage is not None
+    *records, last = lost.records
+    records.append(replace(last, metrics={}))
+    lost = replace(lost, stage=replace(lost.stage, records=tuple(records)))
+    found, whole = (
+        gather(grown, results, HISTORY).values["val/error"][lost.run.arm]
+        for results in ((lost, *grown_results[1:]), grown_results)
+    )
+    assert found == {seed: value for seed, value in whole.items() if seed != lost.run.seed}
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_the_report_of_a_search_begins_with_the_confirmation(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path

@@ -95,6 +95,11 @@ def test_a_claim_about_arms_on_different_data_is_refused(tmp_path: Path) -> None
     )
     (refusal,) = refusals(tmp_path, classes)
     assert "claims[0]: erm classes=3 and erm classes=2 are measured on different data" in refusal
+    noisy = ARMS.replace("epochs: 4", "data: {val_size: 100, label_noise: 0.4}, epochs: 4")
+    noisy = noisy.replace("uniform: {", "uniform: {data.noise_in_val: true, ")
+    on_val = CLAIM.replace("test/error", "val/error")
+    (refusal,) = refusals(tmp_path, f"{noisy}claims:\n{CLAIM}{on_val}")
+    assert "claims[1]: uniform and erm are measured on different data" in refusal
 
 
 HELD_OUT = ARMS.replace("epochs: 4", "data: {val_size: 100}, epochs: 4")

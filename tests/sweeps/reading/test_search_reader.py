@@ -1,9 +1,17 @@
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mixup_core.config.parts import leaves
+from mixup_core.config.written_forms import flatten
+from mixup_core.problem import PROBLEMS, problem_named
+from sweeps.reading.study_file import StudyError
 from sweeps.study.budget import Budget
 from sweeps.study.space import Categorical, Integer, Parameter, Real
+from tests.single_changes import changed
 from tests.sweeps.small_searches import STUDY, assert_refused, read
 
 ALPHA = "mix.law: {beta: {log_uniform: [0.1, 32.0]}}"
@@ -117,3 +125,88 @@ def test_a_space_is_read_with_its_branches(tmp_path: Path) -> None:
         Parameter(path="mix.switch_epoch", distribution=Integer(low=0, high=20, step=2)),
     )
     assert search.base.data.test is False
+
+
+BASES: dict[str, dict[str, Any]] = {
+    "images": {
+        "data": {"name": "digits", "val_size": 100, "label_noise": 0.4, "noise_in_val": True},
+        "model": {"name": "mlp"},
+        "epochs": 4,
+        "batch_size": 8,
+    },
+}
+"""Base configuration of each problem whose defaults cannot be searched."""
+SEARCHED = [name for name in PROBLEMS if problem_named(name).searching.objectives]
+
+
+def refused(folder: Path, problem: str, space: dict[str, Any], objective: str) -> list[str]:
+    """Return the refusals of a study that searches a space."""
+    study = {
+        "study": "s", "problem": problem, "base": BASES.get(problem, {}), "arms": {"erm": {}},
+        "seeds": 2,
+        "search": {"space": space, "points": 2, "objective": objective, "sampler": "random"},
+    }  # fmt: skip
+    try:
+        read(folder, json.dumps(study))
+    except StudyError as error:
+        return list(error.faults)
+    return []
+
+
+def fields_of_the_data(problem: str, base: Any, objective: str) -> Iterator[tuple[str, Any]]:
+    """Yield the fields that change what an objective is measured on, each with such a value."""
+    described = problem_named(problem)
+    population = described.comparing.population
+    reserved = {"seed", *described.reading.reserved}
+    for path in leaves(type(base)).keys() - reserved:
+        for value, other in changed(base, path):
+            is_plain = value is None or isinstance(value, str | int | float)
+            if is_plain and population(other, objective) != population(base, objective):
+                yield path, value
+                break
+
+
+def base_of(folder: Path, problem: str) -> Any:
+    text = {"study": "s", "problem": problem, "base": BASES.get(problem, {}), "seeds": 2}
+    (base,) = read(folder, json.dumps(text)).arms.values()
+    return base
+
+
+@pytest.mark.parametrize("problem", SEARCHED)
+def test_a_field_that_changes_the_data_cannot_be_searched(tmp_path: Path, problem: str) -> None:
+    searching = problem_named(problem).searching
+    (objective, *_), base = searching.objectives, base_of(tmp_path, problem)
+    for path, value in fields_of_the_data(problem, base, objective):
+        (refusal,) = refused(tmp_path, problem, {path: {"categorical": [value]}}, objective)
+        assert f"search.space.{path}: cannot be searched: " in refusal
+        if path not in searching.unsearchable:
+            assert f"{objective} would be measured on other data, got " in refusal
+            assert refusal.endswith(f"; set {path} in base instead")
+
+
+@pytest.mark.parametrize(
+    ("problem", "path"),
+    [("support-vectors", "dimension"), ("rare-features", "patches"), ("two-layer", "data.classes")],
+)
+def test_the_refusal_names_the_field_with_both_values(
+    tmp_path: Path, problem: str, path: str
+) -> None:
+    own = flatten(base_of(tmp_path, problem))[path]
+    space = {path: {"categorical": [own, own + 2]}, "epochs": {"int": [5, 6]}}
+    objective = problem_named(problem).searching.objectives[-1]
+    (refusal,) = refused(tmp_path, problem, space, objective)
+    assert f".{path}: cannot be searched: {objective} would be " in refusal
+    assert f"got {own + 2}, but base has {own}; set {path} in base" in refusal
+
+
+@pytest.mark.parametrize("problem", SEARCHED)
+def test_a_search_needs_objectives_that_its_points_record(tmp_path: Path, problem: str) -> None:
+    described, base = problem_named(problem), base_of(tmp_path, problem)
+    space = {"epochs": {"categorical": [base.epochs]}}
+    for objective in described.searching.objectives:
+        lacks = described.measuring.lacks(base, objective, 1)
+        text = f"a point (epochs={base.epochs}) does not record {objective}: {lacks}"
+        found = refused(tmp_path, problem, space, objective)
+        assert [line.partition("search.objective: ")[2] for line in found] == (
+            [] if lacks is None else [text]
+        )

@@ -163,6 +163,25 @@ def test_a_diverged_seed_fails_its_point_without_an_objective(tmp_path: Path) ->
     assert Driver(read(tmp_path, CONFIRM), tmp_path, diverging).run().trained == []
 
 
+@pytest.mark.parametrize("rule", ["val-mean", "val-1se"])
+def test_a_point_of_which_a_run_records_no_objective_fails(tmp_path: Path, rule: str) -> None:
+    lost = Driver(read(tmp_path), tmp_path / "whole").run().source.study.arms["point 2"]
+
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        found = noisy(config)
+        if config.mix == lost.mix and config.seed == 1:
+            del found["val/nll"]
+        return found
+
+    text = CONFIRM.replace("objective: val/error", "objective: [val/error, val/nll]")
+    text += f"  select: {rule}\n"
+    driver = Driver(read(tmp_path, text), tmp_path / "home", metrics).run()
+    states = [point.state for point in points_of(driver)]
+    assert states == ["complete"] * 2 + ["failed"] + ["complete"] * 3
+    assert driver.source.study.confirmation() is not None
+    assert Driver(read(tmp_path, text), tmp_path / "home", metrics).run().trained == []
+
+
 @pytest.mark.parametrize("failure", [WorkerLostError, BrokenRunError])
 def test_a_failed_seed_keeps_its_point_open_until_a_launch_trains_the_seed(
     tmp_path: Path, failure: type[Exception]
