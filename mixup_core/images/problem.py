@@ -106,6 +106,9 @@ _RATE = (
     "lr_schedule", "lr_schedule.warm_up", "lr_schedule.end", "lr_schedule.at", "lr_schedule.gamma",
 )  # fmt: skip
 
+_OF_NOISY_LABELS = ("clean_error", "wrong_error")
+"""Training errors on the images with right or wrong labels, whose number depends on the seed."""
+
 
 def hidden(config: TrainConfig) -> TrainConfig:
     """Return a configuration without test images, as a search trains it; validation images stay."""
@@ -163,7 +166,8 @@ def _corrupted(data: DataConfig, split: str) -> str:
 def sample_size(config: TrainConfig, metric: str) -> int | None:
     """Return the number of images of which a metric, such as an error, is a share."""
     split, _, name = metric.partition("/")
-    is_share = metric == "filter/low_fraction" or (split == "train" and name.endswith("error"))
+    is_error = split == "train" and name.endswith("error") and name not in _OF_NOISY_LABELS
+    is_share = metric == "filter/low_fraction" or is_error
     if is_share and METRICS[metric].unit == "%":
         return config.data.num_images(described(config.data))
     if name.removesuffix("_averaged") not in {"error", "accuracy"}:

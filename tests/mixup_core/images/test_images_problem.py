@@ -99,6 +99,13 @@ def test_corrupted_images_are_counted_once_for_each_corruption_and_severity(
     assert sample_size(config, metric) == size
 
 
+def test_errors_on_right_and_wrong_labels_count_no_fixed_number_of_images() -> None:
+    data = DataConfig(name="digits", label_noise=0.01, num_train=1000)
+    config = TrainConfig(data=data, epochs=1, batch_size=7)
+    metrics = ("train/error", "train/clean_error", "train/wrong_error", "train/true_error")
+    assert [sample_size(config, metric) for metric in metrics] == [1000, None, None, 1000]
+
+
 def test_every_alternative_name_maps_to_an_existing_field() -> None:
     paths = config_paths(problem_named("images"))
     assert set(OTHER_NAMES.values()) <= {*paths.leaves, *TreePaths(StudyKeys).leaves}
