@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from mixup_core.arrays import Tensor, np, torch
 from mixup_core.config.checked import Checked
-from mixup_core.config.limits import Positive
+from mixup_core.config.limits import Range
 
 Pairing = Literal["dataset", "permutation"]
 """Kind of partners for which `loss_floor` has a formula."""
@@ -114,7 +114,7 @@ class Similar(Checked):
     tag: ClassVar = "similar"
     pairing: ClassVar[None] = None
 
-    bandwidth: Positive = 0.5
+    bandwidth: Annotated[float, Range(1e-6, 1e6)] = 0.5
     """Width of the kernel, in units of the root mean squared distance of the batch."""
 
     def draw(self, order: EpochOrder, rng: np.random.Generator) -> Tensor:

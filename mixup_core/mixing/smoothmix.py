@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from mixup_core.arrays import Floats, NDArray, Tensor, np, torch
-from mixup_core.config.limits import Positive
+from mixup_core.config.limits import Positive, Range
 from mixup_core.mixing.masks import draw_centres, masked
 from mixup_core.mixing.operation import Operation
 from mixup_core.rules import require_order
@@ -38,7 +39,7 @@ class SmoothMix(Operation):
     # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "smoothmix"
 
-    narrowest: Positive = 0.25
+    narrowest: Annotated[float, Range(1e-6, math.inf, "[)")] = 0.25
     """sigma at lam = 1, as a fraction of the image's height."""
     widest: Positive = 0.5
     """sigma at lam = 0, as a fraction of the image's height."""

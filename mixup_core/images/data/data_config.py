@@ -111,7 +111,7 @@ class DataConfig(Checked):
     """Mean of each channel to subtract, for pixels in [0, 1]. None: the dataset's own; 0.5 for an
     `image-folder`.
     """
-    pixel_std: tuple[Annotated[float, Range(0, 1, "(]")], ...] | None = None
+    pixel_std: tuple[Annotated[float, Range(1e-6, 1)], ...] | None = None
     """Standard deviation of each channel to divide by. None: as for `pixel_mean`."""
     normalise: Literal["given", "measured"] = "given"
     """`measured`: use mean and standard deviation of each channel of the pooled training images,

@@ -42,6 +42,7 @@ BASE = TrainConfig(epochs=4, batch_size=8)
             {"data.pixel_mean": (0.1,), "data.normalise": "measured"},
             "pixel_mean and pixel_std need `normalise: given`",
         ),
+        ({"data.pixel_std": (1e-300,)}, "1e-6 <= each of pixel_std"),
     ],
 )
 def test_values_that_contradict_each_other_are_refused_with_their_rule(

@@ -195,6 +195,17 @@ def test_widths_range_from_the_narrowest_at_lam_1_to_the_widest_at_lam_0() -> No
     assert (drawn[:, :2] < [32, 28]).all()
 
 
+def test_the_narrowest_spot_is_a_pixel_and_a_narrower_one_is_refused() -> None:
+    own, beside = torch.ones(1, 1, 3, 3), torch.zeros(1, 1, 3, 3)
+    spot = SmoothMix(narrowest=1e-6)
+    drawn = spot.draw(np.ones(1), (3, 3), np.random.default_rng(0))
+    images, weight = spot.mix(own, beside, torch.ones(1), torch.from_numpy(drawn))
+    assert images.isfinite().all()
+    assert float(weight[0]) == pytest.approx(8 / 9)
+    with pytest.raises(RuleError, match="narrowest"):
+        SmoothMix(narrowest=1e-30, widest=1e-30)
+
+
 def test_the_box_is_centred_on_the_most_salient_pixel_of_the_partner() -> None:
     beside = torch.rand(8, 1, 20, 18, generator=torch.Generator().manual_seed(0)) + 1
     images, weight = SaliencyMix().mix(

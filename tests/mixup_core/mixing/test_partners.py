@@ -1,10 +1,12 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pytest
 import torch
 from scipy import stats
 
 from mixup_core.mixing.partners import EpochOrder, FromBatch, FromDataset, Similar
+from mixup_core.rules import RuleError
 
 
 def _rng(seed: int = 0) -> np.random.Generator:
@@ -49,6 +51,19 @@ def test_similar_partners_follow_the_kernel() -> None:
     for image in range(3):
         met = torch.bincount(partners[order == image], minlength=3) / 20_000
         torch.testing.assert_close(met, chances[image], atol=0.015, rtol=0)
+
+
+@pytest.mark.parametrize("bandwidth", [1e-6, 1e6])
+def test_similar_partners_stay_in_their_batch_at_the_ends_of_the_bandwidth(
+    bandwidth: float,
+) -> None:
+    images = torch.tensor([[0.0], [1.0], [3.0], [5.0], [5.0], [5.0]])
+    order = _order(torch.arange(6), [3, 3], lambda index: images[index])
+    partners = Similar(bandwidth=bandwidth).draw(order, _rng())
+    assert (partners // 3).tolist() == [0, 0, 0, 1, 1, 1]
+    for beyond in (bandwidth**33, bandwidth**1.1):
+        with pytest.raises(RuleError, match="bandwidth"):
+            Similar(bandwidth=beyond)
 
 
 def test_similar_partners_stay_in_their_batch_and_a_single_image_is_its_own_partner() -> None:
