@@ -20,6 +20,7 @@ from reports.numbers.verdict import (
     measured,
     numbers_by,
     planned_seeds,
+    unmeasured,
 )
 from sweeps.state.results import RunResult
 from sweeps.state.statements import num_changes
@@ -158,7 +159,8 @@ def _verdicts(study: Study, numbers: Numbers, looks: int) -> tuple[Verdict, ...]
         for place, test in enumerate(sorted(levels, key=levels.__getitem__))
     }
     return tuple(
-        _verdict(study, claim, comparison, adjusted[test], 1 - _LEVEL / tests_left[test] / looks)
+        (unmeasured(study, claim, numbers(claim)) if comparison is None else None)
+        or _verdict(study, claim, comparison, adjusted[test], 1 - _LEVEL / tests_left[test] / looks)
         for claim, comparison in compared
         for test in (claim_test(study, claim),)
     )

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from reports.numbers.comparison import Comparison, over_shared, ratio_of_variances
+from reports.numbers.comparison import (
+    MIN_SEEDS_VARIANCE,
+    Comparison,
+    over_shared,
+    ratio_of_variances,
+)
 from reports.numbers.predicted import Predicted
 from reports.numbers.runs import Arranged, complete_runs, counted_runs, measures_of, values_of
 from reports.numbers.summary import ANY
@@ -27,8 +32,8 @@ class Verdict:
     claim: Claim
     verdict: VerdictName
     """`holds` or `fails`, or one of three others. `unfinished`: a run of an arm is missing or lacks
-    the metric. `undecided`: the runs do not decide the claim. `equivalent`, only with planned
-    looks: the whole interval lies within the study's margin around the bound of the claim.
+    the metric. `undecided`: the runs do not decide the claim, or cannot. `equivalent`, only with
+    planned looks: the whole interval lies within the margin around the bound of the claim.
     """
     value: float | None = None
     """The measured value of the claim. For a claim that compares A with B it is A - factor * B,
@@ -50,11 +55,14 @@ class Verdict:
     """Look at which the claim was decided or given up, as text."""
     stated: str = ""
     """Text that says whether the claim was stated before its runs; empty if unknown."""
+    reason: str = ""
+    """Why no run can decide the claim, as text; empty if runs can."""
 
     @property
     def spelled(self) -> str:
         """The verdict as text for tables: `holds`, or `holds at look 3 of 6`."""
-        return f"{self.verdict} {self.looks}".rstrip()
+        reason = f"({self.reason})" if self.reason else ""
+        return " ".join(filter(None, (self.verdict, self.looks, reason)))
 
 
 Numbers = Callable[[Claim], Mapping[str, Mapping[int, float]]]
@@ -142,6 +150,25 @@ def claim_test(study: Study, claim: Claim) -> ClaimTest:
     return that.metric, that.readout or study.readout, factors, tuple(ends), together, that.of
 
 
+def shared_seeds(claim: Claim, values: Mapping[str, Mapping[int, float]]) -> set[int]:
+    """Return the seeds at which each arm of a claim has a value."""
+    return set.intersection(*(set(values.get(arm, {})) for arm in claim.that.terms))
+
+
+def unmeasured(
+    study: Study, claim: Claim, values: Mapping[str, Mapping[int, float]]
+) -> Verdict | None:
+    """Return the verdict of a claim whose runs are complete, but have no ratio of variances."""
+    n = len(shared_seeds(claim, values))
+    is_known = n >= planned_seeds(study, claim) and can_be_judged(claim, study)
+    if claim.that.of != "variance" or not is_known:
+        return None
+    why = "no ratio, because the values of an arm are equal at all seeds, or at all but one"
+    if n < MIN_SEEDS_VARIANCE:
+        why = f"no ratio, because it needs {MIN_SEEDS_VARIANCE} seeds or more"
+    return Verdict(claim=claim, verdict="undecided", n=n, reason=why)
+
+
 def measured(
     study: Study, claim: Claim, values: Mapping[str, Mapping[int, float]]
 ) -> Comparison | None:
@@ -150,7 +177,7 @@ def measured(
     if not can_be_judged(claim, study):
         return None
     if that.of == "variance":
-        shared = set.intersection(*(set(values.get(arm, {})) for arm in that.terms))
+        shared = shared_seeds(claim, values)
         left, right = ({seed: values[str(side)][seed] for seed in shared} for side in that.sides)
         return ratio_of_variances(left, right)
     measures = measures_of(study, that.metric, that.readout or study.readout)

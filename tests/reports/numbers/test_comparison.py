@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -218,6 +219,20 @@ def test_claims_about_variances_are_judged_by_the_interval_of_the_ratio(
     assert found.verdict == verdict
     assert found.low < found.value < found.high
     assert found.low < spread**2 < found.high
+
+
+@pytest.mark.parametrize("num_equal", [29, 30])
+def test_a_claim_about_variances_that_no_run_can_decide_is_undecided(num_equal: int) -> None:
+    study, values = study_of(LESS)
+    values["erm"] |= dict.fromkeys(range(num_equal), 0.0)
+    (found,) = judge(study, lambda _: values)
+    assert (found.verdict, found.value, found.n) == ("undecided", None, 30)
+    assert found.spelled.startswith("undecided (no ratio, because the values of an arm are equal")
+    (early,) = judge(study, lambda _: {**values, "erm": dict.fromkeys(range(29), 0.0)})
+    assert (early.verdict, early.spelled) == ("unfinished", "unfinished")
+    two = {arm: {seed: by_seed[seed] for seed in (0, 1)} for arm, by_seed in values.items()}
+    (few,) = judge(replace(study, seeds=(0, 1)), lambda _: two)
+    assert few.spelled == "undecided (no ratio, because it needs 3 seeds or more)"
 
 
 @pytest.mark.parametrize(
