@@ -209,8 +209,8 @@ def spell_counts(table: Table) -> str:
     counts = Counter(row.seeds for row in table.printed)
     ((common, times),) = counts.most_common(1)
     if times == 1 or 2 * times < len(table.printed):
-        return ", ".join(f"{row.arm} n = {row.seeds}" for row in table.printed)
-    others = [f"{row.arm} n = {row.seeds}" for row in table.printed if row.seeds != common]
+        return ", ".join(f"{row.title} n = {row.seeds}" for row in table.printed)
+    others = [f"{row.title} n = {row.seeds}" for row in table.printed if row.seeds != common]
     return f"n = {common} for each arm" + (f", except {', '.join(others)}" if others else "")
 
 

@@ -202,9 +202,10 @@ def draw_ranks(study: Study, arranged: Arranged, table: Table) -> Figure | None:
         axes.pcolormesh(places, places, [[to_rgb(shade) for shade in row] for row in shades])
         axes.invert_yaxis()
         axes.grid(visible=False)
-        labels = [f"{a}  {spell_number(means[a] * shown.scale, shown.digits)}" for a in arms]
-        axes.set_yticks(places, labels)
-        axes.set_xticks(places, arms, rotation=60, ha="right")
+        titles = [table.title_of(arm) for arm in arms]
+        spelled = [spell_number(means[arm] * shown.scale, shown.digits) for arm in arms]
+        axes.set_yticks(places, list(map("  ".join, zip(titles, spelled, strict=True))))
+        axes.set_xticks(places, titles, rotation=60, ha="right")
         axes.set_xlabel(spell_heading("row minus column at the same seed", shown))
         told_apart = sum(p <= LEVEL for p in adjusted)
         return finished(

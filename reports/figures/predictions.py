@@ -167,7 +167,8 @@ def draw_reliability(predicted: Predicted, styles: Styles) -> Figure | None:
                 above.plot(
                     [100 * r["confidence"] for r in full],
                     [100 * r["accuracy"] for r in full],
-                    color=colour, linestyle=dashes, marker="o", markersize=3, label=arm,
+                    color=colour, linestyle=dashes, marker="o", markersize=3,
+                    label=predicted.arms[arm].title,
                 )  # fmt: skip
                 below.plot(
                     [50 * (r["low"] + r["high"]) for r in own],

@@ -73,7 +73,7 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
                 places, range(len(parts)), cells, norm=norm, shading="nearest", rasterized=True
             )
             axes.grid(visible=False)
-            axes.set_title(arm)
+            axes.set_title(table.title_of(arm))
             draw_axis(axes, axis)
             axes.set_xlim(places[0], places[-1])
         panels[0].set_yticks(range(len(parts)), parts, fontsize=7)
@@ -134,7 +134,7 @@ def _along_parts(series: Series, arranged: Arranged, table: Table, styles: Style
                     | {"ci_low": means[place].ci_low, "ci_high": means[place].ci_high}
                     | {f"seed_{s}": by_seed.get(s, {}).get(place) for s in arranged[arm]}
                 )
-            draw_mean(axes, means, scale, styles[arm], arm)
+            draw_mean(axes, means, scale, styles[arm], table.title_of(arm))
         axes.set_xlabel(series.along or "")
         axes.set_ylabel(series.metric.heading)
         dots = [scale * v for seeds in values.values() for p in seeds.values() for v in p.values()]

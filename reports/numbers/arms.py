@@ -9,7 +9,7 @@ from reports.numbers.families import BySeed, Family, Member, compare_pair
 from reports.numbers.runs import counted_runs, measures_of
 from reports.numbers.summary import Summary, summarise
 from sweeps.state.results import RunResult
-from sweeps.study.study import Study
+from sweeps.study.study import Study, with_tags
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +38,7 @@ class ArmRow:
     @property
     def title(self) -> str:
         """The name of the arm with its tags: `bound [oracle]` for an arm `bound`."""
-        return " ".join([self.arm, *(f"[{tag}]" for tag in self.tags)])
+        return with_tags(self.arm, self.tags)
 
     @property
     def seeds(self) -> str:

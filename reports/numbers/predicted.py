@@ -56,6 +56,8 @@ class PredictedRun:
 class PredictedArm:
     """Error, NLL, ... of an arm's runs and of ensembles of them, from stored predictions."""
 
+    title: str
+    """The name of the arm with its tags, such as `oracle`, for tables and figures."""
     images: str
     runs: Mapping[int, PredictedRun]
     ensemble_error: float
@@ -159,7 +161,7 @@ def gather_predictions(study: Study, arranged: Arranged, read: ReadPredictions) 
         num_complete += len(tested)
         num_runs += len(found)
         if found:
-            arms[arm] = _arm_of(found, weights)
+            arms[arm] = _arm_of(study.title_of(arm), found, weights)
     return Predicted(
         arms=arms,
         beside_diverged=beside_diverged,
@@ -253,7 +255,7 @@ def _kind(split: Split) -> tuple[str, bytes]:
     return split.images, split.labels.tobytes()
 
 
-def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
+def _arm_of(title: str, found: Mapping[int, Predictions], weights: str) -> PredictedArm:
     """Return the measures of an arm's runs, and of the ensemble of these runs."""
     runs = {seed: _run_of(predictions, weights) for seed, predictions in found.items()}
     chances = [probabilities(p.splits["test"].logits[weights]) for p in found.values()]
@@ -273,6 +275,7 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
         next(iter(held_out.values())).labels,
     ) if is_shared else None  # fmt: skip
     return PredictedArm(
+        title=title,
         images=splits[0].images,
         runs=runs,
         ensemble_error=float((together != labels).mean()),

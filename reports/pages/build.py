@@ -33,7 +33,7 @@ from reports.tables.comparisons import (
     sensitivity_table,
 )
 from reports.tables.ensemble_tables import size_table, spread_table
-from reports.tables.listings import Listing
+from reports.tables.listings import Listing, tagged
 from reports.tables.predictive import (
     calibration_table,
     class_differences,
@@ -135,7 +135,11 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         crossed_table(parts.study, arranged),
         *(_of_predictions(predicted, table, parts.study) if predicted else ()),
     )
-    listings = tuple(listing for listing in found if listing is not None)
+    listings = tuple(
+        replace(listing, records=tagged(listing.records, parts.study))
+        for listing in found
+        if listing is not None
+    )
     figures = _drawn(parts, table, predicted)
     # Frozen: names of the files of a report, which scripts and pages link to;
     # tests/reports/pages/test_build.py fails.

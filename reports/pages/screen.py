@@ -42,6 +42,8 @@ class ComparisonResult:
     """Decision: `lower`, `higher`, `undecided`, `untested`, or the verdict of another claim."""
     arm: str | None = None
     """The arm whose row of the main table shows this difference; None if no row does."""
+    title: str = ""
+    """The name of that arm with its tags; empty for a claim."""
     difference: str = ""
     """Difference of the arm from the baseline with its only interval, as text of a cell."""
     p: str = ""
@@ -57,7 +59,7 @@ def findings(
     for verdict in verdicts:
         finding = _of_claim(study, table, verdict)
         if finding.arm in claimed - {None}:  # a further interval of this difference may differ
-            compared = spell_compared(study, verdict.claim)
+            compared = spell_compared(study, verdict.claim, study.title_of)
             finding = replace(
                 finding, sentence=f"Claim {verdict.spelled}: {compared}.", difference=""
             )
@@ -105,7 +107,8 @@ def _of_claim(study: Study, table: Table, verdict: Verdict) -> ComparisonResult:
     """Return the result of a claim as a sentence on its arms, or else in the words of the claim."""
     claim, kind = verdict.claim, str(verdict.verdict)
     shown, that = metric_of(study, claim), claim.that
-    compared, (value, _) = spell_compared(study, claim), spell_numbers(study, verdict)
+    compared = spell_compared(study, claim, study.title_of)
+    value, _ = spell_numbers(study, verdict)
     told = "" if verdict.value is None else f"; measured: {value}"
     sentence = f"Claim {verdict.spelled}: {compared}{told}."
     sides = that.left, that.right
@@ -119,7 +122,7 @@ def _of_claim(study: Study, table: Table, verdict: Verdict) -> ComparisonResult:
     is_plain = that.margin is None and that.relation in ("less", "greater")
     if is_plain and verdict.value is not None:
         word = "lower" if that.relation == "less" else "higher"
-        than = f"{word} for {left} than for {right}"
+        than = f"{word} for {study.title_of(left)} than for {study.title_of(right)}"
         if kind == "holds":
             kind = word
             by = _spell_size(verdict.value, verdict.low, verdict.high, verdict.n, shown)
@@ -133,13 +136,15 @@ def _of_claim(study: Study, table: Table, verdict: Verdict) -> ComparisonResult:
             sentence += f"{finds or f': the difference is {_with_unit(value, shown)}'}."
     sign = 1 if table.equal.get(left) == arm else -1
     relation = compared.partition(": ")[2]
+    if sign == 1:
+        relation = relation.removeprefix(f"{study.title_of(left)} ")
     return ComparisonResult(
         sentence=upper_first(sentence),
         kind=kind,
         arm=arm,
         difference=_oriented(verdict, shown, sign),
         p=spell_p(verdict.p) if is_plain else "",
-        claim=f"{relation.removeprefix(f'{left} ') if sign == 1 else relation}: {verdict.spelled}",
+        claim=f"{relation}: {verdict.spelled}",
     )
 
 
@@ -156,7 +161,8 @@ def _of_row(table: Table, arm: str, member: Member | None) -> ComparisonResult:
     """Return the result of comparing an arm, about which no claim is made, with the baseline."""
     shown = table.shown
     title = table.title_of(arm)
-    against = f"{title} against {table.baseline}"
+    baseline = table.title_of(table.baseline)
+    against = f"{title} against {baseline}"
     if member is None or member.p is None:
         is_constant = member is not None and member.comparison.is_constant
         why = "the same at every seed" if is_constant else "of fewer than two paired seeds"
@@ -164,7 +170,9 @@ def _of_row(table: Table, arm: str, member: Member | None) -> ComparisonResult:
         sentence = f"{against} is not tested: the difference is {why}."
         if member is None:
             sentence = f"{against} is not compared."
-        return ComparisonResult(sentence=sentence, kind="untested", arm=arm, difference=difference)
+        return ComparisonResult(
+            sentence=sentence, kind="untested", arm=arm, title=title, difference=difference
+        )
     cell, value = spell_member(member, shown), member.comparison.difference
     if not member.is_told:
         finds = _finds(member, table.family.size, shown)
@@ -173,10 +181,10 @@ def _of_row(table: Table, arm: str, member: Member | None) -> ComparisonResult:
     else:
         kind = "lower" if value < 0 else "higher"
         by = _spell_size(value, member.low, member.high, member.comparison.n, shown)
-        than = f"{kind} for {title} than for {table.baseline}"
+        than = f"{kind} for {title} than for {baseline}"
         sentence = f"{upper_first(shown.label)} is {than}, by {by}."
     return ComparisonResult(
-        sentence=sentence, kind=kind, arm=arm, difference=cell, p=spell_p(member.p)
+        sentence=sentence, kind=kind, arm=arm, title=title, difference=cell, p=spell_p(member.p)
     )
 
 
@@ -184,7 +192,7 @@ def _grouped(rows: Sequence[ComparisonResult]) -> Iterable[ComparisonResult]:
     """Return one finding per decision for many arms: `lower: a, b, c and 4 more of 9 arms`."""
     by_kind: dict[str, list[str]] = {}
     for row in rows:
-        by_kind.setdefault(row.kind, []).append(str(row.arm))
+        by_kind.setdefault(row.kind, []).append(row.title)
     for kind in ("lower", "higher", "undecided", "untested"):
         if arms := by_kind.get(kind):
             names = ", ".join(arms[:_MOST_NAMED])

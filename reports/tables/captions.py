@@ -42,6 +42,16 @@ class Selection:
 FIXED_ARMS = Selection()
 
 
+def spell_tags(tags: Iterable[str]) -> list[str]:
+    """Return a caption's sentence on what the tags of its arms mean; none if there are no tags."""
+    if "oracle" not in tags:
+        return []
+    return [
+        "[oracle]: the arm or its teacher was trained on the test images, so its value is only an "
+        "optimistic bound."
+    ]
+
+
 def has_differing_populations(study: Study) -> bool:
     """Return True if a study evaluates its arms on different data, so they cannot be paired."""
     population = study.problem.comparing.population
@@ -142,7 +152,7 @@ def spell_seeds_of(study: Study) -> str:
 
 def spell_comparisons(study: Study, rows: Sequence[ArmRow], family: Family) -> list[str]:
     """Return a caption's sentences on how arms are compared with the baseline, or why not."""
-    compared = {row.arm: row.compared.comparison for row in rows if row.compared is not None}
+    compared = {row.title: row.compared.comparison for row in rows if row.compared is not None}
     tested = {arm: c for arm, c in compared.items() if c.p is not None}
     if not tested:
         if len(rows) < 2:

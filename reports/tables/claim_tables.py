@@ -1,7 +1,7 @@
 """Claims: tables of verdicts, with their comparisons and measured values, and of planned looks."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mixup_core.problem import Metric
 from reports.numbers.judging import Varied, spell_variants, verdict_records
@@ -42,7 +42,7 @@ def verdict_table(
             (
                 f"{verdict.claim.says} ({verdict.claim.source})",
                 verdict.spelled,
-                spell_compared(study, verdict.claim),
+                spell_compared(study, verdict.claim, study.title_of),
                 *spell_numbers(study, verdict),
                 str(verdict.n),
                 spell_p(verdict.p),
@@ -133,16 +133,21 @@ def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
     return spell_value(verdict.value, verdict.low, verdict.high, scale, digits), reference
 
 
-def spell_compared(study: Study, claim: Claim) -> str:
-    """Return the comparison of a claim as text: `test error, %: uniform less than erm`."""
+def spell_compared(study: Study, claim: Claim, name: Callable[[str], str] = str) -> str:
+    """Return the comparison of a claim as text: `test error, %: uniform less than erm`.
+
+    `name` returns what stands for an arm. Published pages show its name without tags.
+    """
     that, shown = claim.that, metric_of(study, claim)
     margin = "" if that.margin is None else f" {_spell_margin(that, shown)}"
     readout = f", {that.readout}" if that.readout not in (None, study.readout) else ""
-    together = _spell_together(that)
+    together = _spell_together(that, name)
     if that.metric in study.problem.measuring.predicted:
         readout = ", last epoch"
-    left, right = _spell_side(that.left, shown), _spell_right(claim, shown)
-    return f"{shown.heading}{readout}: {left} {_RELATIONS[that.relation]} {right}{margin}{together}"
+    left, right = (_spell_side(side, shown, name) for side in (that.left, that.right))
+    times = "" if that.times == 1 else f"{that.times:g} x "
+    relation = f"{left} {_RELATIONS[that.relation]} {times}{right}"
+    return f"{shown.heading}{readout}: {relation}{margin}{together}"
 
 
 def spell_threshold(study: Study, claim: Claim) -> str:
@@ -172,21 +177,16 @@ def _spell_margin(that: StatedComparison, shown: Metric) -> str:
     return f"± {_spell_written(that.margin, shown)}"
 
 
-def _spell_together(that: StatedComparison) -> str:
+def _spell_together(that: StatedComparison, name: Callable[[str], str]) -> str:
     if not that.together:
         return ""
-    return f" ({that.networks} networks of {' and of '.join(that.together)} together)"
+    return f" ({that.networks} networks of {' and of '.join(map(name, that.together))} together)"
 
 
-def _spell_right(claim: Claim, shown: Metric) -> str:
-    times = "" if claim.that.times == 1 else f"{claim.that.times:g} x "
-    return times + _spell_side(claim.that.right, shown)
-
-
-def _spell_side(side: Side, shown: Metric) -> str:
+def _spell_side(side: Side, shown: Metric, name: Callable[[str], str]) -> str:
     if isinstance(side, tuple):
-        return f"({' minus '.join(side)})"
-    return side if isinstance(side, str) else _spell_written(side, shown)
+        return f"({' minus '.join(map(name, side))})"
+    return name(side) if isinstance(side, str) else _spell_written(side, shown)
 
 
 def _spell_written(value: float, metric: Metric) -> str:

@@ -94,7 +94,7 @@ def sensitivity_table(study: Study, arranged: Arranged, table: Table) -> Listing
                 continue
             cells.append(
                 (
-                    f"{pair[0]} minus {pair[1]}",
+                    " minus ".join(map(table.title_of, pair)),
                     str(readout) + (", primary" if readout == table.readout else ""),
                     spell_member(member, table.shown),
                     str(member.comparison.n),
@@ -154,7 +154,7 @@ def equivalence_table(table: Table, margin: float | None) -> Listing | None:
         if parts is None:
             continue
         parts = parts if table.shown.is_lower_better else parts[::-1]
-        cells.append((row.arm, *map(_spell_part, parts), str(row.compared.comparison.n)))
+        cells.append((row.title, *map(_spell_part, parts), str(row.compared.comparison.n)))
         record: dict[str, Any] = {"arm": row.arm, "baseline": table.baseline, "margin": margin}
         # Frozen: columns of `tables/equivalence.csv`, which scripts read by name;
         # tests/reports/tables/test_comparisons.py fails.
@@ -235,7 +235,7 @@ def reference_table(study: Study, arranged: Arranged) -> Listing | None:
                 difference = spell_amount(ours.mean - paper, shown)
             cells.append(
                 (
-                    arm,
+                    study.title_of(arm),
                     shown.heading,
                     spell_summary(ours, shown),
                     f"{len(values)}/{len(study.seeds_of(arm))}" if arm in trained else NOT_TRAINED,

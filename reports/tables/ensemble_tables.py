@@ -36,7 +36,7 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
     families = {name: _family(predicted, name, baseline, equal) for name in names}
     cells, records = [], []
     for arm, of_size in found:
-        line = [arm, str(of_size.size), str(of_size.num_ensembles)]
+        line = [arms[arm].title, str(of_size.size), str(of_size.num_ensembles)]
         record: dict[str, Any] = {
             "arm": arm,
             "n": len(arms[arm].runs),
@@ -111,7 +111,7 @@ def spread_table(predicted: Predicted) -> Listing | None:
         ),
         cells=tuple(
             (
-                arm,
+                predicted.arms[arm].title,
                 str(spread.n),
                 str(spread.images),
                 spell_value(spread.total, spread.total_low, spread.total_high, scale, digits),

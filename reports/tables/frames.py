@@ -8,6 +8,7 @@ import pandas as pd
 
 from reports.numbers.predicted import ReadPredictions, gather_predictions
 from reports.numbers.runs import arrange, run_records, settings_of
+from reports.tables.listings import tagged
 from reports.tables.predictive import class_table
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
@@ -39,7 +40,7 @@ def classes_frame(
     predicted = gather_predictions(study, arrange(study, results), read)
     names = {arm: study.problem.presentation.classes(study.arms[arm]) for arm in predicted.arms}
     table = class_table(predicted, names)
-    return pd.DataFrame() if table is None else _frame(table.records)
+    return pd.DataFrame() if table is None else _frame(tagged(table.records, study))
 
 
 def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
@@ -48,7 +49,8 @@ def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
     Columns: `study`, `arm`, `seed`, `run_key`; `outcome` of the run (`complete`, `partial`,
     `diverged` or `failed`); `epoch` (1 for the first, as in figures); `seconds` (wall time of the
     epoch); `stored_at_ms` (Unix time); `config.PATH` for every setting that differs between arms (a
-    list as JSON); and each metric that at least one epoch has.
+    list as JSON); each metric that at least one epoch has; and `tags`, such as `oracle`, if an arm
+    has any.
     """
     varying = study.varying()
     rows = []
@@ -71,7 +73,7 @@ def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
                 }
                 for record, facts in zip(result.records, result.facts, strict=True)
             ]
-    return pd.DataFrame(rows, columns=None if rows else _OF_EPOCHS)
+    return pd.DataFrame(list(tagged(rows, study)), columns=None if rows else _OF_EPOCHS)
 
 
 def prediction_frames(
@@ -86,14 +88,16 @@ def prediction_frames(
     images); `index` (position of the image in its split, from 0); `file` (CLASS/FILE in an image
     folder, else empty); `label`; `class` (its name, empty if unnamed); and `logits`, one float32
     per class. `np.stack(frame["logits"])` has shape (rows, classes) if all rows have the same
-    number of classes. Runs without predictions are left out.
+    number of classes. If an arm has tags, such as `oracle`, `tags` follows `run_key`. Runs without
+    predictions are left out.
     """
     for arm, by_seed in arrange(study, results).items():
         for seed, result in by_seed.items():
             (predictions,) = read([result])
             if predictions is None:
                 continue
-            run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
+            of_run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
+            (run,) = tagged([of_run], study)
             config, problem = result.run.config, study.problem
             classes = dict(enumerate(problem.presentation.classes(config)))
             for name, split in predictions.splits.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from mixup_core.problem import Metric
@@ -9,10 +10,10 @@ from reports.numbers.comparison import Comparison, over_shared
 from reports.numbers.runs import arrange, complete_runs, measures_of, values_of
 from reports.numbers.spelling import DASH, spell_heading, spell_number, spell_p, spell_value
 from reports.numbers.summary import Measure, summarise
-from reports.tables.captions import spell_unpaired
+from reports.tables.captions import spell_tags, spell_unpaired
 from reports.tables.listings import Listing, spell_difference, spell_summary
 from sweeps.state.results import RunResult
-from sweeps.study.study import Study
+from sweeps.study.study import Study, with_tags
 
 # Frozen: keys of `report --arms A B --json`, which scripts read by name;
 # tests/mixsweep/cli/test_report.py fails.
@@ -41,6 +42,8 @@ class HeadToHead:
     """The comparison of two arms on one metric, paired by seed, with the values of both."""
 
     names: tuple[str, str]
+    tags: tuple[tuple[str, ...], tuple[str, ...]]
+    """Remarks printed beside each arm, such as `oracle`."""
     metric: str
     shown: Metric
     values: tuple[Mapping[int, float], Mapping[int, float]]
@@ -54,6 +57,7 @@ class HeadToHead:
         """Return this comparison (values by seed, difference, p, ...) as a mapping for JSON."""
         return {
             "arms": list(self.names),
+            "tags": list(map(list, self.tags)),
             "metric": self.metric,
             "values": [dict(values) for values in self.values],
             **{field: getattr(self.comparison, field) for field in _FIELDS},
@@ -61,7 +65,7 @@ class HeadToHead:
 
     def listings(self) -> tuple[Listing, Listing]:
         """Return two tables: a comparison of two arms, and the values of both arms by seed."""
-        first, second = self.names
+        first, second = map(with_tags, self.names, self.tags)
         c, shown = self.comparison, self.shown
         effect = spell_value(c.effect, c.effect_low, c.effect_high, 1.0, 1)
         signs = () if c.sign_flip_p is None else (spell_p(c.sign_flip_p),)
@@ -89,7 +93,8 @@ class HeadToHead:
             ),
             caption="Values are means ± the half-width of the 95 % t interval over seeds. The "
             f"difference is the mean of the paired differences over the {c.n} seeds that both have."
-            " Its interval and p value are not adjusted for other comparisons.",
+            " Its interval and p value are not adjusted for other comparisons."
+            + "".join(f" {told}" for told in spell_tags(chain(*self.tags))),
             records=(self.record(),),
         )
         rows = sorted(set().union(*self.values))
@@ -156,6 +161,7 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
     names = [side.arm if is_one else f"{side.study.name}/{side.arm}" for side in sides]
     return HeadToHead(
         names=(names[0], names[1]),
+        tags=(first.study.tags_of(first.arm), second.study.tags_of(second.arm)),
         metric=metric,
         shown=problem.metric(metric),
         values=(values[0], values[1]),

@@ -24,7 +24,14 @@ from reports.numbers.provenance import describe
 from reports.numbers.runs import run_records
 from reports.numbers.spelling import DASH, spell_csv, spell_heading, spell_p, upper_first
 from reports.numbers.verdict import Verdict
-from reports.tables.captions import FIXED_ARMS, SELECTION_RULE, few_seeds, spell_family, spell_power
+from reports.tables.captions import (
+    FIXED_ARMS,
+    SELECTION_RULE,
+    few_seeds,
+    spell_family,
+    spell_power,
+    spell_tags,
+)
 from reports.tables.claim_tables import spell_claims_family, spell_numbers
 from reports.tables.joined_columns import (
     JoinedColumn,
@@ -150,7 +157,7 @@ class Joined:
         }
         cells = []
         for arm in arms:
-            line = [arm]
+            line = [next(by_arm[arm].title for by_arm in rows if arm in by_arm)]
             for by_arm in rows:
                 row = by_arm.get(arm)
                 if row is None:
@@ -177,6 +184,7 @@ class Joined:
                 "An arm has no mean if one of its seeds diverged, because the mean of the other "
                 "seeds would be biased in its favour."
             )
+        marks += spell_tags(tag for row in every for tag in row.tags)
         parts = [
             f"{upper_first(first.shown.heading)}: means ± half-widths of the 95 % t intervals over "
             "seeds; in brackets: complete seeds / planned seeds.",
@@ -203,7 +211,8 @@ class Joined:
         shown = self._tables[0].shown
         cells, records = [], []
         for pair in pairs:
-            line = [" minus ".join(pair)]
+            table = next(table for table in self._tables if pair in table.pairs)
+            line = [" minus ".join(map(table.title_of, pair))]
             for head, column in self.columns.items():
                 member = column.table.family.members.get(pair)
                 expected = min(len(column.study.seeds_of(side)) for side in pair)
@@ -243,7 +252,7 @@ class Joined:
         for head, column in self.columns.items():
             table = column.table
             tested: dict[str, Comparison] = {
-                f"{arm} minus {against}": member.comparison
+                " minus ".join(map(table.title_of, (arm, against))): member.comparison
                 for arm, against in table.pairs
                 if (member := table.family.members[arm, against]).p is not None
             }

@@ -173,7 +173,7 @@ def same_runs(columns: Mapping[str, JoinedColumn]) -> Listing | None:
             sd = comparison.sd
             cells.append(
                 (
-                    arm,
+                    table.title_of(arm),
                     f"{head} minus {first[0]}",
                     spell_difference(comparison, shown),
                     DASH if sd is None else spell_number(sd * shown.scale, shown.digits),

@@ -1,6 +1,6 @@
 """Listings: the tables of a report other than the main table, and the text of their cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from reports.numbers.spelling import (
     spell_value,
 )
 from reports.numbers.summary import Summary
+from sweeps.study.study import Study
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +67,14 @@ class Listing:
     def csv(self) -> str:
         """Return all numbers of this table as CSV text at full precision."""
         return spell_csv(self.records)
+
+
+def tagged(records: Iterable[Mapping[str, Any]], study: Study) -> tuple[Mapping[str, Any], ...]:
+    """Return records of arms, with a column `tags` (such as `oracle`) if any arm has a tag."""
+    tags = {arm: " ".join(study.tags_of(arm)) for arm in study.arms}
+    if not any(tags.values()):
+        return tuple(records)
+    return tuple({**r, "tags": tags.get(r["arm"], "")} if "arm" in r else r for r in records)
 
 
 def spell_summary(summary: Summary | None, metric: Metric) -> str:

@@ -49,7 +49,10 @@ def calibration_table(
     cells, records = [], []
     for arm, of_arm in predicted.arms.items():
         summaries = {name: _summary(values[name][arm], _BOUNDS[name]) for name in values}
-        line, record = [arm, str(len(of_arm.runs))], dict[str, Any](arm=arm, n=len(of_arm.runs))
+        line, record = (
+            [of_arm.title, str(len(of_arm.runs))],
+            dict[str, Any](arm=arm, n=len(of_arm.runs)),
+        )
         for name, summary in summaries.items():
             record |= summary_columns(name, summary)
         for kind, family in families.items():
@@ -110,7 +113,7 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
         digits = digits_of(len(of_arm.runs), 2)
         cells.append(
             (
-                arm,
+                of_arm.title,
                 str(len(of_arm.runs)),
                 spell_number(100 * of_arm.error, 2),
                 spell_summary(differ, _ERROR),
@@ -185,7 +188,7 @@ def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Lis
     return Listing(
         name="classes",
         title="Error of each class",
-        header=("class", *predicted.arms),
+        header=("class", *(of_arm.title for of_arm in predicted.arms.values())),
         cells=tuple(
             (
                 shared[label] if label < len(shared) else str(label),
@@ -246,8 +249,8 @@ def class_differences(
     printed = range(min(len(sizes), _MOST_CLASSES))
     return Listing(
         name="class_differences",
-        title=f"Error of each class, minus {baseline}",
-        header=("class", "test images", *others),
+        title=f"Error of each class, minus {predicted.arms[baseline].title}",
+        header=("class", "test images", *(predicted.arms[arm].title for arm in others)),
         cells=tuple(
             (
                 named[label] or str(label),

@@ -29,6 +29,7 @@ from reports.tables.captions import (
     spell_noise,
     spell_seeds_of,
     spell_settings,
+    spell_tags,
 )
 from reports.tables.listings import Listing, spell_member, spell_summary
 from sweeps.state.results import Outcome, RunResult
@@ -278,8 +279,7 @@ def _caption(study: Study, table: Table, made_with: str, notes: Sequence[str]) -
         f"Bold: the {best} mean among the arms whose seeds are all complete.": any(
             row.is_best for row in rows
         ),
-        "[oracle]: the arm or its teacher was trained on the test images, so its value is only "
-        "an optimistic bound.": any("oracle" in row.tags for row in rows),
+        **dict.fromkeys(spell_tags(tag for row in rows for tag in row.tags), True),
         f"†: not significantly different from the {best} mean at 5 % (paired by seed, adjusted "
         "in the same way).": any(row.is_close for row in rows),
         "If seeds of an arm are missing, it is summarised and compared over the rest.": any(

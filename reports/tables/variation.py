@@ -13,7 +13,7 @@ from reports.numbers.spread import LEAST_CONTEXTS, indices, sd_interval, share_i
 from reports.numbers.summary import sampling_noise, summarise
 from reports.tables.listings import Listing
 from sweeps.study.readouts import Averaged, Last, Readout
-from sweeps.study.study import Study
+from sweeps.study.study import Study, with_tags
 
 _ALL = "all"
 
@@ -32,7 +32,7 @@ def variation_table(study: Study, arranged: Arranged) -> Listing | None:
     cells, records = [], []
     for label, of_group in groups.items():
         for source, arm in of_group.items():
-            line = [label, source]
+            line = [with_tags(label, study.tags_of(arm)), source]
             for place, readout in enumerate(shown):
                 record = _record_of(
                     label, source, readout, values[readout][arm],
@@ -160,7 +160,7 @@ def crossed_table(study: Study, arranged: Arranged) -> Listing | None:
             scale, digits = metric.scale, metric.digits
             cells.append(
                 (
-                    setting,
+                    with_tags(setting, study.tags_of(arm)),
                     source,
                     str(len(seeds)),
                     spell_estimate(record, "sd", scale, digits),

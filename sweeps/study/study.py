@@ -122,6 +122,10 @@ class Study:
         """Return the words with which tables and figures must mark an arm, such as `oracle`."""
         return self.problem.presentation.tags(self.arms[arm])
 
+    def title_of(self, arm: str) -> str:
+        """Return the name with which tables and figures show an arm: `bound [oracle]`."""
+        return with_tags(arm, self.tags_of(arm) if arm in self.arms else ())
+
     def remarks(self) -> tuple[str, ...]:
         """Return remarks on the data, each once; one that only some arms have names them."""
         arms_of_remark: dict[str, list[str]] = {}
@@ -312,6 +316,11 @@ class Study:
 
 _MOST_NAMED = 5
 """Maximum number of arms that a remark names."""
+
+
+def with_tags(name: str, tags: Iterable[str]) -> str:
+    """Return the name of an arm with its tags: `bound [oracle]` for an arm `bound`."""
+    return " ".join([name, *(f"[{tag}]" for tag in tags)])
 
 
 def _listed(arms: Sequence[str]) -> str:

@@ -4,8 +4,10 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from mixup_core.config.building import with_values
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.laws import Beta, Erm, Law, Midpoint
@@ -45,6 +47,12 @@ def make_study(
         baseline="erm" if "erm" in arms else arms[0],
         source="study: small\n",
     )
+
+
+def with_oracle(study: Study, arm: str) -> Study:
+    """Return a copy of a study in which one arm is also trained on the test images."""
+    config = with_values(study.arms[arm], {"data.oracle": True})
+    return replace(study, arms={**study.arms, arm: config})
 
 
 def finish(

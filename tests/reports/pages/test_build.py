@@ -1,12 +1,15 @@
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reports.pages.build import Report, draft_report
 from sweeps.state.results import RunResult
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
-from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic import finish, make_study, rows_of, with_oracle
 from tests.reports.synthetic_predictions import reader
 
 TIMED = {"report.html", "provenance.json"}
@@ -79,6 +82,45 @@ def test_predictions_add_tables_and_figures_without_changing_other_files(
     added |= {f"figures/reliability.{kind}" for kind in ("svg", "png", "csv", "txt")}
     assert more.keys() - plain.keys() == added
     assert {name for name in plain if plain[name] != more[name]} == TIMED, "with what was read"
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("num_arms", [3, 7])
+def test_an_oracle_is_marked_wherever_a_report_names_it(num_arms: int) -> None:
+    arms = ("erm", "midpoint", "uniform", *(f"arm-{place}" for place in range(3, num_arms)))
+    study = replace(
+        with_oracle(make_study(arms), "uniform"),
+        equivalence=0.01,
+        references={"uniform": {"test/error": 0.19}},
+        claims=tuple(
+            Claim(says="It is lower", that=that, source="a paper")
+            for that in (
+                StatedComparison(metric="test/error", less=("uniform", "erm")),
+                StatedComparison(metric="test/error", less=("uniform", 0.5)),
+            )
+        ),
+    )
+    results = tuple(finish(run) for run in study.runs())
+    draft = draft_report(study, results, data_checksums={}, command="", predictions=reader())
+    texts = {
+        name: text
+        for name, text in draft.contents.items()
+        if isinstance(text, str) and name.endswith((".md", ".tex", ".txt"))
+    } | {"screen": draft.screen, "markdown": draft.markdown}
+    named = {name for name, text in texts.items() if "uniform" in text}
+    assert named >= {
+        *(f"tables/{table}.md" for table in (
+            "calibration", "class_differences", "classes", "ensemble_sizes", "ensembles",
+            "equivalence", "references", "seeds", "sensitivity", "spread",
+        )),
+        "table.md", "table.tex", "screen", "markdown",
+    }  # fmt: skip
+    for name in named:
+        assert not re.findall(r".*uniform(?! \[oracle\]).*", texts[name]), name
+    for name, text in draft.contents.items():
+        if name.startswith("tables/") and name.endswith(".csv"):
+            rows = [row for row in rows_of(str(text)) if "arm" in row]
+            assert all((row["tags"] == "oracle") == (row["arm"] == "uniform") for row in rows), name
 
 
 @pytest.mark.usefixtures("undrawn")

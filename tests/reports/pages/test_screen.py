@@ -49,11 +49,12 @@ def decided(study: Study, table: Table, verdicts: Sequence[Verdict]) -> set[tupl
     for that in (v.claim.that for v in verdicts if v.verdict == "holds"):
         if that.margin is None and that.times == 1 and that.relation in words:
             label = study.problem.metric(that.metric).label
-            found.add((label, words[that.relation], that.left, that.right))
+            sides = (study.title_of(s) if isinstance(s, str) else s for s in that.sides)
+            found.add((label, words[that.relation], *sides))
     for row in table.printed:
         if row.compared is not None and row.compared.p is not None and row.compared.p <= 0.05:
             word = "lower" if row.compared.comparison.difference < 0 else "higher"
-            found.add((table.shown.label, word, row.title, table.baseline))
+            found.add((table.shown.label, word, row.title, study.title_of(table.baseline)))
             assert not (row.compared.low or 0) <= 0 <= (row.compared.high or 0)
     return {(upper_first(label), *rest) for label, *rest in found}
 
@@ -73,7 +74,8 @@ def assert_never_stronger(study: Study, table: Table, verdicts: Sequence[Verdict
     for finding, verdict in zip(found, verdicts, strict=False):
         is_told = finding.kind in {"lower", "higher"} or verdict.verdict in finding.claim
         assert is_told, finding
-    named = {str(finding.arm) for finding in found if finding.kind in {"lower", "higher"}}
+    told_apart = (finding for finding in found if finding.kind in {"lower", "higher"})
+    named = {finding.title or str(finding.arm) for finding in told_apart}
     for text in conclusion(found):
         if text.startswith("Significantly"):
             arms = text.partition(": ")[2].rpartition(" (")[0].partition(" and ")[0].split(", ")

@@ -7,11 +7,18 @@ import pandas as pd
 import pytest
 
 from reports.numbers.runs import runs_csv
-from reports.tables.frames import arms_frame, epochs_frame, runs_frame
+from reports.tables.frames import (
+    arms_frame,
+    classes_frame,
+    epochs_frame,
+    prediction_frames,
+    runs_frame,
+)
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
-from tests.reports.synthetic import ended, make_study
+from tests.reports.synthetic import ended, make_study, with_oracle
+from tests.reports.synthetic_predictions import reader
 
 
 @pytest.fixture
@@ -63,6 +70,17 @@ def test_a_row_of_the_epochs_frame_has_run_settings_metrics_and_facts(
         for record, facts in zip(result.records, result.facts, strict=True)
     ]
     pd.testing.assert_frame_equal(frame.drop(columns=settings), pd.DataFrame(expected))
+
+
+def test_the_tables_of_epochs_predictions_and_classes_mark_an_oracle(study: Study) -> None:
+    study = with_oracle(study, "uniform")
+    results, read = ended(study, {}), reader()
+    predictions = pd.concat(prediction_frames(study, results, read))
+    assert list(predictions.columns[:5]) == ["study", "arm", "seed", "run_key", "tags"]
+    for frame in (epochs_frame(study, results), predictions, classes_frame(study, results, read)):
+        assert dict(frame.groupby("arm")["tags"].first()) == {
+            "erm": "", "midpoint": "", "uniform": "oracle",
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("frame_of", [arms_frame, runs_frame, epochs_frame])

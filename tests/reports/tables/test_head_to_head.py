@@ -12,7 +12,7 @@ from reports.tables.head_to_head import HeadToHead, StudyArm, head_to_head
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
-from tests.reports.synthetic import ended, make_study
+from tests.reports.synthetic import ended, make_study, with_oracle
 
 ERROR = "test/error"
 
@@ -95,3 +95,20 @@ def test_arms_that_cannot_be_paired_by_seed_are_refused_with_the_differing_setti
         f"the arms uniform and erm cannot be paired by seed, because they differ in {unpaired}"
     )
     assert against(mixed, results, arms="midpoint erm").comparison.n == 5
+
+
+def test_an_oracle_is_marked_in_the_tables_and_in_json() -> None:
+    study = with_oracle(make_study(), "uniform")
+    found = against(study, ended(study, {}))
+    comparison, by_seed = found.listings()
+    assert comparison.title == "uniform [oracle] against erm"
+    assert [line[0] for line in comparison.cells] == ["uniform [oracle]", "erm"]
+    assert by_seed.header[1:3] == ("uniform [oracle]", "erm")
+    assert "[oracle]: the arm or its teacher was trained on the test images" in comparison.caption
+    assert (found.record()["arms"], found.record()["tags"]) == (
+        ["uniform", "erm"],
+        [["oracle"], []],
+    )
+    plain = against(make_study(), ended(make_study(), {}))
+    assert plain.record()["tags"] == [[], []]
+    assert "oracle" not in "".join(listing.markdown() for listing in plain.listings())

@@ -16,7 +16,7 @@ from sweeps.state.results import RunResult
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Run, Study
 from tests.reports.decay import decay_study, decayed
-from tests.reports.synthetic import ended, finish, make_study, rows_of
+from tests.reports.synthetic import ended, finish, make_study, rows_of, with_oracle
 
 
 def test_markdown_shows_percent_interval_seeds_difference_and_bold(
@@ -140,11 +140,8 @@ def error_of(run: Run) -> float:
     return {"erm": 0.22, "midpoint": 0.21, "beta": 0.2}[law] + 0.001 * run.seed**2 * len(law)
 
 
-def test_an_oracle_is_marked_everywhere_and_is_never_the_best_arm() -> None:
-    study = make_study()
-    data = replace(study.arms["uniform"].data, oracle=True)
-    leaking = replace(study.arms["uniform"], data=data)
-    study = replace(study, arms={**study.arms, "uniform": leaking})
+def test_an_oracle_is_marked_and_is_never_the_best_arm() -> None:
+    study = with_oracle(make_study(), "uniform")
     table = tabulate(study, [finish(run) for run in study.runs()])
     assert [row[0] for row in table.cells] == ["erm", "midpoint", "uniform [oracle]"]
     _, midpoint, uniform = table.rows
