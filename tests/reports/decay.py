@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from mixup_core.problem import Axis, Metric, Presentation, Problem, Searching
 from mixup_core.records import EpochRecord
-from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.state.results import RunResult
 from sweeps.study.study import Run, Study
+from tests.reports.synthetic import stored, study_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,14 +45,7 @@ DECAY = Problem(
 
 
 def decay_study(rates: Sequence[float] = (1.0, 2.0)) -> Study:
-    return Study(
-        name="decay",
-        description="",
-        arms={f"rate {rate:g}": DecayConfig(rate=rate) for rate in rates},
-        seeds=(0, 1, 2),
-        baseline=f"rate {rates[0]:g}",
-        source="study: decay\n",
-    )
+    return study_of("decay", {f"rate {r:g}": DecayConfig(rate=r) for r in rates}, range(3))
 
 
 def decayed(run: Run) -> RunResult:
@@ -69,11 +62,4 @@ def decayed(run: Run) -> RunResult:
         )
         for epoch in range(run.config.epochs)
     )
-    stage = Stage(
-        key=run.key,
-        records=records,
-        facts=tuple(EpochFacts(seconds=1.0, stored_at_ms=epoch) for epoch in range(len(records))),
-        environment={"device": "x86_64"},
-        state=None,
-    )
-    return RunResult(run=run, stage=stage, failure=None)
+    return stored(run, records)

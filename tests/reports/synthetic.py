@@ -3,9 +3,9 @@
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import MixConfig, TrainConfig
@@ -16,6 +16,7 @@ from mixup_core.store.manifests import EpochFacts, Failure, Stage
 from reports.numbers.comparison import Comparison, contrast
 from reports.numbers.summary import ANY
 from sweeps.state.results import RunResult
+from sweeps.study.claims import Claim, Relation, StatedComparison
 from sweeps.study.study import Run, Study
 
 EPOCHS = 10
@@ -55,13 +56,35 @@ def with_oracle(study: Study, arm: str) -> Study:
     return replace(study, arms={**study.arms, arm: config})
 
 
+def study_of(name: str, arms: Mapping[str, Any], seeds: Sequence[int] = (0,)) -> Study:
+    """Return a study whose first arm is the baseline."""
+    return Study(
+        name=name, description="", arms=arms, seeds=tuple(seeds), baseline=next(iter(arms)),
+        source=f"study: {name}\n",
+    )  # fmt: skip
+
+
+def stored(
+    run: Run, records: Sequence[EpochRecord], seconds: float = 1.0, **environment: str
+) -> RunResult:
+    """Return the result of a run with these records."""
+    facts = tuple(
+        EpochFacts(seconds=seconds, stored_at_ms=1_700_000_000_000 + 6_000 * record.epoch)
+        for record in records
+    )
+    stage = Stage(
+        key=run.key, records=tuple(records), facts=facts, environment=environment, state=None
+    )
+    return RunResult(run=run, stage=stage, failure=None)
+
+
 def finish(
     run: Run,
     error: float | None = None,
     *,
     epochs: int = EPOCHS,
     failure: str | None = None,
-    kind: str = "failed",
+    kind: Literal["failed", "diverged"] = "failed",
     seconds: float = 6.0,
 ) -> RunResult:
     """Return a run that ended after some epochs with a given final error."""
@@ -81,27 +104,43 @@ def finish(
         )
         for epoch in range(epochs)
     )
-    stage = Stage(
-        key=run.key,
-        records=records,
-        facts=tuple(
-            EpochFacts(seconds=seconds, stored_at_ms=1_700_000_000_000 + 6_000 * epoch)
-            for epoch in range(epochs)
-        ),
-        environment={"host": "node-1", "device": "x86_64", "torch": "2.14.1", "threads": "1"},
-        state=None,
-    )
-    ended = None
-    if failure is not None:
-        assert kind in {"failed", "diverged"}
-        ended = Failure(
-            run_key=run.key,
-            kind="diverged" if kind == "diverged" else "failed",
-            message=failure,
-            epoch=epochs,
-            attempts=2,
-        )
-    return RunResult(run=run, stage=stage if epochs else None, failure=ended)
+    result = RunResult(run=run, stage=None, failure=None)
+    if epochs:
+        known = {"host": "node-1", "device": "x86_64", "torch": "2.14.1", "threads": "1"}
+        result = stored(run, records, seconds, **known)
+    if failure is None:
+        return result
+    ended = Failure(run_key=run.key, kind=kind, message=failure, epoch=epochs, attempts=2)
+    return replace(result, failure=ended)
+
+
+SMALL = make_study()
+FINISHED = tuple(map(finish, SMALL.runs()))
+"""Results of `SMALL` in which every run is complete."""
+
+
+def claim(
+    relation: Relation,
+    left: str = "uniform",
+    right: str | float = "erm",
+    metric: str = "test/error",
+    says: str = "",
+    **more: Any,
+) -> Claim:
+    more |= {"metric": metric, relation: (left, right)}
+    return Claim(
+        says=says or f"{left} {relation} {right}", source="a paper, table 1",
+        that=StatedComparison(**more),
+    )  # fmt: skip
+
+
+def with_metrics(
+    result: RunResult, metrics_of: Callable[[EpochRecord], Mapping[str, float]]
+) -> RunResult:
+    """Return a result in which each record has other metrics."""
+    assert result.stage is not None
+    records = tuple(EpochRecord(epoch=r.epoch, metrics=metrics_of(r)) for r in result.records)
+    return replace(result, stage=replace(result.stage, records=records))
 
 
 def at_a_bound(study: Study, errors: Sequence[float]) -> tuple[RunResult, ...]:

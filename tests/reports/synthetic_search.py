@@ -5,7 +5,6 @@ from dataclasses import replace
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.laws import Beta
-from mixup_core.records import EpochRecord
 from sweeps.state.results import RunResult
 from sweeps.study.search import (
     Confirmation,
@@ -19,7 +18,7 @@ from sweeps.study.search import (
 )
 from sweeps.study.space import Integer, Parameter, Real, Space
 from sweeps.study.study import Run, Study
-from tests.reports.synthetic import NOISE, finish, make_study
+from tests.reports.synthetic import NOISE, finish, make_study, with_metrics
 
 MEANS = {"erm": 0.225, "uniform": 0.2, "point 0": 0.21, "point 1": 0.18, "point 3": 0.19}
 MEANS |= {name_of_confirmation(arm): mean for arm, mean in MEANS.items()}
@@ -55,25 +54,24 @@ def point(number: int, state: PointState, *objectives: float) -> Point:
     )
 
 
-HISTORY = SearchHistory(
-    points=(
-        point(0, "complete", 0.21),
-        point(1, "complete", 0.18),
-        point(2, "pruned"),
-        point(3, "complete", 0.19),
-    ),
+POINTS = (
+    point(0, "complete", 0.21), point(1, "complete", 0.18), point(2, "pruned"),
+    point(3, "complete", 0.19),
+)  # fmt: skip
+HISTORY = SearchHistory(points=POINTS)
+PARETO = tuple(
+    replace(p, objectives=(*p.objectives, 1 - p.objectives[0])) if p.objectives else p
+    for p in POINTS
 )
 
 
 def result_of(run: Run) -> RunResult:
     value = MEANS.get(run.arm, 0.3) + 0.1 * NOISE[run.seed % len(NOISE)]
-    ended = finish(run, value)
     split = "test" if run.config.data.test else "val"
-    records = tuple(
-        EpochRecord(
-            epoch=record.epoch,
-            metrics={f"{split}/error": value, f"{split}/nll": 1 - value, "train/loss": 0.1},
-        )
-        for record in ended.records
-    )
-    return replace(ended, stage=replace(ended.stage, records=records))
+    metrics = {f"{split}/error": value, f"{split}/nll": 1 - value, "train/loss": 0.1}
+    return with_metrics(finish(run, value), lambda record: metrics)
+
+
+GROWN = search_study().grown(POINTS, POINTS[1])
+"""The study with the points of `HISTORY`, of which the second is selected."""
+GROWN_RESULTS = tuple(map(result_of, GROWN.runs()))

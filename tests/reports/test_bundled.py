@@ -9,7 +9,6 @@ import pytest
 from mixup_core.config.written_forms import flatten
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
-from mixup_core.store.manifests import EpochFacts, Stage
 from reports.numbers.responses import plane_of, response_of
 from reports.pages.build import draft_report
 from reports.tables.frames import epochs_frame, runs_frame
@@ -17,6 +16,7 @@ from sweeps.reading.study_file import bundled_names
 from sweeps.state.results import RunResult
 from sweeps.study.study import Run, Study
 from tests.bundled import bundled, few
+from tests.reports.synthetic import stored
 
 RECORDS = 4
 
@@ -37,9 +37,7 @@ def told(study: Study, run: Run, place: int) -> RunResult:
         )
         for epoch in range(RECORDS)
     )
-    facts = (EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000),) * RECORDS
-    stage = Stage(key=run.key, records=records, facts=facts, environment={}, state=None)
-    return RunResult(run=run, stage=stage, failure=None)
+    return stored(run, records)
 
 
 @pytest.mark.parametrize("name", few(bundled_names()))

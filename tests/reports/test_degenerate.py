@@ -92,16 +92,11 @@ def results_of(study: Study, ends: Ends) -> list[RunResult]:
         error = ends(run)
         if error is None:
             continue
-        failure = "the loss is not finite" if math.isnan(error) else None
-        found.append(
-            finish(
-                run,
-                0.9 if failure else error,
-                epochs=3 if failure else 10,
-                failure=failure,
-                kind="diverged",
-            )
-        )
+        if math.isnan(error):
+            failure = "the loss is not finite"
+            found.append(finish(run, 0.9, epochs=3, failure=failure, kind="diverged"))
+        else:
+            found.append(finish(run, error))
     return found
 
 

@@ -11,9 +11,8 @@ import pytest
 
 from mixup_core.rules import printable
 from reports.pages.build import draft_report
-from sweeps.study.claims import Claim, StatedComparison
 from tests.reports.html_tags import Tags
-from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic import claim, finish, make_study
 
 HOSTILE = (
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>',
@@ -39,16 +38,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def _written(out: Path, texts: Sequence[str]) -> Path:
     errors = [*texts, *(UNSEEN if texts is HOSTILE else ("text",) * len(UNSEEN))]
     study = make_study(arms=("erm", "midpoint"), seeds=tuple(range(len(errors) + 2)))
-    claims = [
-        Claim(
-            says=text, source=text,
-            that=StatedComparison(metric="test/error", less=("midpoint", "erm")),
-        )
-        for text in texts
-    ]  # fmt: skip
-    study = replace(
-        study, description=" ".join(texts), claims=tuple(claims), source="\n".join(texts)
+    claims = tuple(
+        replace(claim("less", left="midpoint", says=text), source=text) for text in texts
     )
+    study = replace(study, description=" ".join(texts), claims=claims, source="\n".join(texts))
     results = [
         finish(run, epochs=3, failure=printable(errors[run.seed]))
         if run.arm == "midpoint" and run.seed < len(errors)

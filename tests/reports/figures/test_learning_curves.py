@@ -1,23 +1,20 @@
-from dataclasses import replace
-
 import pytest
 
 from reports.tables.table import tabulate
 from tests.reports.drawn import draw, numbers_of
-from tests.reports.synthetic import AT_A_BOUND, at_a_bound, finish, make_study
+from tests.reports.synthetic import AT_A_BOUND, SMALL, at_a_bound, finish, make_study, with_metrics
 
 
 def test_curves_have_every_epoch_and_end_at_the_interval_in_the_table() -> None:
-    study = make_study()
-    results = at_a_bound(study, AT_A_BOUND[0])
-    lines = numbers_of(draw(study, results)["learning_curves"])
+    results = at_a_bound(SMALL, AT_A_BOUND[0])
+    lines = numbers_of(draw(SMALL, results)["learning_curves"])
     assert len(lines) == 2 * 3 * 10
     last = {
         line["arm"]: line
         for line in lines
         if (line["metric"], line["epoch"]) == ("test/error", "10")
     }
-    for row in tabulate(study, results).rows:
+    for row in tabulate(SMALL, results).rows:
         summary, line = row.summaries["test/error"], last[row.arm]
         drawn = tuple(float(line[name]) for name in ("mean", "ci_low", "ci_high"))
         assert drawn == (summary.mean, summary.ci_low, summary.ci_high)
@@ -26,24 +23,18 @@ def test_curves_have_every_epoch_and_end_at_the_interval_in_the_table() -> None:
 
 
 def test_an_unfinished_seed_is_drawn_thin_and_left_out_of_the_mean() -> None:
-    study = make_study()
     results = tuple(
-        finish(run, epochs=3 if (run.arm, run.seed) == ("erm", 0) else 10) for run in study.runs()
+        finish(run, epochs=3 if (run.arm, run.seed) == ("erm", 0) else 10) for run in SMALL.runs()
     )
-    lines = numbers_of(draw(study, results)["learning_curves"])
+    lines = numbers_of(draw(SMALL, results)["learning_curves"])
     assert (lines[0]["n"], lines[0]["seed_0"] != "", lines[3]["seed_0"]) == ("4", True, "")
 
 
 @pytest.mark.parametrize("num_arms", [2, 10])
 def test_each_metric_of_a_probe_is_drawn_in_a_panel_or_named_in_the_caption(num_arms: int) -> None:
     study = make_study(arms=("erm", *(f"arm{index}" for index in range(1, num_arms))))
-    results = []
-    for result in map(finish, study.runs()):
-        records = tuple(
-            replace(record, metrics={**record.metrics, "train/weight_norm": 2.0, "train/own": 1.0})
-            for record in result.records
-        )
-        results.append(replace(result, stage=replace(result.stage, records=records)))
+    more = {"train/weight_norm": 2.0, "train/own": 1.0}
+    results = [with_metrics(finish(run), lambda r: {**r.metrics, **more}) for run in study.runs()]
     figure = draw(study, tuple(results))["learning_curves"]
     drawn = {line["metric"] for line in numbers_of(figure)}
     if num_arms == 2:

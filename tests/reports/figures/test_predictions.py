@@ -7,7 +7,6 @@ import pytest
 
 from mixup_core.laws import Midpoint
 from mixup_core.problem import problem_of
-from mixup_core.store.manifests import EpochFacts, Stage
 from mixup_core.theory.moons import MoonsConfig, draw_moons
 from reports.figures.canvas import Figure, arm_styles
 from reports.figures.predictions import class_shares, draw_decisions, draw_reliability
@@ -16,26 +15,16 @@ from reports.numbers.runs import arrange
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Run, Study
-from tests.reports.synthetic import rows_of
+from tests.reports.synthetic import FINISHED, SMALL, rows_of, stored, study_of
 from tests.reports.synthetic_predictions import NUM_IMAGES, reader
 
 
 def trained(run: Run) -> RunResult:
-    records = tuple(problem_of(run.config).start(run.config, None, "cpu"))
-    facts = (EpochFacts(seconds=1.0, stored_at_ms=0),) * len(records)
-    stage = Stage(key=run.key, records=records, facts=facts, environment={}, state=None)
-    return RunResult(run=run, stage=stage, failure=None)
+    return stored(run, list(problem_of(run.config).start(run.config, None, "cpu")))
 
 
-SMALL = MoonsConfig(points=20, hidden=8, resolution=10, steps_per_epoch=3, epochs=1)
-MOONS = Study(
-    name="moons",
-    description="",
-    arms={"erm": SMALL, "midpoint": replace(SMALL, law=Midpoint())},
-    seeds=(0, 1),
-    baseline="erm",
-    source="study: moons\n",
-)
+NARROW = MoonsConfig(points=20, hidden=8, resolution=10, steps_per_epoch=3, epochs=1)
+MOONS = study_of("moons", {"erm": NARROW, "midpoint": replace(NARROW, law=Midpoint())}, (0, 1))
 
 
 def draw(study: Study, results: tuple[RunResult, ...]) -> Figure | None:
@@ -62,7 +51,7 @@ def test_the_decision_map_is_drawn_from_stored_boundaries() -> None:
 
 
 def test_the_decision_map_agrees_with_the_predictions_of_the_network() -> None:
-    config = replace(SMALL, points=100, hidden=100, steps_per_epoch=200, lr=0.01)
+    config = replace(NARROW, points=100, hidden=100, steps_per_epoch=200, lr=0.01)
     result = trained(Run(arm="erm", config=config))
     boundary = {
         float(name.removeprefix("boundary/at/")): value
@@ -79,14 +68,14 @@ def test_the_decision_map_agrees_with_the_predictions_of_the_network() -> None:
 
 @pytest.mark.parametrize("has_val", [True, False])
 def test_reliability_numbers_cover_every_image_and_give_the_calibration_error(
-    study: Study, results: tuple[RunResult, ...], has_val: bool
+    has_val: bool,
 ) -> None:
-    predicted = gather_predictions(study, arrange(study, results), reader(has_val=has_val))
-    figure = draw_reliability(predicted, arm_styles(study.arms))
+    predicted = gather_predictions(SMALL, arrange(SMALL, FINISHED), reader(has_val=has_val))
+    figure = draw_reliability(predicted, arm_styles(SMALL.arms))
     rows = rows_of(figure.numbers)
     kinds = {"raw", "scaled"} if has_val else {"raw"}
     assert {row["shown"] for row in rows} == kinds
-    for arm in study.arms:
+    for arm in SMALL.arms:
         own = [row for row in rows if (row["arm"], row["shown"]) == (arm, "raw")]
         assert sum(int(row["images"]) for row in own) == 5 * NUM_IMAGES
         assert sum(float(row["share"]) for row in own) == pytest.approx(1)

@@ -7,17 +7,16 @@ from mixup_core.laws.schedules import EasyHardEasy, Phase, Phases
 from reports.figures.canvas import arm_styles
 from reports.figures.schedules import draw_schedules
 from sweeps.study.study import Study
-from tests.reports.synthetic import make_study, rows_of
+from tests.reports.synthetic import SMALL, rows_of
 
 PHASES = Phases(phases=(Phase(law=Erm(), until=3), Phase(law=Beta(alpha=1.0), until=7), Midpoint()))
 
 
 def with_schedules() -> Study:
     """Return a study of ten epochs: plain ERM, midpoint in phases, and uniform as a ramp."""
-    study = make_study()
     mixes = {"midpoint": MixConfig(schedule=PHASES), "uniform": MixConfig(schedule=EasyHardEasy())}
-    arms = {arm: replace(study.arms[arm], mix=mix) for arm, mix in mixes.items()}
-    return replace(study, arms={**study.arms, **arms})
+    arms = {arm: replace(SMALL.arms[arm], mix=mix) for arm, mix in mixes.items()}
+    return replace(SMALL, arms={**SMALL.arms, **arms})
 
 
 def test_every_schedule_is_drawn_by_its_quantiles_and_each_boundary_is_in_the_numbers() -> None:

@@ -9,7 +9,13 @@ from reports.figures.search_figures import draw_search
 from reports.tables.searched import gather
 from sweeps.study.study import Study
 from tests.reports.synthetic import rows_of
-from tests.reports.synthetic_search import HISTORY, result_of, search_study
+from tests.reports.synthetic_search import (
+    GROWN,
+    HISTORY,
+    PARETO,
+    result_of,
+    search_study,
+)
 
 
 def draw(study: Study, history: object = HISTORY) -> dict[str, Figure]:
@@ -19,8 +25,8 @@ def draw(study: Study, history: object = HISTORY) -> dict[str, Figure]:
     return {figure.name: figure for figure in figures}
 
 
-def test_figures_of_a_search_have_numbers_and_state_the_points_tried(grown: Study) -> None:
-    figures = draw(grown)
+def test_figures_of_a_search_have_numbers_and_state_the_points_tried() -> None:
+    figures = draw(GROWN)
     assert list(figures) == [
         "search_map", "search_history", "search_slices", "search_importance",
     ]  # fmt: skip
@@ -35,13 +41,9 @@ def test_figures_of_a_search_have_numbers_and_state_the_points_tried(grown: Stud
     said = re.findall(rb"<!-- (.+?) -->", figures["search_history"].svg)
     assert {b"erm", b"uniform", b"validation error, %"} <= set(said)
     assert pyplot.get_fignums() == []
-    assert draw(grown)["search_history"].svg == figures["search_history"].svg
+    assert draw(GROWN)["search_history"].svg == figures["search_history"].svg
 
 
 def test_a_search_with_several_objectives_has_a_pareto_front_figure() -> None:
-    points = tuple(
-        replace(p, objectives=(*p.objectives, 1 - p.objectives[0])) if p.objectives else p
-        for p in HISTORY.points
-    )
-    study = search_study("val/error", "val/nll").grown(points)
-    assert "search_front" in draw(study, replace(HISTORY, points=points))
+    study = search_study("val/error", "val/nll").grown(PARETO)
+    assert "search_front" in draw(study, replace(HISTORY, points=PARETO))

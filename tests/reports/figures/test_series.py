@@ -12,6 +12,7 @@ from sweeps.state.results import RunResult
 from sweeps.study.study import Run, Study
 from tests.reports.decay import DECAY, decay_study, decayed
 from tests.reports.drawn import numbers_of
+from tests.reports.synthetic import with_metrics
 
 PARTS = Series(head="part", metric=Metric(label="weight of a part", unit="%"))
 PLACES = Series(head="edge/at", metric=Metric(label="edge", least=-3.0), along="height")
@@ -19,22 +20,13 @@ PLACES = Series(head="edge/at", metric=Metric(label="edge", least=-3.0), along="
 
 def measured(run: Run) -> RunResult:
     """Add two parts of a series, a metric with the same prefix, and an axis of three positions."""
-    result = decayed(run)
-    assert result.stage is not None
-    records = tuple(
-        EpochRecord(
-            epoch=record.epoch,
-            metrics={
-                **record.metrics,
-                "part/b": 0.1 * record.epoch + run.seed,
-                "part/a": 0.5,
-                "part/mean": 0.3,
-                **{f"edge/at/{place}": place * record.epoch + run.seed for place in (1, -1, 0)},
-            },
-        )
-        for record in result.records
-    )
-    return replace(result, stage=replace(result.stage, records=records))
+
+    def metrics(record: EpochRecord) -> dict[str, float]:
+        places = {f"edge/at/{place}": place * record.epoch + run.seed for place in (1, -1, 0)}
+        parts = {"part/b": 0.1 * record.epoch + run.seed, "part/a": 0.5, "part/mean": 0.3}
+        return {**record.metrics, **parts, **places}
+
+    return with_metrics(decayed(run), metrics)
 
 
 @pytest.fixture

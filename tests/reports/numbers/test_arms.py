@@ -5,24 +5,19 @@ import scipy.stats
 
 from reports.numbers.arms import equals
 from reports.tables.table import tabulate
-from sweeps.state.results import RunResult
-from sweeps.study.study import Study
-from tests.reports.synthetic import ended, make_study, rows_of
+from tests.reports.synthetic import FINISHED, SMALL, ended, make_study, rows_of
 
 
-def test_arms_are_compared_with_the_declared_baseline_and_not_with_an_arm_of_its_name(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    table = tabulate(replace(study, baseline="midpoint"), results)
+def test_arms_are_compared_with_the_declared_baseline_and_not_with_an_arm_of_its_name() -> None:
+    table = tabulate(replace(SMALL, baseline="midpoint"), FINISHED)
     assert table.baseline == "midpoint"
     assert [row.compared is None for row in table.rows] == [False, True, False]
     assert table.header[3] == "minus midpoint, points"
 
 
 def test_an_arm_with_a_diverged_seed_has_no_mean() -> None:
-    study = make_study()
     diverged = {"epochs": 4, "failure": "loss is nan", "kind": "diverged"}
-    table = tabulate(study, ended(study, {("uniform", 2): diverged}))
+    table = tabulate(SMALL, ended(SMALL, {("uniform", 2): diverged}))
     row = table.rows[2]
     assert row.seeds == "4/5, 1 diverged"
     assert row.summaries == {}
@@ -32,13 +27,12 @@ def test_an_arm_with_a_diverged_seed_has_no_mean() -> None:
 
 
 def test_a_dagger_allows_for_the_number_of_comparisons_in_the_table() -> None:
-    study = make_study()
     near = {
         ("midpoint", seed): {"error": 0.2 + offset}
         for seed, offset in enumerate((0.0, 0.004, 0.016, 0.008, 0.012))
     }
     near |= {("uniform", seed): {"error": 0.2} for seed in range(5)}
-    table = tabulate(study, ended(study, near))
+    table = tabulate(SMALL, ended(SMALL, near))
     alone = scipy.stats.ttest_1samp([0.0, 0.004, 0.016, 0.008, 0.012], 0).pvalue
     assert alone < 0.05 < 2 * alone
     assert [row.is_close for row in table.rows] == [False, True, False]
@@ -47,13 +41,12 @@ def test_a_dagger_allows_for_the_number_of_comparisons_in_the_table() -> None:
 
 
 def test_an_arm_that_shares_one_seed_with_the_best_or_computes_the_same_has_a_dagger() -> None:
-    study = make_study()
     partial = {("erm", seed): {"epochs": 3} for seed in range(1, 5)}
-    table = tabulate(study, ended(study, partial))
+    table = tabulate(SMALL, ended(SMALL, partial))
     assert [row.is_close for row in table.rows] == [True, False, False]
     equal = {("midpoint", seed): {"error": 0.194 + 0.01 * seed} for seed in range(5)}
     equal |= {("uniform", seed): {"error": 0.194 + 0.01 * seed} for seed in range(5)}
-    table = tabulate(study, ended(study, equal))
+    table = tabulate(SMALL, ended(SMALL, equal))
     assert [(row.is_best, row.is_close) for row in table.rows[1:]] == [(True, False), (False, True)]
 
 
@@ -71,9 +64,8 @@ def test_the_baseline_represents_all_arms_equal_to_the_baseline() -> None:
 def test_arms_measured_on_different_data_are_not_compared(
     changed: dict[str, object], named: str
 ) -> None:
-    study = make_study()
-    data = replace(study.arms["midpoint"].data, **changed)
-    arms = {**study.arms, "midpoint": replace(study.arms["midpoint"], data=data)}
-    table = tabulate(replace(study, arms=arms), ended(replace(study, arms=arms), {}))
+    data = replace(SMALL.arms["midpoint"].data, **changed)
+    arms = {**SMALL.arms, "midpoint": replace(SMALL.arms["midpoint"], data=data)}
+    table = tabulate(replace(SMALL, arms=arms), ended(replace(SMALL, arms=arms), {}))
     assert all(row.compared is None and not row.is_best for row in table.rows)
     assert f"Arms differ in {named}, so they cannot be paired by seed or compared." in table.caption

@@ -20,8 +20,7 @@ from reports.numbers.verdict import Verdict
 from sweeps.study.bounds import nominal_levels
 from sweeps.study.claims import Claim, UntilDecided
 from sweeps.study.study import Study
-from tests.reports.synthetic import alone, make_study
-from tests.reports.tables.test_claim_tables import claim
+from tests.reports.synthetic import alone, claim, make_study
 
 UNTIL = UntilDecided(at_most=20, until="decided")
 

@@ -1,5 +1,6 @@
 """Tests of the power of n seeds, of simulated looks and of reachable verdicts."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from sweeps.study.claims import StatedComparison, UntilDecided
 from tests.bundled import bundled, few
 from tests.reports.synthetic import alone
 
+UNTIL = UntilDecided(at_most=20, until="decided")
+
 
 @pytest.mark.parametrize("tests", [1, 5])
 @pytest.mark.parametrize("n", [3, 5, 16, 200])
@@ -39,40 +42,31 @@ def test_a_value_between_two_limits_is_shown_in_80_percent_of_studies() -> None:
 
 
 def test_looks_have_slightly_more_power_than_a_fixed_design_of_the_last_look() -> None:
-    until = UntilDecided(at_most=20, until="decided")
     fixed = detectable_difference(20)
-    assert fixed < found_by_looks(until, 1) < 1.3 * fixed
-    assert found_by_looks(until, 3) > found_by_looks(until, 1)
-
-
-UNTIL = UntilDecided(at_most=20, until="decided")
+    assert fixed < found_by_looks(UNTIL, 1) < 1.3 * fixed
+    assert found_by_looks(UNTIL, 3) > found_by_looks(UNTIL, 1)
 
 
 def is_told(low: float, high: float) -> bool:
     return low > 0 or high < 0
 
 
+def question(values: Sequence[float], is_decided: Callable[[float, float], bool]) -> Question:
+    return Question(
+        is_decided=is_decided,
+        has_ended=lambda n: True,
+        compare=lambda n: alone(values[:n]),
+    )
+
+
 def test_simulated_looks_end_at_the_same_look_as_real_looks() -> None:
     drawn = draw_effects(UNTIL, [0.0, 0.8], studies=20)
     found = foresee(UNTIL, [is_told, is_told], drawn, tests=2)
+    # the other question is never decided, so that this one keeps its half of the level
+    idle = question(range(20), lambda low, high: False)
     for place in range(20):
         for claim in range(2):
-            values = drawn[place, claim]
-
-            def question(values: np.ndarray = values) -> Question:
-                return Question(
-                    is_decided=is_told,
-                    has_ended=lambda n: True,
-                    compare=lambda n: alone(values[:n]),
-                )
-
-            # the other question is never decided, so that this one keeps its half of the level
-            idle = Question(
-                is_decided=lambda low, high: False,
-                has_ended=lambda n: True,
-                compare=lambda n: alone(range(n)),
-            )
-            answer = take_looks(UNTIL, [question(), idle])[-1][0]
+            answer = take_looks(UNTIL, [question(drawn[place, claim], is_told), idle])[-1][0]
             assert answer.seeds == found.seeds[place, claim]
             assert (answer.ending == "decided") == found.is_decided[place, claim]
 

@@ -13,10 +13,10 @@ from reports.numbers.predicted import Predicted, gather_predictions, pseudo_valu
 from reports.numbers.runs import arrange
 from reports.tables.claim_tables import spell_compared
 from sweeps.state.results import RunResult
-from sweeps.study.claims import Claim, StatedComparison, UntilDecided
+from sweeps.study.claims import UntilDecided
 from sweeps.study.readouts import Averaged, Last
 from sweeps.study.study import Study
-from tests.reports.synthetic import ended
+from tests.reports.synthetic import FINISHED, SMALL, claim, ended
 from tests.reports.synthetic_predictions import reader, split_of
 
 
@@ -24,10 +24,8 @@ def gathered(study: Study, results: tuple[RunResult, ...]) -> Predicted:
     return gather_predictions(study, arrange(study, results), reader())
 
 
-def test_numbers_of_predictions_of_an_arm_follow_from_its_runs(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    predicted = gathered(study, results)
+def test_numbers_of_predictions_of_an_arm_follow_from_its_runs() -> None:
+    predicted = gathered(SMALL, FINISHED)
     assert list(predicted.arms) == ["erm", "midpoint", "uniform"]
     splits = [split_of("midpoint", seed) for seed in range(5)]
     labels = splits[0].labels
@@ -56,12 +54,10 @@ def test_numbers_of_predictions_of_an_arm_follow_from_its_runs(
             assert arm.runs[seed].classes[label] == pytest.approx(share)
 
 
-def test_predictions_of_averaged_weights_are_used_for_the_averaged_readout(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    arranged = arrange(study, results)
+def test_predictions_of_averaged_weights_are_used_for_the_averaged_readout() -> None:
+    arranged = arrange(SMALL, FINISHED)
     last, averaged = (
-        gather_predictions(replace(study, readout=readout), arranged, reader()).arms["erm"].runs[0]
+        gather_predictions(replace(SMALL, readout=readout), arranged, reader()).arms["erm"].runs[0]
         for readout in (Last(), Averaged())
     )
     own, usual = (run.measures["temperature"] for run in (averaged, last))
@@ -69,13 +65,11 @@ def test_predictions_of_averaged_weights_are_used_for_the_averaged_readout(
     assert own == pytest.approx(usual / 2, rel=1e-2)
 
 
-def test_planned_looks_use_predictions_of_complete_runs_beside_a_diverged_run(
-    study: Study,
-) -> None:
+def test_planned_looks_use_predictions_of_complete_runs_beside_a_diverged_run() -> None:
     ends = {("uniform", 4): {"epochs": 3, "failure": "lost", "kind": "diverged"}}
-    arranged = arrange(study, ended(study, ends))
-    assert "uniform" not in gather_predictions(study, arranged, reader()).claimed_values("brier")
-    looks = replace(study, until=UntilDecided(at_most=5, until="decided"))
+    arranged = arrange(SMALL, ended(SMALL, ends))
+    assert "uniform" not in gather_predictions(SMALL, arranged, reader()).claimed_values("brier")
+    looks = replace(SMALL, until=UntilDecided(at_most=5, until="decided"))
     predicted = gather_predictions(looks, arranged, reader())
     assert list(predicted.claimed_values("brier")["uniform"]) == [0, 1, 2, 3]
     assert predicted.values("brier").keys() == predicted.arms.keys() == {"erm", "midpoint"}
@@ -93,9 +87,7 @@ CHANGES: dict[str, Callable[[Split], Split]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_predictions_that_do_not_fit_those_of_other_runs_count_as_missing(
-    change: str, study: Study, results: tuple[RunResult, ...]
-) -> None:
+def test_predictions_that_do_not_fit_those_of_other_runs_count_as_missing(change: str) -> None:
     def read(wanted: Sequence[RunResult]) -> list[Predictions | None]:
         found = list(reader()(wanted))
         if wanted[0].run.arm == "erm":
@@ -103,16 +95,16 @@ def test_predictions_that_do_not_fit_those_of_other_runs_count_as_missing(
             found[1] = Predictions(splits={**found[1].splits, "test": test})
         return found
 
-    predicted = gather_predictions(study, arrange(study, results), read)
+    predicted = gather_predictions(SMALL, arrange(SMALL, FINISHED), read)
     assert predicted.counts == "predictions of 14 of 15 runs"
     assert list(predicted.arms["erm"].runs) == [0, 2, 3, 4]
 
 
-def test_one_test_image_has_no_spread(study: Study, results: tuple[RunResult, ...]) -> None:
+def test_one_test_image_has_no_spread() -> None:
     def read(wanted: Sequence[RunResult]) -> list[Predictions]:
         return [Predictions(splits={"test": split_of("erm", 0, size=1)}) for _ in wanted]
 
-    predicted = gather_predictions(study, arrange(study, results), read)
+    predicted = gather_predictions(SMALL, arrange(SMALL, FINISHED), read)
     assert predicted.arms["erm"].spread is None
 
 
@@ -132,26 +124,15 @@ def test_pseudo_values_agree_with_leave_one_out_estimates() -> None:
     np.testing.assert_allclose(pseudo_values(by_pair), expected)
 
 
-def test_ensembles_are_compared_with_single_networks_at_equal_seeds(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    predicted = gathered(study, results)
-    claim = Claim(
-        says="One uniform network is as good as three of erm",
-        source="a test",
-        that=StatedComparison(
-            metric="predicted/accuracy",
-            less=("uniform", "erm"),
-            together=("erm",),
-            networks=3,
-        ),
-    )
-    claimed = replace(study, claims=(claim,))
-    (verdict,) = verdicts_of(claimed, arrange(study, results), predicted)
+def test_ensembles_are_compared_with_single_networks_at_equal_seeds() -> None:
+    predicted = gathered(SMALL, FINISHED)
+    made = claim("less", metric="predicted/accuracy", together=("erm",), networks=3)
+    claimed = replace(SMALL, claims=(made,))
+    (verdict,) = verdicts_of(claimed, arrange(SMALL, FINISHED), predicted)
     of_three = predicted.arms["erm"].sizes[3].measures["error"]
     alone = 1 - predicted.arms["uniform"].error
     assert verdict.value == pytest.approx(alone - (1 - of_three.mean))
     assert verdict.n == 5
     few = predicted.values_together("predicted/accuracy", "erm", 10)
     assert few == {}
-    assert "(3 networks of erm together)" in spell_compared(claimed, claim)
+    assert "(3 networks of erm together)" in spell_compared(claimed, made)

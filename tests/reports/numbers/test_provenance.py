@@ -13,7 +13,7 @@ from mixup_core.images.data.data_config import DataConfig
 from reports.numbers.provenance import command_elsewhere, describe, spell_origin, text_elsewhere
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
-from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic import FINISHED, SMALL, finish
 
 
 def described(
@@ -29,25 +29,22 @@ def described(
 
 
 def test_every_run_is_named_with_its_outcome_and_attempts() -> None:
-    study = make_study()
     results = tuple(
         finish(run, epochs=2, failure="no memory") if run.seed == 3 else finish(run)
-        for run in study.runs()
+        for run in SMALL.runs()
     )
-    runs = described(study, results)["runs"]
-    assert [run["run_key"] for run in runs] == [run.key for run in study.runs()]
+    runs = described(SMALL, results)["runs"]
+    assert [run["run_key"] for run in runs] == [run.key for run in SMALL.runs()]
     stopped = next(run for run in runs if run["seed"] == 3)
     assert (stopped["outcome"], stopped["attempts"], stopped["error"]) == ("failed", 2, "no memory")
     assert runs[0]["seconds"] == 60.0
     assert runs[0]["attempts"] == 1
 
 
-def test_secrets_of_addresses_in_the_study_file_are_not_recorded(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
+def test_secrets_of_addresses_in_the_study_file_are_not_recorded() -> None:
     address = "https://me:secret@host/x.zip?sig=secret#secret"
-    study = replace(study, description=f"From {address}.", source=f"description: {address}\n")
-    found = described(study, results)
+    study = replace(SMALL, description=f"From {address}.", source=f"description: {address}\n")
+    found = described(study, FINISHED)
     assert found["description"] == "From https://***@host/x.zip."
     assert found["source"] == "description: https://***@host/x.zip\n"
 
@@ -56,12 +53,11 @@ def test_no_path_of_this_machine_is_recorded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    study = make_study()
     data = DataConfig(name="image-folder", folder=f"{tmp_path}-images/cats", image_size=8)
     arms = {
-        arm: replace(config, data=replace(data, digest="d")) for arm, config in study.arms.items()
+        arm: replace(config, data=replace(data, digest="d")) for arm, config in SMALL.arms.items()
     }
-    study = replace(study, arms=arms, source=f"study: s\nfolder: {data.folder}\n")
+    study = replace(SMALL, arms=arms, source=f"study: s\nfolder: {data.folder}\n")
     results = tuple(
         finish(run, epochs=2, failure=f"{data.folder}/1.png: truncated") for run in study.runs()
     )

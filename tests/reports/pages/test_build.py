@@ -1,24 +1,27 @@
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from reports.numbers.predicted import ReadPredictions
 from reports.pages.build import Report, draft_report
 from sweeps.state.results import RunResult
-from sweeps.study.claims import Claim, StatedComparison
-from sweeps.study.study import Study
-from tests.reports.synthetic import finish, make_study, rows_of, with_oracle
+from tests.reports.synthetic import FINISHED, SMALL, claim, finish, make_study, rows_of, with_oracle
 from tests.reports.synthetic_predictions import reader
 
 TIMED = {"report.html", "provenance.json"}
 
 
-def write(study: Study, results: tuple[RunResult, ...], out: Path) -> Report:
-    return draft_report(study, results, data_checksums={}, command="mixsweep report small").write(
-        out
-    )
+def write(
+    results: Sequence[RunResult], out: Path, predictions: ReadPredictions | None = None
+) -> Report:
+    command = "mixsweep report small"
+    return draft_report(
+        SMALL, results, data_checksums={}, command=command, predictions=predictions
+    ).write(out)
 
 
 def read(report: Report) -> dict[str, bytes]:
@@ -28,9 +31,7 @@ def read(report: Report) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Return the report of finished runs, which tests only read."""
-    study = make_study()
-    results = tuple(finish(run) for run in study.runs())
-    return write(study, results, tmp_path_factory.mktemp("new") / "small")
+    return write(FINISHED, tmp_path_factory.mktemp("new") / "small")
 
 
 def test_a_report_has_every_documented_file(small: Report) -> None:
@@ -47,35 +48,24 @@ def test_a_report_has_every_documented_file(small: Report) -> None:
     assert json.loads(read(small)["provenance.json"])["selection_rule"] == "none"
 
 
-def test_the_same_results_give_the_same_bytes_again(
-    study: Study, results: tuple[RunResult, ...], small: Report, tmp_path: Path
-) -> None:
-    assert read(write(study, results[::-1], tmp_path)) == read(small)
+def test_the_same_results_give_the_same_bytes_again(small: Report, tmp_path: Path) -> None:
+    assert read(write(FINISHED[::-1], tmp_path)) == read(small)
 
 
-def test_only_the_page_and_the_provenance_contain_times(
-    study: Study, results: tuple[RunResult, ...], small: Report, tmp_path: Path
-) -> None:
+def test_only_the_page_and_the_provenance_contain_times(small: Report, tmp_path: Path) -> None:
     first = read(small)
     slower = tuple(
-        finish(result.run, epochs=len(result.records), seconds=9.0) for result in results
+        finish(result.run, epochs=len(result.records), seconds=9.0) for result in FINISHED
     )
-    second = read(write(study, slower, tmp_path / "two"))
+    second = read(write(slower, tmp_path / "two"))
     assert {name for name in first if first[name] != second[name]} == TIMED
 
 
 def test_predictions_add_tables_and_figures_without_changing_other_files(
-    study: Study, results: tuple[RunResult, ...], small: Report, tmp_path: Path
+    small: Report, tmp_path: Path
 ) -> None:
     plain = read(small)
-    report = draft_report(
-        study,
-        results,
-        data_checksums={},
-        command="mixsweep report small",
-        predictions=reader(),
-    ).write(tmp_path / "more")
-    more = read(report)
+    more = read(write(FINISHED, tmp_path / "more", reader()))
     listings = ("calibration", "ensembles", "ensemble_sizes", "spread", "classes",
                 "class_differences")  # fmt: skip
     added = {f"tables/{name}.{kind}" for name in listings for kind in ("md", "csv")}
@@ -92,13 +82,7 @@ def test_an_oracle_is_marked_wherever_a_report_names_it(num_arms: int) -> None:
         with_oracle(make_study(arms), "uniform"),
         equivalence=0.01,
         references={"uniform": {"test/error": 0.19}},
-        claims=tuple(
-            Claim(says="It is lower", that=that, source="a paper")
-            for that in (
-                StatedComparison(metric="test/error", less=("uniform", "erm")),
-                StatedComparison(metric="test/error", less=("uniform", 0.5)),
-            )
-        ),
+        claims=tuple(claim("less", right=right, says="It is lower") for right in ("erm", 0.5)),
     )
     results = tuple(finish(run) for run in study.runs())
     draft = draft_report(study, results, data_checksums={}, command="", predictions=reader())
@@ -124,20 +108,16 @@ def test_an_oracle_is_marked_wherever_a_report_names_it(num_arms: int) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_provenance_is_the_first_file_to_be_written(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    draft = draft_report(study, results, data_checksums={}, command="")
+def test_the_provenance_is_the_first_file_to_be_written() -> None:
+    draft = draft_report(SMALL, FINISHED, data_checksums={}, command="")
     assert next(iter(draft.contents)) == "provenance.json"
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_files_in_a_folder_without_a_report_are_kept(
-    study: Study, results: tuple[RunResult, ...], tmp_path: Path
-) -> None:
+def test_files_in_a_folder_without_a_report_are_kept(tmp_path: Path) -> None:
     for name in ("references.md", "points.csv", "figures/schedules.pdf"):
         (tmp_path / "paper" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "paper" / name).write_text("mine")
-    write(study, results, tmp_path / "paper")
+    write(FINISHED, tmp_path / "paper")
     for name in ("references.md", "points.csv", "figures/schedules.pdf"):
         assert (tmp_path / "paper" / name).read_text() == "mine"

@@ -14,12 +14,11 @@ from reports.pages.build import draft_report
 from reports.pages.html_pages import render_page, write_site
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
-from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 from tests.reports.drawn import draw
 from tests.reports.html_tags import Tags
 from tests.reports.small_report import write_report
-from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic import FINISHED, SMALL, claim, finish, make_study
 
 
 def check(study: Study, results: tuple[RunResult, ...]) -> Tags:
@@ -32,21 +31,17 @@ def check(study: Study, results: tuple[RunResult, ...]) -> Tags:
     return Tags("".join(pieces))
 
 
-def test_the_page_is_well_formed_and_needs_no_network(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    page = check(study, results)
+def test_the_page_is_well_formed_and_needs_no_network() -> None:
+    page = check(SMALL, FINISHED)
     assert len(set(page.ids)) == len(page.ids)
     assert page.tags.count("img") == 2
     assert all(address.startswith(("data:", "#")) for address in page.addresses)
     assert not {"script", "link", "iframe"} & set(page.tags)
 
 
-def test_each_cell_of_the_main_table_has_its_heading_for_narrow_screens(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    columns = [*tabulate(study, results).header[1:], "min/run"]
-    assert check(study, results).headings == columns * len(study.arms)
+def test_each_cell_of_the_main_table_has_its_heading_for_narrow_screens() -> None:
+    columns = [*tabulate(SMALL, FINISHED).header[1:], "min/run"]
+    assert check(SMALL, FINISHED).headings == columns * len(SMALL.arms)
 
 
 def test_a_warning_of_the_caption_is_in_sight() -> None:
@@ -55,23 +50,9 @@ def test_a_warning_of_the_caption_is_in_sight() -> None:
     assert "WARNING, no arm is better than guessing" in page.partition("How to read this")[0]
 
 
-def test_a_study_without_results_has_a_page() -> None:
-    study = make_study()
-    results = tuple(RunResult(run=run, stage=None, failure=None) for run in study.runs())
-    page = check(study, results)
-    assert "15 of 15 runs" in page.words
-    assert "img" not in page.tags
-
-
-def test_the_conclusion_comes_before_the_results_and_claims_after_them(
-    study: Study, results: tuple[RunResult, ...], tmp_path: Path
-) -> None:
-    claim = Claim(
-        says="Uniform has less error", source="a paper",
-        that=StatedComparison(metric="test/error", less=("uniform", "erm")),
-    )  # fmt: skip
-    study = replace(study, claims=(claim,))
-    report = draft_report(study, results, data_checksums={}, command="x").write(tmp_path / "r")
+def test_the_conclusion_comes_before_the_results_and_claims_after_them(tmp_path: Path) -> None:
+    study = replace(SMALL, claims=(claim("less", says="Uniform has less error"),))
+    report = draft_report(study, FINISHED, data_checksums={}, command="x").write(tmp_path / "r")
     page, table = ((report.folder / name).read_text() for name in ("report.html", "table.md"))
     lead = page.index("Test error is lower for uniform than for erm, by ")
     assert lead < page.index("<h2>Results</h2>") < page.index("<h2>What was run</h2>")
@@ -121,19 +102,10 @@ def test_pipes_and_links_on_a_site_are_neither_read_nor_followed(
     assert (other / "report.html").read_text() == before
 
 
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [
-        ("provenance.json", "["), ("provenance.json", "[]"), ("provenance.json", "{}"),
-        ("provenance.json", "null"), ("tables/verdicts.csv", "a,b"),
-        ("tables/verdicts.csv", "says,verdict\n1"),
-    ],
-)  # fmt: skip
-def test_a_damaged_report_raises_only_an_unreadable_error(
-    tmp_path: Path, file: str, content: str
-) -> None:
+@pytest.mark.parametrize("content", ["a,b", "says,verdict\n1"])
+def test_damaged_verdicts_raise_only_an_unreadable_error(tmp_path: Path, content: str) -> None:
     write_report(tmp_path / "reports" / "one")
-    (tmp_path / "reports" / "one" / file).write_text(content)
+    (tmp_path / "reports" / "one" / "tables" / "verdicts.csv").write_text(content)
     with suppress(UnreadableError):  # a row that lacks a column has no verdict
         write_site(tmp_path / "reports", tmp_path / "site")
 

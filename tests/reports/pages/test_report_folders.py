@@ -3,7 +3,7 @@
 import errno
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,17 +12,14 @@ from click.testing import CliRunner, Result
 from mixsweep.cli.main import commands
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions
-from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure
+from mixup_core.store.manifests import Failure
 from mixup_core.temporary import OutputError
 from reports.pages.report_folders import replace_files
 from sweeps.reading.study_file import load_study
-from sweeps.state.ledger import enter
 from sweeps.study.study import Study
+from tests.mixsweep.cli.trained import train
 from tests.reports.synthetic_predictions import split_of
-
-Mixsweep = Callable[..., Result]
 
 TIMED = {"report.html", "provenance.json"}
 
@@ -41,33 +38,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _reported(*arguments: str) -> Result:
+def report(*arguments: str) -> Result:
     return CliRunner().invoke(commands, ["report", "digits", *arguments], standalone_mode=False)
-
-
-@pytest.fixture
-def report(home: Path) -> Mixsweep:
-    return _reported
-
-
-def _train(home: Path, *overrides: str, but: tuple[str, int] | None = None) -> Study:
-    """Store every run of the study but one, as a launch would."""
-    study, store = load_study("digits", overrides), Store(str(home / "store"))
-    enter(study, store, "mixsweep run digits")
-    for run in study.runs():
-        epochs = run.config.epochs
-        if (run.arm, run.seed) != but:
-            store.write(
-                stage_keys(run.config)[-1],
-                records=[
-                    EpochRecord(epoch=epoch, metrics={"test/error": 0.1 / (run.seed + epoch + 1)})
-                    for epoch in range(epochs)
-                ],
-                facts=[EpochFacts(seconds=1.0, stored_at_ms=epoch) for epoch in range(epochs)],
-                environment={},
-                state=None,
-            )
-    return study
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:
@@ -86,10 +58,10 @@ def _beside(home: Path) -> list[Path]:
 def finished_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a home with a finished report, of which each test has a copy."""
     home = tmp_path_factory.mktemp("finished")
-    _train(home)
+    train(home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MIXSWEEP_HOME", str(home))
-        assert _reported().return_value == 0
+        assert report().return_value == 0
     return home
 
 
@@ -102,7 +74,7 @@ def finished(home: Path, finished_home: Path) -> dict[str, bytes]:
 
 
 def test_a_report_on_settings_without_results_moves_the_finished_report_aside(
-    home: Path, report: Mixsweep, finished: dict[str, bytes]
+    home: Path, finished: dict[str, bytes]
 ) -> None:
     said = report("--set", "base.epochs=7")
     assert said.return_value == 1
@@ -113,7 +85,7 @@ def test_a_report_on_settings_without_results_moves_the_finished_report_aside(
 
 
 def test_settings_that_are_no_hash_never_become_the_name_of_a_folder(
-    home: Path, report: Mixsweep, finished: dict[str, bytes]
+    home: Path, finished: dict[str, bytes]
 ) -> None:
     folder = home / "reports" / "digits"
     told = json.loads(finished["provenance.json"]) | {"settings": "../../../evil"}
@@ -124,7 +96,7 @@ def test_settings_that_are_no_hash_never_become_the_name_of_a_folder(
 
 
 def test_a_report_without_its_provenance_is_always_kept(
-    home: Path, report: Mixsweep, finished: dict[str, bytes]
+    home: Path, finished: dict[str, bytes]
 ) -> None:
     folder = home / "reports" / "digits"
     (folder / "provenance.json").unlink()
@@ -139,7 +111,7 @@ def test_a_report_without_its_provenance_is_always_kept(
 
 
 def test_a_finished_report_of_another_study_is_moved_aside_once(
-    home: Path, report: Mixsweep, finished: dict[str, bytes]
+    home: Path, finished: dict[str, bytes]
 ) -> None:
     folder = home / "reports" / "digits"
     told = json.loads(finished["provenance.json"])
@@ -157,7 +129,7 @@ def test_a_finished_report_of_another_study_is_moved_aside_once(
 
 
 def test_a_finished_report_is_kept_if_a_run_is_damaged_or_fails_later(
-    home: Path, report: Mixsweep, finished: dict[str, bytes]
+    home: Path, finished: dict[str, bytes]
 ) -> None:
     study = load_study("digits")
     damaged = study.runs()[4]
@@ -175,9 +147,9 @@ def test_a_finished_report_is_kept_if_a_run_is_damaged_or_fails_later(
 
 
 def test_a_finished_report_under_other_settings_is_not_replaced_by_an_unfinished_one(
-    home: Path, report: Mixsweep, finished: dict[str, bytes]
+    home: Path, finished: dict[str, bytes]
 ) -> None:
-    _train(home, "base.epochs=2")
+    train(home, "digits", "base.epochs=2")
     assert report("--set", "base.epochs=2").return_value == 0
     (first,) = _beside(home)
     other = _bytes(home / "reports" / "digits")
@@ -189,7 +161,7 @@ def test_a_finished_report_under_other_settings_is_not_replaced_by_an_unfinished
         assert _bytes(first) == finished
         (second,) = set(_beside(home)) - {first}
         assert _bytes(second) == other
-    _train(home)
+    train(home)
     assert report().return_value == 0
     assert len(_beside(home)) == 1, "of the other settings"
     assert _rows(home / "reports" / "digits") == 6
@@ -207,10 +179,8 @@ def _predict(home: Path, study: Study) -> list[Path]:
 
 
 @pytest.mark.parametrize("num_lost", [1, 6])
-def test_a_report_with_predictions_is_kept_beside_one_without(
-    home: Path, report: Mixsweep, num_lost: int
-) -> None:
-    study = _train(home)
+def test_a_report_with_predictions_is_kept_beside_one_without(home: Path, num_lost: int) -> None:
+    study = train(home)
     files = _predict(home, study)
     assert report().return_value == 0
     folder = home / "reports" / "digits"
@@ -232,7 +202,7 @@ def test_a_report_with_predictions_is_kept_beside_one_without(
 
 
 def test_an_outdated_report_is_deleted_only_after_the_new_one_is_written(
-    home: Path, report: Mixsweep, finished: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+    home: Path, finished: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = json.loads(finished["provenance.json"])["settings"]
     outdated = home / "reports" / f"digits@{settings[:8]}"
@@ -271,17 +241,6 @@ def test_no_file_is_replaced_if_one_cannot_be_written(tmp_path: Path) -> None:
         replace_files(folder, {"a": "new", "x" * 300: "too long a name"}, is_own=True)
     assert (folder / "a").read_text() == "old"
     assert names(tmp_path) == {"study/a", "study/b"}
-
-
-def test_a_folder_at_the_path_of_a_file_is_reported_and_no_file_is_replaced(tmp_path: Path) -> None:
-    folder = tmp_path / "study"
-    replace_files(folder, {"a": "old", "b": "old"}, is_own=True)
-    (folder / "b").unlink()
-    (folder / "b").mkdir()
-    with pytest.raises(OutputError, match="is no regular file and is not replaced"):
-        replace_files(folder, {"a": "new", "b": "new"}, is_own=True)
-    assert (folder / "a").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["study"]
 
 
 def test_former_files_below_a_link_are_not_deleted(tmp_path: Path) -> None:

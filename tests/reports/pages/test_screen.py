@@ -20,14 +20,13 @@ from reports.pages.build import draft_report, report_screen
 from reports.pages.screen import LINES, conclusion, findings, screen
 from reports.tables.table import Table, tabulate
 from sweeps.machine.terminal_text import COLUMNS, width_of
-from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
-from sweeps.study.claims import Claim, StatedComparison
+from sweeps.study.claims import Relation
 from sweeps.study.study import Study
 from tests.bundled import bundled
-from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic import FINISHED, SMALL, claim, finish, make_study
 from tests.reports.synthetic_predictions import reader
-from tests.reports.synthetic_search import HISTORY
+from tests.reports.synthetic_search import GROWN, GROWN_RESULTS, HISTORY
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
 _TOLD = re.compile(
@@ -120,18 +119,11 @@ errors = st.floats(0, 1)
     ),
 )
 def test_no_sentence_is_stronger_than_its_verdict(
-    values: list[float | None], seeds: int, pairs: list[tuple[str, list[str]]]
+    values: list[float | None], seeds: int, pairs: list[tuple[Relation, list[str]]]
 ) -> None:
+    margins = {"within": 0.01, "at_most": 0.01}
     claims = tuple(
-        Claim(
-            says=f"claim {number}",
-            source="ours",
-            that=StatedComparison(
-                metric="test/error",
-                margin=0.01 if relation in {"within", "at_most"} else None,
-                **{relation: (arms[0], arms[1])},
-            ),
-        )
+        claim(relation, *arms[:2], says=f"claim {number}", margin=margins.get(relation))
         for number, (relation, arms) in enumerate(pairs)
     )
     study = replace(make_study(seeds=tuple(range(seeds))), claims=claims)
@@ -153,29 +145,18 @@ def test_an_undecided_or_failed_claim_shows_its_difference_with_the_unit() -> No
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_screen_alone_equals_that_of_the_report(
-    study: Study,
-    results: tuple[RunResult, ...],
-    grown: Study,
-    grown_results: tuple[RunResult, ...],
-) -> None:
+def test_the_screen_alone_equals_that_of_the_report() -> None:
     """Both screens are equal with changed seeds, with predictions, and for a search."""
-    claims = tuple(
-        Claim(
-            says=metric, source="ours",
-            that=StatedComparison(metric=metric, less=("uniform", "erm")),
-        )
-        for metric in ("test/error", "predicted/brier")
-    )  # fmt: skip
-    stated = replace(study, claims=claims)
+    claims = tuple(claim("less", metric=metric) for metric in ("test/error", "predicted/brier"))
+    stated = replace(SMALL, claims=claims)
     changed = Statement(at_ms=1, finished=0, runs=10, seeds=(0,), extended=3)
     statements = dict.fromkeys(claims, changed)
-    shown = report_screen(stated, results, predictions=reader(), statements=statements)
+    shown = report_screen(stated, FINISHED, predictions=reader(), statements=statements)
     draft = draft_report(
-        stated, results, data_checksums={}, command="", predictions=reader(), statements=statements
+        stated, FINISHED, data_checksums={}, command="", predictions=reader(), statements=statements
     )
     assert shown == draft.screen
-    assert shown != report_screen(stated, results, predictions=reader())
+    assert shown != report_screen(stated, FINISHED, predictions=reader())
     assert "Stated or changed after first results were known: 2 of 2 claims." in shown
-    draft = draft_report(grown, grown_results, data_checksums={}, command="", history=HISTORY)
-    assert report_screen(grown, grown_results, history=HISTORY) == draft.screen
+    draft = draft_report(GROWN, GROWN_RESULTS, data_checksums={}, command="", history=HISTORY)
+    assert report_screen(GROWN, GROWN_RESULTS, history=HISTORY) == draft.screen

@@ -4,11 +4,10 @@ import pytest
 
 from reports.numbers.predicted import Predicted, gather_predictions
 from reports.numbers.runs import arrange
-from sweeps.state.results import RunResult
-from sweeps.study.study import Study
+from tests.reports.synthetic import FINISHED, SMALL
 from tests.reports.synthetic_predictions import reader
 
 
 @pytest.fixture
-def predicted(study: Study, results: tuple[RunResult, ...]) -> Predicted:
-    return gather_predictions(study, arrange(study, results), reader())
+def predicted() -> Predicted:
+    return gather_predictions(SMALL, arrange(SMALL, FINISHED), reader())

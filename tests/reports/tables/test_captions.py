@@ -2,15 +2,11 @@ import pytest
 
 from reports.pages.screen import screen
 from reports.tables.table import tabulate
-from sweeps.state.results import RunResult
-from sweeps.study.study import Study
-from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic import FINISHED, SMALL, finish, make_study
 
 
-def test_the_caption_explains_data_intervals_tests_and_power(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    caption = tabulate(study, results, made_with="cpu, torch 2").caption
+def test_the_caption_explains_data_intervals_tests_and_power() -> None:
+    caption = tabulate(SMALL, FINISHED, made_with="cpu, torch 2").caption
     for part in (
         "Fashion-MNIST",
         "10 000 test images",

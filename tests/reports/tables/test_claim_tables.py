@@ -1,10 +1,10 @@
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
 
+from reports.numbers.comparison import compare
 from reports.numbers.judging import varied_verdicts, verdicts_of
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange, primary_of
@@ -14,25 +14,11 @@ from reports.tables.claim_tables import looks_table, verdict_table
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
-from sweeps.study.claims import Claim, Relation, StatedComparison, UntilDecided
+from sweeps.study.claims import Claim, UntilDecided
 from sweeps.study.readouts import MeanOfLast, Rise
 from sweeps.study.study import Study, Variant
-from tests.reports.synthetic import ended, finish, make_study, rows_of
+from tests.reports.synthetic import FINISHED, SMALL, claim, ended, finish, make_study, rows_of
 from tests.reports.synthetic_predictions import reader
-
-
-def claim(
-    relation: Relation,
-    left: str = "uniform",
-    right: str | float = "erm",
-    metric: str = "test/error",
-    **more: Any,
-) -> Claim:
-    more |= {"metric": metric, relation: (left, right)}
-    return Claim(
-        says=f"{left} {relation} {right}", source="a paper, table 1",
-        that=StatedComparison(**more),
-    )  # fmt: skip
 
 
 def judged(study: Study, *claims: Claim, results: list[RunResult] | None = None) -> list[Verdict]:
@@ -62,24 +48,22 @@ def judged(study: Study, *claims: Claim, results: list[RunResult] | None = None)
     ],
 )
 def test_a_claim_is_judged_by_its_interval(made: Claim, verdict: str) -> None:
-    (found,) = judged(make_study(), made)
+    (found,) = judged(SMALL, made)
     assert found.verdict == verdict
     assert found.n == 5
 
 
 def test_claims_of_all_metrics_and_read_outs_are_one_family_apart_from_the_table() -> None:
     rises = claim("greater", right="erm", readout=Rise())
-    study = replace(make_study(), claims=(claim("less"), rises))
-    results = [finish(run) for run in study.runs()]
-    table = tabulate(study, results)
-    plain = tabulate(replace(study, claims=()), results)
-    assert table.family == plain.family
+    study = replace(SMALL, claims=(claim("less"), rises))
+    table = tabulate(study, FINISHED)
+    assert table.family == tabulate(SMALL, FINISHED).family
     assert "Tests of the study's claims are adjusted separately." in table.caption
-    verdicts = verdicts_of(study, arrange(study, results))
+    verdicts = verdicts_of(study, arrange(study, FINISHED))
     by_hand = {
         result.run.arm: result.records[-1].metrics["test/error"]
         - min(record.metrics["test/error"] for record in result.records)
-        for result in results
+        for result in FINISHED
         if result.run.seed == 0
     }
     assert verdicts[1].value == pytest.approx(by_hand["uniform"] - by_hand["erm"], abs=1e-3)
@@ -93,7 +77,7 @@ def test_claims_of_all_metrics_and_read_outs_are_one_family_apart_from_the_table
 
 def test_holm_decides_the_smallest_p_first_and_each_interval_has_its_level() -> None:
     study = replace(
-        make_study(),
+        SMALL,
         claims=(
             claim("less"),
             claim("less", left="midpoint"),
@@ -101,14 +85,14 @@ def test_holm_decides_the_smallest_p_first_and_each_interval_has_its_level() -> 
             claim("greater", left="erm", right="uniform"),
         ),
     )
-    results = ended(study, {})
+    arranged = arrange(study, FINISHED)
     values = {
         arm: [r.records[-1].metrics["test/error"] for r in by_seed.values()]
-        for arm, by_seed in arrange(study, results).items()
+        for arm, by_seed in arranged.items()
     }
     pairs = [("uniform", "erm"), ("midpoint", "erm"), ("uniform", "midpoint"), ("erm", "uniform")]
     tests = [scipy.stats.ttest_rel(values[a], values[b]) for a, b in pairs]
-    found = verdicts_of(study, arrange(study, results))
+    found = verdicts_of(study, arranged)
     order = sorted(range(3), key=lambda place: tests[place].pvalue)
     reached = 0.0
     for rank, place in enumerate(order):
@@ -122,7 +106,7 @@ def test_holm_decides_the_smallest_p_first_and_each_interval_has_its_level() -> 
 
 
 def test_every_claim_after_the_first_undecided_one_has_its_level() -> None:
-    study = replace(make_study(), claims=(claim("less"), claim("less", left="midpoint")))
+    study = replace(SMALL, claims=(claim("less"), claim("less", left="midpoint")))
     rng = np.random.default_rng(0)
     results = [finish(run, float(rng.normal(0.2, 0.01))) for run in study.runs()]
     found = verdicts_of(study, arrange(study, results))
@@ -133,9 +117,8 @@ def test_every_claim_after_the_first_undecided_one_has_its_level() -> None:
 def test_an_interaction_is_the_paired_t_test_of_the_difference_of_differences() -> None:
     made = claim("less", left=("uniform", "erm"), right=("midpoint", "erm"))  # type: ignore[arg-type]
     big = claim("greater", left=("erm", "uniform"), right=0.01)  # type: ignore[arg-type]
-    study = replace(make_study(), claims=(made, big))
-    results = ended(study, {})
-    by_arm = arrange(study, results)
+    study = replace(SMALL, claims=(made, big))
+    by_arm = arrange(study, FINISHED)
     erm, uniform, midpoint = (
         np.array([r.records[-1].metrics["test/error"] for r in by_arm[arm].values()])
         for arm in ("erm", "uniform", "midpoint")
@@ -155,41 +138,29 @@ def test_an_interaction_is_the_paired_t_test_of_the_difference_of_differences() 
     "made", [claim("less"), claim("less", left="nobody"), claim("less", metric="test/new")]
 )
 def test_a_claim_with_missing_runs_is_unfinished(made: Claim) -> None:
-    study = make_study()
-    results = ended(study, {("uniform", 1): {"epochs": 3}})
-    (found,) = judged(study, made, results=results)
+    results = ended(SMALL, {("uniform", 1): {"epochs": 3}})
+    (found,) = judged(SMALL, made, results=results)
     assert (found.verdict, found.value) == ("unfinished", None)
 
 
 def test_a_claim_of_arms_measured_on_different_data_is_never_judged() -> None:
-    study = make_study()
-    data = replace(study.arms["uniform"].data, name="cifar10")
-    arms = {**study.arms, "uniform": replace(study.arms["uniform"], data=data)}
-    study = replace(study, arms=arms)
+    data = replace(SMALL.arms["uniform"].data, name="cifar10")
+    arms = {**SMALL.arms, "uniform": replace(SMALL.arms["uniform"], data=data)}
+    study = replace(SMALL, arms=arms)
     found = judged(study, claim("less"), claim("less", left="midpoint"), claim("less", right=0.3))
     assert [verdict.verdict for verdict in found] == ["unfinished", "holds", "holds"]
 
 
-def test_a_claim_about_predictions_is_judged_by_the_stored_predictions(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
+def test_a_claim_about_predictions_is_judged_by_the_stored_predictions() -> None:
     metric = "predicted/calibration_error"
-    study = replace(study, claims=(claim("less", metric=metric),))
-    arranged = arrange(study, results)
+    study = replace(SMALL, claims=(claim("less", metric=metric),))
+    arranged = arrange(study, FINISHED)
     predicted = gather_predictions(study, arranged, reader())
     (verdict,) = verdicts_of(study, arranged, predicted)
-    raw = [
-        [predicted.arms[arm].runs[seed].raw.error for seed in range(5)]
-        for arm in ("uniform", "erm")
-    ]
-    test = scipy.stats.ttest_rel(*raw)
-    interval = test.confidence_interval(0.95)
-    assert verdict.value == pytest.approx(np.subtract(*raw).mean())
-    assert (verdict.low, verdict.high) == (
-        pytest.approx(interval.low),
-        pytest.approx(interval.high),
-    )
-    assert verdict.n == 5
+    values = predicted.values("calibration_error")
+    compared = compare(values["uniform"], values["erm"])
+    assert (verdict.value, verdict.n) == (pytest.approx(compared.difference), 5)
+    assert (verdict.low, verdict.high) == pytest.approx((compared.ci_low, compared.ci_high))
     (cells,) = verdict_table(study, (verdict,)).cells
     assert cells[2] == "test calibration error, %, last epoch: uniform less than erm"
     assert verdicts_of(study, arranged)[0].verdict == "unfinished"
@@ -254,10 +225,8 @@ def test_verdicts_under_other_settings_are_corrected_for_seeds_changed_after_a_l
 
 
 def test_the_file_of_looks_has_a_row_for_each_claim_at_each_look() -> None:
-    study = replace(
-        make_study(), claims=(claim("less"),), until=UntilDecided(at_most=5, until="decided")
-    )
-    table = looks_table(study, arrange(study, ended(study, {})))
+    study = replace(SMALL, claims=(claim("less"),), until=UntilDecided(at_most=5, until="decided"))
+    table = looks_table(study, arrange(study, FINISHED))
     assert table is not None
     for row in table.records:
         assert list(row) == [

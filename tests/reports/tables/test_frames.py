@@ -16,16 +16,15 @@ from reports.tables.frames import (
 )
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
-from sweeps.study.study import Study
-from tests.reports.synthetic import ended, make_study, with_oracle
+from tests.reports.synthetic import FINISHED, SMALL, ended, make_study, with_oracle
 from tests.reports.synthetic_predictions import reader
 
 
 @pytest.fixture
-def unfinished(study: Study) -> list[RunResult]:
+def unfinished() -> list[RunResult]:
     """All runs but three: one interrupted, one diverged, and one without results."""
     return ended(
-        study,
+        SMALL,
         {
             ("erm", 3): {"epochs": 2},
             ("midpoint", 1): {"epochs": 4, "failure": "loss is nan", "kind": "diverged"},
@@ -43,21 +42,18 @@ def by_arm(results: Sequence[RunResult]) -> list[RunResult]:
     [(arms_frame, lambda *made: tabulate(*made).csv()), (runs_frame, runs_csv)],
 )
 def test_the_frames_of_arms_and_runs_equal_their_csv_files_to_every_digit(
-    frame_of: Callable[..., pd.DataFrame],
-    text_of: Callable[..., str],
-    study: Study,
-    unfinished: list[RunResult],
+    frame_of: Callable[..., pd.DataFrame], text_of: Callable[..., str], unfinished: list[RunResult]
 ) -> None:
-    frame, text = frame_of(study, unfinished), text_of(study, unfinished)
+    frame, text = frame_of(SMALL, unfinished), text_of(SMALL, unfinished)
     written = pd.read_csv(io.StringIO(text))
     pd.testing.assert_frame_equal(frame, written, check_dtype=False, rtol=1e-15)
     assert not any(value is None for value in frame.to_numpy().flatten())
 
 
 def test_a_row_of_the_epochs_frame_has_run_settings_metrics_and_facts(
-    study: Study, unfinished: list[RunResult]
+    unfinished: list[RunResult],
 ) -> None:
-    frame = epochs_frame(study, unfinished[::-1])
+    frame = epochs_frame(SMALL, unfinished[::-1])
     settings = ["config.mix.law", "config.mix.law.alpha"]
     assert list(frame.columns[8:10]) == settings
     laws = dict(frame.groupby("arm")["config.mix.law"].unique())
@@ -72,8 +68,8 @@ def test_a_row_of_the_epochs_frame_has_run_settings_metrics_and_facts(
     pd.testing.assert_frame_equal(frame.drop(columns=settings), pd.DataFrame(expected))
 
 
-def test_the_tables_of_epochs_predictions_and_classes_mark_an_oracle(study: Study) -> None:
-    study = with_oracle(study, "uniform")
+def test_the_tables_of_epochs_predictions_and_classes_mark_an_oracle() -> None:
+    study = with_oracle(SMALL, "uniform")
     results, read = ended(study, {}), reader()
     predictions = pd.concat(prediction_frames(study, results, read))
     assert list(predictions.columns[:5]) == ["study", "arm", "seed", "run_key", "tags"]
@@ -84,8 +80,6 @@ def test_the_tables_of_epochs_predictions_and_classes_mark_an_oracle(study: Stud
 
 
 @pytest.mark.parametrize("frame_of", [arms_frame, runs_frame, epochs_frame])
-def test_results_of_another_study_are_refused(
-    frame_of: Callable[..., pd.DataFrame], results: tuple[RunResult, ...]
-) -> None:
+def test_results_of_another_study_are_refused(frame_of: Callable[..., pd.DataFrame]) -> None:
     with pytest.raises(ValueError, match=r"results must belong to runs of the study.*uniform"):
-        frame_of(make_study(arms=("erm", "midpoint")), results)
+        frame_of(make_study(arms=("erm", "midpoint")), FINISHED)

@@ -15,15 +15,11 @@ from reports.tables.joined_columns import JoinedColumn, MixedProtocolsError
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
-from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
-from tests.reports.synthetic import finish, make_study, rows_of
+from tests.reports.synthetic import SMALL, claim, finish, make_study, rows_of
 from tests.reports.synthetic_predictions import reader
 
-CLAIM = Claim(
-    says="Uniform beats ERM", source="a paper",
-    that=StatedComparison(metric="test/error", less=("uniform", "erm")),
-)  # fmt: skip
+CLAIM = claim("less")
 
 
 def column(
@@ -51,7 +47,7 @@ def other_data(study: Study, name: str, data: str) -> Study:
 @pytest.fixture
 def machines() -> Joined:
     """A study on two machines; on the second one uniform is worse than ERM."""
-    study = replace(make_study(), claims=(CLAIM,))
+    study = replace(SMALL, claims=(CLAIM,))
 
     def elsewhere(ended: RunResult) -> float:
         last = ended.records[-1].metrics["test/error"]
@@ -106,25 +102,22 @@ def test_the_same_runs_are_compared_seed_by_seed(machines: Joined) -> None:
 def test_a_column_with_another_protocol_is_refused_with_the_difference(
     changed: dict[str, object], text: str
 ) -> None:
-    study = make_study()
-    other = other_data(study, "tens", "cifar10")
+    other = other_data(SMALL, "tens", "cifar10")
     arms = {arm: with_values(config, changed) for arm, config in other.arms.items()}
-    mixed = [column(study), column(replace(other, arms=arms))]
+    mixed = [column(SMALL), column(replace(other, arms=arms))]
     with pytest.raises(MixedProtocolsError, match=text):
         join(mixed, command="")
 
 
 def test_a_column_may_lack_an_arm_and_seeds() -> None:
-    study = make_study()
     smaller = other_data(make_study(("erm", "uniform"), seeds=(0, 1, 2)), "tens", "cifar10")
-    means, differences, *_ = join([column(study), column(smaller)], command="").listings()
+    means, differences, *_ = join([column(SMALL), column(smaller)], command="").listings()
     assert [line[2][-5:] for line in means.cells] == ["(3/3)", "—", "(3/3)"]
     assert differences.cells[0][3] == "—"
 
 
 def test_claims_about_predictions_are_judged_separately_in_each_column() -> None:
-    of_predicted = replace(CLAIM.that, metric="predicted/calibration_error")
-    study = replace(make_study(), claims=(replace(CLAIM, that=of_predicted),))
+    study = replace(SMALL, claims=(claim("less", metric="predicted/calibration_error"),))
     here = replace(column(study), predictions=reader())
     there = column(study, place="copy")
     joined = join([here, there], command="")
@@ -138,7 +131,7 @@ def test_claims_about_predictions_are_judged_separately_in_each_column() -> None
 
 
 def test_claims_in_columns_are_corrected_for_seeds_changed_after_a_look() -> None:
-    study = replace(make_study(), claims=(CLAIM,))
+    study = replace(SMALL, claims=(CLAIM,))
     stated = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=1, extended=1)
     here = replace(column(study), statements={CLAIM: stated})
     joined = join([here, column(study, place="copy")], command="")

@@ -5,15 +5,18 @@ import pytest
 
 from reports.pages.build import draft_report, report_table
 from reports.tables.searched import gather, points_table, winner_table
-from sweeps.state.results import RunResult
-from sweeps.study.study import Study
-from tests.reports.synthetic_search import HISTORY, result_of, search_study
+from tests.reports.synthetic_search import (
+    GROWN,
+    GROWN_RESULTS,
+    HISTORY,
+    PARETO,
+    result_of,
+    search_study,
+)
 
 
-def test_points_are_ranked_by_mean_and_the_caption_states_the_selection_rule(
-    grown: Study, grown_results: tuple[RunResult, ...]
-) -> None:
-    table = points_table(gather(grown, grown_results, HISTORY))
+def test_points_are_ranked_by_mean_and_the_caption_states_the_selection_rule() -> None:
+    table = points_table(gather(GROWN, GROWN_RESULTS, HISTORY))
     assert [row[0] for row in table.cells] == [
         "point 1", "point 3", "point 0", "point 2", "erm", "uniform",
     ]  # fmt: skip
@@ -31,9 +34,7 @@ def test_points_are_ranked_by_mean_and_the_caption_states_the_selection_rule(
     assert difference == pytest.approx(0.18 - 0.225)
 
 
-def test_a_winner_is_shown_with_its_values_and_the_number_of_tied_points(
-    grown: Study, grown_results: tuple[RunResult, ...]
-) -> None:
+def test_a_winner_is_shown_with_its_values_and_the_number_of_tied_points() -> None:
     for tied, said in (
         ((), "no other point has"),
         ((3,), "1 other point has"),
@@ -43,7 +44,7 @@ def test_a_winner_is_shown_with_its_values_and_the_number_of_tied_points(
             replace(point, objectives=(0.18,)) if point.number in tied else point
             for point in HISTORY.points
         )
-        searched = gather(grown, grown_results, replace(HISTORY, points=points))
+        searched = gather(GROWN, GROWN_RESULTS, replace(HISTORY, points=points))
         winner = searched.winner
         values = ", ".join(f"{path} = {value:g}" for path, value in winner.values.items())
         assert searched.won == f"{winner.arm} has {values}; {said} the same mean"
@@ -55,11 +56,9 @@ def test_a_winner_is_shown_with_its_values_and_the_number_of_tied_points(
         assert {row["arm"] for row in table.records if row["tied"]} == names
 
 
-def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_with_one_adjusted_p(
-    grown: Study, grown_results: tuple[RunResult, ...]
-) -> None:
-    searched = gather(grown, grown_results, HISTORY)
-    main = report_table(grown, grown_results, history=HISTORY)
+def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_with_one_adjusted_p() -> None:
+    searched = gather(GROWN, GROWN_RESULTS, HISTORY)
+    main = report_table(GROWN, GROWN_RESULTS, history=HISTORY)
     table = winner_table(searched, main)
     assert [record["baseline"] for record in table.records] == ["erm", "uniform"]
     assert [record["n"] for record in table.records] == [4, 4]
@@ -70,41 +69,32 @@ def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_with_one_adj
     assert "3 comparisons" in table.caption
 
 
-def test_points_on_the_pareto_front_of_several_objectives_are_marked(grown: Study) -> None:
-    points = tuple(
-        replace(p, objectives=(*p.objectives, 1 - p.objectives[0])) if p.objectives else p
-        for p in HISTORY.points
-    )
-    history = replace(HISTORY, points=points)
-    study = search_study("val/error", "val/nll").grown(points)
-    results = [result_of(run) for run in study.runs()]
-    searched = gather(study, results, history)
+def test_points_on_the_pareto_front_of_several_objectives_are_marked() -> None:
+    study = search_study("val/error", "val/nll").grown(PARETO)
+    history = replace(HISTORY, points=PARETO)
+    searched = gather(study, [result_of(run) for run in study.runs()], history)
     assert {row[0] for row in points_table(searched).cells if "*" in row} == {
         "point 0", "point 1", "point 3",
     }  # fmt: skip
 
 
-def test_a_run_without_the_objective_has_no_value(
-    grown: Study, grown_results: tuple[RunResult, ...]
-) -> None:
-    lost = grown_results[0]
+def test_a_run_without_the_objective_has_no_value() -> None:
+    lost = GROWN_RESULTS[0]
     assert lost.stage is not None
     *records, last = lost.records
     records.append(replace(last, metrics={}))
     lost = replace(lost, stage=replace(lost.stage, records=tuple(records)))
     found, whole = (
-        gather(grown, results, HISTORY).values["val/error"][lost.run.arm]
-        for results in ((lost, *grown_results[1:]), grown_results)
+        gather(GROWN, results, HISTORY).values["val/error"][lost.run.arm]
+        for results in ((lost, *GROWN_RESULTS[1:]), GROWN_RESULTS)
     )
     assert found == {seed: value for seed, value in whole.items() if seed != lost.run.seed}
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_report_of_a_search_begins_with_the_confirmation(
-    grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
-) -> None:
+def test_the_report_of_a_search_begins_with_the_confirmation(tmp_path: Path) -> None:
     report = draft_report(
-        grown, grown_results, data_checksums={}, command="x", history=HISTORY
+        GROWN, GROWN_RESULTS, data_checksums={}, command="x", history=HISTORY
     ).write(tmp_path / "r")
     assert [row.arm for row in report.table.rows] == ["erm", "uniform", "point 1"]
     assert report.table.metric == "test/error"

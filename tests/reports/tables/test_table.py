@@ -12,17 +12,14 @@ from mixup_core.config.written_forms import flatten
 from reports.numbers.runs import runs_csv
 from reports.numbers.spelling import spell_p
 from reports.tables.table import tabulate
-from sweeps.state.results import RunResult
 from sweeps.study.readouts import MeanOfLast
-from sweeps.study.study import Run, Study
+from sweeps.study.study import Run
 from tests.reports.decay import decay_study, decayed
-from tests.reports.synthetic import ended, finish, make_study, rows_of, with_oracle
+from tests.reports.synthetic import FINISHED, SMALL, ended, finish, make_study, rows_of, with_oracle
 
 
-def test_markdown_shows_percent_interval_seeds_difference_and_bold(
-    study: Study, results: tuple[RunResult, ...]
-) -> None:
-    lines = tabulate(study, results, made_with="cpu, torch 2").markdown().splitlines()
+def test_markdown_shows_percent_interval_seeds_difference_and_bold() -> None:
+    lines = tabulate(SMALL, FINISHED, made_with="cpu, torch 2").markdown().splitlines()
     assert re.match(r"\| arm +\| test error, % +\| n +\| minus erm, points ", lines[0])
     assert re.match(r"\| erm +\| 22\.58 ± 0\.49 +\| 5/5 \|", lines[2])
     assert "| **uniform** | **19.64 ± 1.48** | 5/5 | -2.94 [-4.18, -1.70] " in lines[4]
@@ -30,9 +27,8 @@ def test_markdown_shows_percent_interval_seeds_difference_and_bold(
 
 
 def test_a_missing_seed_shows_as_four_of_five_and_is_listed() -> None:
-    study = make_study()
     failed = {"epochs": 3, "failure": "Traceback\n  line\nRuntimeError: no memory"}
-    table = tabulate(study, ended(study, {("uniform", 1): failed}))
+    table = tabulate(SMALL, ended(SMALL, {("uniform", 1): failed}))
     row = table.rows[2]
     assert (row.seeds, row.is_best, row.summaries["test/error"].n) == ("4/5", False, 4)
     assert row.compared.comparison.n == 4
@@ -40,8 +36,8 @@ def test_a_missing_seed_shows_as_four_of_five_and_is_listed() -> None:
     assert "- uniform seed 1: failed, 3/10 epochs: RuntimeError: no memory" in table.markdown()
 
 
-def test_latex_is_a_whole_booktabs_table(study: Study, results: tuple[RunResult, ...]) -> None:
-    text = tabulate(study, results).latex()
+def test_latex_is_a_whole_booktabs_table() -> None:
+    text = tabulate(SMALL, FINISHED).latex()
     rules = ["\\toprule", "\\midrule", "\\bottomrule"]
     assert re.findall(r"\\(?:top|mid|bottom)rule", text) == 2 * rules
     ends = re.findall(r"\\(begin|end)\{(\w+)\}", text)
@@ -106,22 +102,20 @@ def test_latex_tables_compile_within_a_column_of_article(
 
 
 def test_a_table_by_another_readout_follows_from_runs_csv_and_names_the_readout() -> None:
-    study = replace(make_study(), readout=MeanOfLast(evaluations=4))
-    results = ended(study, {})
-    table = tabulate(study, results)
-    runs = pd.read_csv(io.StringIO(runs_csv(study, results)))
+    study = replace(SMALL, readout=MeanOfLast(evaluations=4))
+    table = tabulate(study, FINISHED)
+    runs = pd.read_csv(io.StringIO(runs_csv(study, FINISHED)))
     error = runs[runs["arm"] == "uniform"]["test/error"]
     assert table.rows[2].summaries["test/error"].mean == pytest.approx(error.mean())
-    last = tabulate(make_study(), ended(make_study(), {})).rows[2].summaries["test/error"]
+    last = tabulate(SMALL, FINISHED).rows[2].summaries["test/error"]
     assert error.mean() > last.mean
     assert "mean of the last 4 evaluations" in table.caption
     assert "last epoch" not in table.caption
 
 
 def test_equal_arms_share_a_row_and_one_test() -> None:
-    study = make_study()
-    arms = {**study.arms, "plain": study.arms["erm"], "again": study.arms["uniform"]}
-    study = replace(study, arms=arms)
+    arms = {**SMALL.arms, "plain": SMALL.arms["erm"], "again": SMALL.arms["uniform"]}
+    study = replace(SMALL, arms=arms)
     table = tabulate(study, [finish(run, error_of(run)) for run in study.runs()])
     assert [cells[0] for cells in table.cells] == ["erm = plain", "midpoint", "uniform = again"]
     assert table.family.size == 2
@@ -141,7 +135,7 @@ def error_of(run: Run) -> float:
 
 
 def test_an_oracle_is_marked_and_is_never_the_best_arm() -> None:
-    study = with_oracle(make_study(), "uniform")
+    study = with_oracle(SMALL, "uniform")
     table = tabulate(study, [finish(run) for run in study.runs()])
     assert [row[0] for row in table.cells] == ["erm", "midpoint", "uniform [oracle]"]
     _, midpoint, uniform = table.rows
@@ -149,7 +143,7 @@ def test_an_oracle_is_marked_and_is_never_the_best_arm() -> None:
     assert (uniform.is_best, uniform.is_close, midpoint.is_best) == (False, False, True)
     assert "[oracle]: the arm or its teacher was trained on the test images" in table.caption
     assert [record["tags"] for record in table.listing.records] == ["", "", "oracle"]
-    plain = tabulate(make_study(), [finish(run) for run in make_study().runs()])
+    plain = tabulate(SMALL, FINISHED)
     assert "oracle" not in plain.caption + plain.csv() + plain.markdown()
 
 

@@ -1,5 +1,6 @@
 """Tests of the tables of variation over seeds."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -16,14 +17,15 @@ from tests.reports.synthetic import finish, make_study, rows_of
 SPREAD = {"all": 0.010, "rounding": 0.002, "order": 0.006}
 
 
-def varied_study() -> Study:
-    plain = make_study(arms=("erm", "uniform"), seeds=(1, 2, 3, 4, 5, 6))
+def study_of(setting: str, values: Iterable[str], seeds: Iterable[int]) -> Study:
+    """Return a study that has both arms under each value of a setting."""
+    plain = make_study(arms=("erm", "uniform"), seeds=tuple(seeds))
     arms = {
-        f"{arm} {source}": with_values(config, {"vary": source})
+        f"{arm} {value}": with_values(config, {setting: value})
         for arm, config in plain.arms.items()
-        for source in SPREAD
+        for value in values
     }
-    return replace(plain, arms=arms, baseline="erm all")
+    return replace(plain, arms=arms, baseline=next(iter(arms)))
 
 
 def varied_results(study: Study) -> list[RunResult]:
@@ -36,7 +38,7 @@ def varied_results(study: Study) -> list[RunResult]:
 
 
 def test_spread_and_share_in_the_variation_table_follow_from_the_runs() -> None:
-    study = varied_study()
+    study = study_of("vary", SPREAD, range(1, 7))
     results = varied_results(study)
     listing = variation_table(study, arrange(study, results))
     rows = {(row["setting"], row["source"]): row for row in rows_of(listing.csv())}
@@ -62,16 +64,7 @@ def test_spread_and_share_in_the_variation_table_follow_from_the_runs() -> None:
 
 LEVELS = ("nothing", "all", "order", "initial-weights")
 SIZE = {"order": 0.010, "initial-weights": 0.004}
-
-
-def crossed_study() -> Study:
-    plain = make_study(arms=("erm", "uniform"), seeds=tuple(range(30)))
-    arms = {
-        f"{arm} {level}": with_values(config, {"redraw": level})
-        for arm, config in plain.arms.items()
-        for level in LEVELS
-    }
-    return replace(plain, arms=arms, baseline="erm nothing")
+CROSSED = study_of("redraw", LEVELS, range(30))
 
 
 def error(arm: str, seed: int) -> float:
@@ -83,13 +76,11 @@ def error(arm: str, seed: int) -> float:
     )
 
 
-def results_of(study: Study) -> list[RunResult]:
-    return [finish(run, error(run.arm, run.seed)) for run in study.runs()]
+CROSSED_RESULTS = [finish(run, error(run.arm, run.seed)) for run in CROSSED.runs()]
 
 
 def test_the_crossed_table_shows_the_variance_share_of_each_source() -> None:
-    study = crossed_study()
-    listing = crossed_table(study, arrange(study, results_of(study)))
+    listing = crossed_table(CROSSED, arrange(CROSSED, CROSSED_RESULTS))
     rows = {(row["setting"], row["source"]): row for row in rows_of(listing.csv())}
     assert list(rows) == [(arm, source) for arm in ("erm", "uniform") for source in LEVELS[2:]]
     for (_, source), row in rows.items():
@@ -105,7 +96,6 @@ def test_the_crossed_table_shows_the_variance_share_of_each_source() -> None:
 
 
 def test_missing_runs_are_shown_as_dashes_in_the_crossed_table() -> None:
-    study = crossed_study()
-    results = [r for r in results_of(study) if r.run.arm != "erm order"]
-    listing = crossed_table(study, arrange(study, results))
+    results = [r for r in CROSSED_RESULTS if r.run.arm != "erm order"]
+    listing = crossed_table(CROSSED, arrange(CROSSED, results))
     assert listing.cells[0][2:] == ("0", "—", "—", "—")
