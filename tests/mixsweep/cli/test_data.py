@@ -3,16 +3,15 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from PIL import Image
 
-from mixsweep.cli.main import commands
 from mixsweep.request import BAD_INPUT, DONE
+from tests.mixsweep.cli.conftest import type_in
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+def folder(tmp_path: Path) -> Path:
     for number, name in enumerate(
         ("train/cat/0", "train/cat/1", "train/dog/0", "test/dog/0", "test/cat/0")
     ):
@@ -23,8 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def check(folder: Path, *more: str) -> Result:
-    words = ["data", "check", str(folder), *more]
-    return CliRunner().invoke(commands, words, standalone_mode=False)
+    return type_in("data", "check", str(folder), *more)
 
 
 def test_an_intact_folder_is_counted_by_class_with_unusual_images_reported(folder: Path) -> None:

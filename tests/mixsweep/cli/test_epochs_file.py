@@ -9,12 +9,12 @@ from mixsweep.cli.epochs_file import _is_export
 from mixup_core.predictions import Predictions
 from mixup_core.store.checkpoints import Store
 from sweeps.state.results import read_results
+from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import train
-from tests.mixsweep.conftest import TypeIn
 from tests.reports.synthetic_predictions import split_of
 
 
-def test_every_epoch_of_every_run_is_a_row_in_both_formats(tmp_path: Path, type_in: TypeIn) -> None:
+def test_every_epoch_of_every_run_is_a_row_in_both_formats(tmp_path: Path) -> None:
     train(tmp_path / "runs", "digits", but=("midpoint", 1))
     (tmp_path / "exports").mkdir()
     for name in ("exports/epochs.parquet", "epochs.csv"):
@@ -36,7 +36,7 @@ def test_an_export_of_an_earlier_version_is_recognised(tmp_path: Path) -> None:
         assert _is_export(tmp_path / f"{name}.parquet") is is_own
 
 
-def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path, type_in: TypeIn) -> None:
+def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
     study, store = train(tmp_path / "runs"), Store(str(tmp_path / "runs" / "store"))
     for result in read_results(study.runs(), store):
         arm, seed = result.run.arm, result.run.seed

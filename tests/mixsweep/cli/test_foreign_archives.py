@@ -18,8 +18,8 @@ from mixup_core.store.manifests import EpochFacts, seal
 from sweeps.reading.study_file import load_study
 from sweeps.state.ledger import Launch
 from sweeps.study.study import Run
+from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import train
-from tests.mixsweep.conftest import TypeIn
 
 INVENTED = 0.0123
 HARMLESS = """
@@ -75,7 +75,7 @@ def harmless(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def refused(tmp_path: Path, type_in: TypeIn) -> Callable[[Files], str]:
+def refused(tmp_path: Path) -> Callable[[Files], str]:
     def message(files: Files) -> str:
         said = type_in("add", str(zipped(tmp_path / "a.zip", files)))
         assert isinstance(said.exception, RefusedError), (files, said.stdout)
@@ -86,7 +86,7 @@ def refused(tmp_path: Path, type_in: TypeIn) -> Callable[[Files], str]:
 
 
 def test_first_epochs_of_a_run_are_added_and_count_as_unfinished(
-    harmless: Path, tmp_path: Path, type_in: TypeIn
+    harmless: Path, tmp_path: Path
 ) -> None:
     files = launch_file(harmless) | stage_file(load_study(str(harmless)).runs()[0], epochs=2)
     assert type_in("add", str(zipped(tmp_path / "a.zip", files))).return_value == DONE
@@ -94,9 +94,7 @@ def test_first_epochs_of_a_run_are_added_and_count_as_unfinished(
     assert "2 runs, 0 stored, 2 to run" in type_in("plan", "harmless").stdout
 
 
-def test_added_runs_are_known_as_added_everywhere(
-    tmp_path: Path, store: Store, type_in: TypeIn
-) -> None:
+def test_added_runs_are_known_as_added_everywhere(tmp_path: Path, store: Store) -> None:
     train(tmp_path / "runs", "digits", but=("uniform", 1))
     study = load_study("digits")
     (run,) = (run for run in study.runs() if (run.arm, run.seed) == ("uniform", 1))

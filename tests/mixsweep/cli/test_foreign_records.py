@@ -21,16 +21,10 @@ from mixup_core.store.manifests import Failure, seal
 from sweeps.leasing.holders import Heartbeat, Holder, RunningRun, StudyBusyError
 from sweeps.reading.study_file import load_study
 from sweeps.state.statements import state
+from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import store_stage, train
-from tests.mixsweep.conftest import TypeIn
 from tests.reports.small_report import write_report
 
-OTHER = """
-study: other
-base: {data: {name: digits}, model: {name: mlp, hidden: [4]}, epochs: 2, batch_size: 64}
-arms: {erm: {mix.law: erm}, uniform: {mix.law: {beta: 1.0}}}
-seeds: 2
-"""
 STUDY = """
 study: attacked
 base: {data: {name: digits}, model: {name: mlp, hidden: [5]}, epochs: 2, batch_size: 64}
@@ -39,6 +33,7 @@ seeds: 2
 claims:
   - {says: u is lower, source: nobody, that: {less: [uniform, erm], metric: test/error}}
 """
+OTHER = STUDY.partition("claims:")[0].replace("attacked", "other").replace("[5]", "[4]")
 WRONG: tuple[Any, ...] = (
     None, True, -1, 0, 1.5, 10**30, -(10**30), 10**400, float("inf"), float("nan"), "", "x",
     "\x1b[2J\n=1+1", "plugins: [", "../../x", [], [None], {}, {"x": "y"}, [[[[]]]],
@@ -180,15 +175,11 @@ def locked(home: Path) -> Iterator[None]:
 
 
 def faults(
-    prepared: Path,
-    home: Path,
-    say: TypeIn,
-    commands: Sequence[Sequence[str]],
-    number: int | None = None,
+    prepared: Path, home: Path, commands: Sequence[Sequence[str]], number: int | None = None
 ) -> list[str]:
     """Return a text for each command that fails or shows a control character in one cell."""
     shutil.copytree(prepared / "runs", home, dirs_exist_ok=True)
-    expected = {words: say(*words).stdout for words in OF_OTHERS}
+    expected = {words: type_in(*words).stdout for words in OF_OTHERS}
     found = []
     for cell in cells(prepared, number):
         shutil.rmtree(home, ignore_errors=True)
@@ -197,7 +188,7 @@ def faults(
         (home / cell.file).write_bytes(written(cell.kind, changed(content, cell.place, cell.value)))
         for words in (*commands, *OF_OTHERS):
             with locked(home) if cell.kind in OF_A_DRIVER else nullcontext():
-                said = say(*words)
+                said = type_in(*words)
             is_refused = isinstance(said.exception, (*_REFUSALS, StudyBusyError, SystemExit))
             if said.exception is not None and (not is_refused or words in OF_OTHERS):
                 found.append(f"{cell}: {words}: {said.exception!r}")
@@ -209,36 +200,31 @@ def faults(
     return found
 
 
-@pytest.fixture
-def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_in: TypeIn) -> TypeIn:
+@pytest.fixture(autouse=True)
+def in_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     json_records.name_once.cache_clear()
     monkeypatch.chdir(tmp_path)
-    return type_in
 
 
-def test_a_wrong_field_stops_no_command_of_another_study(
-    prepared: Path, tmp_path: Path, say: TypeIn
-) -> None:
-    assert faults(prepared, tmp_path / "runs", say, QUICK, number=2) == []
+def test_a_wrong_field_stops_no_command_of_another_study(prepared: Path, tmp_path: Path) -> None:
+    assert faults(prepared, tmp_path / "runs", QUICK, number=2) == []
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-def test_every_field_of_every_record_with_every_wrong_value(
-    prepared: Path, tmp_path: Path, say: TypeIn
-) -> None:
-    assert faults(prepared, tmp_path / "runs", say, QUICK) == []
-    assert faults(prepared, tmp_path / "runs", say, SLOW, number=20) == []
+def test_every_field_of_every_record_with_every_wrong_value(prepared: Path, tmp_path: Path) -> None:
+    assert faults(prepared, tmp_path / "runs", QUICK) == []
+    assert faults(prepared, tmp_path / "runs", SLOW, number=20) == []
 
 
 def test_a_bad_progress_file_is_named_and_ignored_while_its_driver_is_alive(
-    prepared: Path, tmp_path: Path, say: TypeIn, caplog: pytest.LogCaptureFixture
+    prepared: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = tmp_path / "runs"
     shutil.copytree(prepared / "runs", home)
     file = home / "store" / "leases" / "attacked.progress.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"updated_at_ms": 10**20}))
     with locked(home):
-        said = say("status", "attacked")
+        said = type_in("status", "attacked")
     assert said.exception is None
     assert f"{file}: updated_at_ms: must be a Unix time in ms" in caplog.text

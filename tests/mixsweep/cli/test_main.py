@@ -39,8 +39,6 @@ def refused(
 ) -> Callable[..., str]:
     """Return a function that gives the message of a command line that is refused."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
-    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
 
     def message(*arguments: str) -> str:

@@ -1,7 +1,7 @@
 """Requests and options: the study of a command line, its spelling, paths and addresses."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +25,17 @@ def request_of(home: Path, reference: str = "digits", *overrides: str, **places:
     )
 
 
-@pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Request]:
-    """Return the request that a command makes of its arguments, without other settings."""
-    for variable in ("HOME", "STORE", "OPTUNA"):
-        monkeypatch.delenv(f"MIXSWEEP_{variable}", raising=False)
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-
-    def parse(*arguments: str) -> Request:
-        found = []
-        command = click.command()(
-            on_study(databases=True)(lambda request: found.append(request) or DONE)
-        )
-        said = CliRunner().invoke(command, arguments, standalone_mode=False)
-        if said.exception is not None:
-            raise said.exception
-        (request,) = found
-        return request
-
-    return parse
+def typed(*arguments: str) -> Request:
+    """Return the request that a command makes of its arguments."""
+    found: list[Request] = []
+    command = click.command()(
+        on_study(databases=True)(lambda request: found.append(request) or DONE)
+    )
+    said = CliRunner().invoke(command, arguments, standalone_mode=False)
+    if said.exception is not None:
+        raise said.exception
+    (request,) = found
+    return request
 
 
 def places(request: Request) -> tuple[Any, ...]:
@@ -51,9 +43,7 @@ def places(request: Request) -> tuple[Any, ...]:
     return home.folder, home.store_url, home.tracking, home.optuna
 
 
-def test_a_study_that_cannot_be_read_is_refused_before_the_command_starts(
-    typed: Callable[..., Request],
-) -> None:
+def test_a_study_that_cannot_be_read_is_refused_before_the_command_starts() -> None:
     with pytest.raises(StudyError, match=r"^digit: no such file or bundled study"):
         typed("digit")
     with pytest.raises(StudyError, match=r"^--set seeds=0: seeds: `seeds >= 1` must hold"):
@@ -76,7 +66,7 @@ def test_a_study_that_cannot_be_read_is_refused_before_the_command_starts(
     ],
 )
 def test_the_command_line_of_a_request_parses_to_an_equal_request(
-    typed: Callable[..., Request], arguments: tuple[str, ...]
+    arguments: tuple[str, ...],
 ) -> None:
     request = typed(*arguments)
     name, verb, *again = shlex.split(request.spell("status"))
@@ -125,7 +115,7 @@ def test_the_data_of_every_arm_are_in_the_checksums(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "recorded"),
+    ("words", "recorded"),
     [
         (["s.yaml", "--optuna", "mysql://host/secret"], "s.yaml --optuna '***'"),
         (["s.yaml", "--store=s3://b/secret"], "s.yaml --store '***'"),
@@ -138,7 +128,7 @@ def test_the_data_of_every_arm_are_in_the_checksums(tmp_path: Path) -> None:
     ],
 )
 def test_the_recorded_command_line_has_no_value_of_an_address_or_a_shell_command(
-    monkeypatch: pytest.MonkeyPatch, typed: list[str], recorded: str
+    monkeypatch: pytest.MonkeyPatch, words: list[str], recorded: str
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@host")
     monkeypatch.setattr("mixsweep.request.load_study", lambda *_, **__: load_study("digits"))
@@ -151,7 +141,7 @@ def test_the_recorded_command_line_has_no_value_of_an_address_or_a_shell_command
         return command_line()
 
     group = click.Group(commands={"sing": sing})
-    said = CliRunner().invoke(group, ["sing", *typed], standalone_mode=False)
+    said = CliRunner().invoke(group, ["sing", *words], standalone_mode=False)
     assert shlex.split(said.return_value) == shlex.split(f"mixsweep sing {recorded}")
 
 

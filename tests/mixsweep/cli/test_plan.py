@@ -17,8 +17,8 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
+from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import train
-from tests.mixsweep.conftest import TypeIn
 from tests.sweeps.small_searches import asked, read
 
 
@@ -31,9 +31,7 @@ def told(said: Result) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "arguments", [["plan", "digits"], ["status", "digits"], ["plan"], ["schema"]]
 )
-def test_read_only_commands_create_no_file_and_exit_0(
-    tmp_path: Path, type_in: TypeIn, arguments: list[str]
-) -> None:
+def test_read_only_commands_create_no_file_and_exit_0(tmp_path: Path, arguments: list[str]) -> None:
     said = type_in(*arguments)
     absent = f"{tmp_path}/runs/store: this store does not exist\n"
     assert (said.return_value, said.stderr) == (DONE, absent * (arguments[0] == "status"))
@@ -41,7 +39,7 @@ def test_read_only_commands_create_no_file_and_exit_0(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_plan_and_status_change_no_file(tmp_path: Path, type_in: TypeIn) -> None:
+def test_plan_and_status_change_no_file(tmp_path: Path) -> None:
     def files() -> dict[Path, tuple[int, bytes]]:
         found = [path for path in tmp_path.rglob("*") if path.is_file()]
         return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
@@ -54,9 +52,7 @@ def test_plan_and_status_change_no_file(tmp_path: Path, type_in: TypeIn) -> None
     assert files() == before
 
 
-def test_planned_hours_and_cost_do_not_depend_on_the_number_of_slots(
-    tmp_path: Path, type_in: TypeIn
-) -> None:
+def test_planned_hours_and_cost_do_not_depend_on_the_number_of_slots(tmp_path: Path) -> None:
     def plan(*options: str) -> dict[str, Any]:
         return told(type_in("plan", "digits", "--price", "3", "--json", *options))
 
@@ -72,9 +68,7 @@ def test_planned_hours_and_cost_do_not_depend_on_the_number_of_slots(
     assert "cost      0.01" in type_in("plan", "digits", "--price", "3").stdout
 
 
-def test_plan_and_status_of_a_search_count_the_points_of_its_history(
-    tmp_path: Path, type_in: TypeIn
-) -> None:
+def test_plan_and_status_of_a_search_count_the_points_of_its_history(tmp_path: Path) -> None:
     study, home = read(tmp_path), Home(folder=tmp_path / "runs")
     home.folder.mkdir()
     asked(study, home.optuna_url, 4, reopened=False)
@@ -90,7 +84,7 @@ def test_plan_and_status_of_a_search_count_the_points_of_its_history(
     assert "points    4 of 6 proposed, 0 trained" in type_in("status", file).stdout
 
 
-def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path, type_in: TypeIn) -> None:
+def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path) -> None:
     study = train(tmp_path / "runs", but=("erm", 1))
     store = Store(str(tmp_path / "runs" / "store"))
     (lost,) = (run for run in study.runs() if (run.arm, run.seed) == ("erm", 1))
@@ -116,9 +110,8 @@ Find = Callable[..., str]
 
 
 @pytest.fixture
-def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Find:
+def found(tmp_path: Path) -> Find:
     """Return a function that gives the output line of a check, on a machine without datasets."""
-    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
 
     def line(name: str, home: Path = tmp_path) -> str:
         (text,) = (text for text in findings(Home(folder=home)) if text.startswith(name))

@@ -14,8 +14,8 @@ from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.state.statements import state
 from tests.bundled import bundled
+from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import error_of, train
-from tests.mixsweep.conftest import TypeIn
 from tests.reports.small_report import write_report
 
 
@@ -32,15 +32,11 @@ from tests.reports.small_report import write_report
         (["--out", "x", "--store", "y"], "a site of all reports cannot be used with --store"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(
-    words: list[str], says: str, type_in: TypeIn
-) -> None:
+def test_options_that_do_not_go_together_are_refused(words: list[str], says: str) -> None:
     assert str(type_in("report", *words).exception).startswith(says)
 
 
-def test_a_report_with_other_seeds_after_a_report_widens_the_interval(
-    tmp_path: Path, type_in: TypeIn
-) -> None:
+def test_a_report_with_other_seeds_after_a_report_widens_the_interval(tmp_path: Path) -> None:
     claims = "claims: [{says: A, source: B, that: {less: [uniform, erm], metric: test/error}}]"
     file = tmp_path / "digits.yaml"
     file.write_text(load_study("digits", ()).source + claims)
@@ -66,9 +62,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def test_two_arms_of_a_study_are_paired_over_their_common_seeds(
-    home: Path, type_in: TypeIn
-) -> None:
+def test_two_arms_of_a_study_are_paired_over_their_common_seeds(home: Path) -> None:
     words = ("report", "digits", "--set", "seeds=4", "--arms", "uniform", "erm")
     told = json.loads(type_in(*words, "--json").stdout)
     ours, theirs = ([error_of(place, seed, 2) for seed in range(3)] for place in (2, 0))
@@ -81,7 +75,7 @@ def test_two_arms_of_a_study_are_paired_over_their_common_seeds(
 
 
 def test_arms_of_two_studies_are_compared_under_names_with_their_study(
-    home: Path, tmp_path: Path, type_in: TypeIn
+    home: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "longer.yaml"
     source = train(home, "digits", "seeds=4", "base.epochs=2").source
@@ -95,7 +89,7 @@ def test_arms_of_two_studies_are_compared_under_names_with_their_study(
     assert "longer/erm" in said.stdout
 
 
-def test_one_study_of_two_homes_is_compared_in_two_columns(tmp_path: Path, type_in: TypeIn) -> None:
+def test_one_study_of_two_homes_is_compared_in_two_columns(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     train(here, environment={"device": "Xeon", "instructions": "AVX512"})
     train(there, environment={"device": "Xeon", "instructions": "AVX2"}, shift=0.05)
@@ -114,9 +108,7 @@ def test_one_study_of_two_homes_is_compared_in_two_columns(tmp_path: Path, type_
     assert {record["column"] for record in told["means"]} == {"AVX512", "AVX2"}
 
 
-def test_a_column_that_lacks_runs_is_reported_with_exit_code_1(
-    tmp_path: Path, type_in: TypeIn
-) -> None:
+def test_a_column_that_lacks_runs_is_reported_with_exit_code_1(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     train(here)
     train(there, but=("erm", 1))
@@ -125,7 +117,7 @@ def test_a_column_that_lacks_runs_is_reported_with_exit_code_1(
     assert "5/6 runs are finished" in said.stderr
 
 
-def test_a_study_cites_each_source_once_before_its_methods(type_in: TypeIn) -> None:
+def test_a_study_cites_each_source_once_before_its_methods() -> None:
     text = type_in("report", "mixing-operations", "--cite").stdout
     assert text.count("eprint = {1905.04899}") == 1
     assert "author = {Yun, Sangdoo and" in text
@@ -158,7 +150,7 @@ def test_the_bibliography_has_exactly_the_papers_that_studies_and_pages_cite() -
     assert works >= of_pages | {work for study in studies for work in PAPER.findall(study.source)}
 
 
-def test_the_site_of_a_home_is_written(tmp_path: Path, type_in: TypeIn) -> None:
+def test_the_site_of_a_home_is_written(tmp_path: Path) -> None:
     write_report(tmp_path / "runs" / "reports" / "one")
     said = type_in("report", "--out", str(tmp_path / "site"))
     assert said.stdout.startswith("1 report  ")

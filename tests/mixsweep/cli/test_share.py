@@ -21,16 +21,16 @@ from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.state.archives import StudyArchiveError, unpack
 from sweeps.state.statements import Statement, spell_statements, stated_in
+from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.photos import forget
 from tests.mixsweep.cli.trained import train
-from tests.mixsweep.conftest import TypeIn
 
 PREDICTIONS = Predictions(splits={}).to_bytes()
 Change = Callable[[dict[str, bytes]], object]
 
 
 @pytest.fixture
-def shared(launched: Path, tmp_path: Path, type_in: TypeIn) -> Path:
+def shared(launched: Path, tmp_path: Path) -> Path:
     """Archive of a finished study of photos, which have since been deleted."""
     store = Store(str(launched / "store"))
     (run, *_) = load_study("signs", (), store.url).runs()
@@ -48,9 +48,7 @@ def shared(launched: Path, tmp_path: Path, type_in: TypeIn) -> Path:
     return file
 
 
-def test_a_shared_study_gives_the_same_report_in_another_home(
-    shared: Path, tmp_path: Path, type_in: TypeIn
-) -> None:
+def test_a_shared_study_gives_the_same_report_in_another_home(shared: Path, tmp_path: Path) -> None:
     other = str(tmp_path / "other")
     said = type_in("add", str(shared), "--home", other)
     assert said.return_value == DONE
@@ -67,9 +65,7 @@ def test_a_shared_study_gives_the_same_report_in_another_home(
     assert again.stdout == "signs: 0 runs added, 6 already here with the same records\n"
 
 
-def test_existing_runs_with_different_records_are_kept(
-    shared: Path, tmp_path: Path, type_in: TypeIn
-) -> None:
+def test_existing_runs_with_different_records_are_kept(shared: Path, tmp_path: Path) -> None:
     other = Store(str(tmp_path / "other" / "store"))
     key = next(iter(Store(str(tmp_path / "runs" / "store")).keys()))
     records = [EpochRecord(epoch=e, metrics={"test/error": 0.9}) for e in range(2)]
@@ -89,7 +85,7 @@ def _statements(home: Path) -> str:
 
 
 def test_statements_of_claims_are_shared_and_do_not_replace_those_of_the_home(
-    launched: Path, tmp_path: Path, type_in: TypeIn
+    launched: Path, tmp_path: Path
 ) -> None:
     stated = Statement(at_ms=1, finished=0, runs=4, seeds=(0, 1), looks=2, extended=1)
     texts = {"a" * 32: stated, "b" * 32: replace(stated, finished=2, extended_after="\x1b[2J")}
@@ -127,7 +123,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     [pytest.param(c, marks=[pytest.mark.long] * c.endswith(("json", "SUMS"))) for c in CHANGES],
 )
 def test_a_changed_archive_or_a_zip_bomb_is_refused_and_no_file_is_written(
-    change: str, shared: Path, tmp_path: Path, type_in: TypeIn
+    change: str, shared: Path, tmp_path: Path
 ) -> None:
     alter, message = CHANGES[change]
     with zipfile.ZipFile(shared) as archive:
@@ -157,9 +153,7 @@ def test_a_damaged_archive_is_refused_for_damage_at_any_position(
             unpack(damaged, folder)
 
 
-def test_an_unfinished_study_is_shared_with_its_finished_runs(
-    tmp_path: Path, type_in: TypeIn
-) -> None:
+def test_an_unfinished_study_is_shared_with_its_finished_runs(tmp_path: Path) -> None:
     train(tmp_path / "runs", "digits", but=("erm", 0))
     said = type_in("share", "digits")
     assert said.return_value == SOME_FAILED
@@ -169,7 +163,7 @@ def test_an_unfinished_study_is_shared_with_its_finished_runs(
     assert added.stdout.startswith("digits: 5 runs added")
 
 
-def test_a_shared_study_file_has_no_secrets_of_addresses(tmp_path: Path, type_in: TypeIn) -> None:
+def test_a_shared_study_file_has_no_secrets_of_addresses(tmp_path: Path) -> None:
     address = "https://me:secret@host/x.zip?sig=secret#secret"
     described = f"description=Images of {address}"
     train(tmp_path / "runs", "digits", described)

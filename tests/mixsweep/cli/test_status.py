@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,32 +18,24 @@ from sweeps.state.ledger import enter, launches
 from sweeps.state.results import TRIED
 from sweeps.state.statements import state
 from sweeps.study.study import Run
+from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.photos import forget
 from tests.mixsweep.cli.trained import store_stage, train
-from tests.mixsweep.conftest import TypeIn
-
-Said = Callable[..., list[str]]
 
 
-@pytest.fixture
-def said(type_in: TypeIn) -> Said:
-    def lines(*words: str) -> list[str]:
-        result = type_in(*words)
-        if result.exception is not None:
-            raise result.exception
-        assert result.return_value == DONE, result.stderr
-        return result.stdout.splitlines()
-
-    return lines
+def said(*words: str) -> list[str]:
+    result = type_in(*words)
+    if result.exception is not None:
+        raise result.exception
+    assert result.return_value == DONE, result.stderr
+    return result.stdout.splitlines()
 
 
 def put(store: Store, run: Run, epochs: int, trainer: str) -> str:
     return store_stage(store, run, epochs, b"state", host="node", **{TRIED: f"{trainer} 1"})
 
 
-def test_a_run_shows_each_epoch_counted_from_one_and_its_traceback(
-    store: Store, said: Said
-) -> None:
+def test_a_run_shows_each_epoch_counted_from_one_and_its_traceback(store: Store) -> None:
     run = load_study("digits", ["seeds=1"]).runs()[0]
     put(store, run, 2, run.key)
     failure = Failure(
@@ -62,7 +53,7 @@ def test_a_run_shows_each_epoch_counted_from_one_and_its_traceback(
     assert "\x1b" not in lines[-1]
 
 
-def test_why_lists_stages_with_the_study_that_trained_them(store: Store, said: Said) -> None:
+def test_why_lists_stages_with_the_study_that_trained_them(store: Store) -> None:
     other = load_study("digits", ["study=other", "base.epochs=2", "seeds=1"])
     study = load_study("digits", ["seeds=1"])
     enter(other, store, "mixsweep run other")
@@ -86,7 +77,7 @@ def test_why_lists_stages_with_the_study_that_trained_them(store: Store, said: S
 
 
 def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(
-    store: Store, said: Said, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = "loss is nan in epoch 1"
     key = load_study("digits").runs()[0].key
@@ -112,7 +103,7 @@ def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(
 
 
 def test_every_study_and_settings_has_a_line_with_progress_driver_and_report(
-    tmp_path: Path, store: Store, type_in: TypeIn
+    tmp_path: Path, store: Store
 ) -> None:
     home = tmp_path / "runs"
     train(home, "digits", but=("erm", 1))
@@ -135,7 +126,7 @@ def test_every_study_and_settings_has_a_line_with_progress_driver_and_report(
 
 
 def test_the_list_shows_when_claims_were_stated_and_the_number_of_looks(
-    tmp_path: Path, store: Store, type_in: TypeIn
+    tmp_path: Path, store: Store
 ) -> None:
     state(train(tmp_path / "runs", "entropy-floor"), store)
     (row,) = json.loads(type_in("status", "--json").stdout)["studies"]
@@ -148,7 +139,7 @@ def test_the_list_shows_when_claims_were_stated_and_the_number_of_looks(
 
 @pytest.mark.parametrize("reference", ["signs", "signs@", "file"])
 def test_a_finished_study_is_reported_without_its_images_cache_or_overrides(
-    reference: str, launched: Path, tmp_path: Path, type_in: TypeIn
+    reference: str, launched: Path, tmp_path: Path
 ) -> None:
     file = str(tmp_path / "place" / "signs.yaml")
     report = type_in("report", file, "--set", "seeds=3", "--out", str(tmp_path / "before"))
@@ -181,7 +172,7 @@ def test_a_finished_study_is_reported_without_its_images_cache_or_overrides(
 
 
 def test_a_stored_study_keeps_its_settings_and_run_keys_after_a_move(
-    launched: Path, tmp_path: Path, type_in: TypeIn
+    launched: Path, tmp_path: Path
 ) -> None:
     own = load_study(str(tmp_path / "place" / "signs.yaml"), ["seeds=3"])
     shutil.rmtree(tmp_path / "place")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import Result
 
 from mixsweep.request import DONE, SOME_FAILED, RefusedError
 from mixup_core.keys import stage_keys
@@ -13,8 +14,8 @@ from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import load_study, study_of
 from sweeps.state.ledger import enter, launches
 from sweeps.study.study import Study
+from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import store_stage
-from tests.mixsweep.conftest import TypeIn
 
 MB = bytes(1_000_000)
 
@@ -31,9 +32,8 @@ def file(tmp_path: Path, study: Study) -> str:
     return str(path)
 
 
-@pytest.fixture
-def mixsweep(type_in: TypeIn) -> TypeIn:
-    return lambda *words: type_in("store", *words)
+def mixsweep(*words: str) -> Result:
+    return type_in("store", *words)
 
 
 def _state_of(store: Store, key: str) -> Path:
@@ -41,9 +41,7 @@ def _state_of(store: Store, key: str) -> Path:
     return path
 
 
-def test_listing_verifying_or_pruning_an_empty_store_is_refused(
-    tmp_path: Path, mixsweep: TypeIn
-) -> None:
+def test_listing_verifying_or_pruning_an_empty_store_is_refused(tmp_path: Path) -> None:
     for arguments in (["list"], ["list", "digits"], ["verify"], ["prune", "digits", "--yes"]):
         said = mixsweep(*arguments)
         assert isinstance(said.exception, RefusedError)
@@ -52,7 +50,7 @@ def test_listing_verifying_or_pruning_an_empty_store_is_refused(
 
 
 def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
-    store: Store, study: Study, file: str, mixsweep: TypeIn
+    store: Store, study: Study, file: str
 ) -> None:
     store_stage(store, study.runs()[0], 6, 2 * MB)
     store_stage(store, study.runs()[1], 2, None)
@@ -75,7 +73,7 @@ def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
 
 
 def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
-    store: Store, study: Study, file: str, mixsweep: TypeIn
+    store: Store, study: Study, file: str
 ) -> None:
     """The second study had the first arm of the first one, and so its runs; now it has one less."""
     document = yaml.safe_load(study.source)
@@ -96,7 +94,7 @@ def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
 
 
 def test_prune_lists_files_and_deletes_them_only_with_yes(
-    store: Store, study: Study, file: str, mixsweep: TypeIn
+    store: Store, study: Study, file: str
 ) -> None:
     first, *_ = [store_stage(store, study.runs()[0], epochs, 2 * MB) for epochs in (1, 2, 3)]
     listed = mixsweep("prune", file)
@@ -118,7 +116,7 @@ def test_prune_lists_files_and_deletes_them_only_with_yes(
 
 
 def test_no_study_is_pruned_while_one_of_them_is_running(
-    store: Store, study: Study, file: str, mixsweep: TypeIn
+    store: Store, study: Study, file: str
 ) -> None:
     for epochs in (1, 2, 3):
         store_stage(store, study.runs()[0], epochs, MB)
@@ -130,9 +128,7 @@ def test_no_study_is_pruned_while_one_of_them_is_running(
     assert "freed 1.0 MB" in mixsweep("prune", file, "quickstart", "--yes").stdout
 
 
-def test_verify_names_damaged_files_and_exits_1(
-    store: Store, study: Study, mixsweep: TypeIn
-) -> None:
+def test_verify_names_damaged_files_and_exits_1(store: Store, study: Study) -> None:
     keys = [store_stage(store, run, 1, b"weights") for run in study.runs()[:3]]
     sound = mixsweep("verify")
     assert (sound.return_value, sound.output) == (DONE, "no file is damaged\n")
@@ -147,7 +143,7 @@ def test_verify_names_damaged_files_and_exits_1(
 
 
 def test_states_of_a_run_shared_by_two_studies_are_kept_until_no_study_needs_them(
-    store: Store, study: Study, tmp_path: Path, file: str, mixsweep: TypeIn
+    store: Store, study: Study, tmp_path: Path, file: str
 ) -> None:
     longer = tmp_path / "longer.yaml"
     longer.write_text(load_study("digits", ["study=longer", "base.epochs=9"]).source)

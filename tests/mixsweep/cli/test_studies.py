@@ -7,8 +7,8 @@ import pytest
 
 from mixsweep.cli.studies import catalogue
 from tests.bundled import bundled
+from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import train
-from tests.mixsweep.conftest import TypeIn
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
 
@@ -24,7 +24,7 @@ def test_listed_times_equal_those_of_the_published_runs() -> None:
 
 
 def test_stored_runs_give_the_time_of_this_machine(
-    tmp_path: Path, type_in: TypeIn, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mixsweep.cli.studies.usable_cpus", lambda: 2)
     before = type_in("studies", "smoke test").stdout

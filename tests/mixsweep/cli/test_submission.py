@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
 from mixsweep.request import DONE
-from tests.mixsweep.conftest import TypeIn
+from tests.mixsweep.cli.conftest import type_in
 
 
 class Accepting:
@@ -79,7 +79,7 @@ def test_the_fetching_line_brings_report_and_archive_through_the_log_of_a_job(
 
 
 def test_a_folder_of_photos_beside_the_study_is_refused_with_advice(
-    launched: Path, tmp_path: Path, type_in: TypeIn
+    launched: Path, tmp_path: Path
 ) -> None:
     del launched
     said = type_in("submit", str(tmp_path / "place" / "signs.yaml"), "--list-files")

@@ -1,6 +1,5 @@
-"""Fixtures for commands on a home, and on a finished study of photos."""
+"""Commands on a home, and on a finished study of photos."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,18 +11,20 @@ from mixup_core.store.checkpoints import Store
 from tests.mixsweep.cli.photos import STUDY
 from tests.mixsweep.cli.trained import train
 
-TypeIn = Callable[..., Result]
-"""Function that runs a command, given by its words."""
+
+def type_in(*words: str) -> Result:
+    """Run a command on the home `runs`."""
+    # Without `color`, click would remove control sequences before a test sees them.
+    return CliRunner().invoke(commands, words, standalone_mode=False, color=True)
 
 
-@pytest.fixture
-def type_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TypeIn:
-    """Return a function that runs a command on the home `runs`."""
+@pytest.fixture(autouse=True)
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands use the home `runs` and the data folder `data` of a test."""
     monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    # Without `color`, click would remove control sequences before a test sees them.
-    return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False, color=True)
+    for name in ("MIXSWEEP_STORE", "MIXSWEEP_OPTUNA", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -33,9 +34,8 @@ def store(tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def launched(tmp_path: Path, type_in: TypeIn) -> Path:
+def launched(tmp_path: Path) -> Path:
     """Home with a finished study of photos, launched with one seed more than its file has."""
-    del type_in
     number = 0
     for split, count in (("train", 3), ("test", 2)):
         for kind in ("left", "right"):
