@@ -1,7 +1,8 @@
 """Plugin files for tests, which are unregistered after each test."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -132,14 +133,18 @@ def plugin(tmp_path: Path) -> Write:
     return write
 
 
+def unload_plugins(kept: Mapping[str, loading.Plugin] = MappingProxyType({})) -> None:
+    for place, plugin in list(loading._loaded.items()):
+        if plugin is not kept.get(place):
+            loading._take_out(plugin)
+            del loading._loaded[place]
+
+
 @pytest.fixture(autouse=True)
 def unregistered() -> Iterator[None]:
     """Unregister after each test the plugins that it loaded."""
     before = dict(loading._loaded)
     yield
-    for place, left in list(loading._loaded.items()):
-        if left is not before.get(place):
-            loading._take_out(left)
-            del loading._loaded[place]
+    unload_plugins(before)
     for noun, name in list(stand_ins._present):
         stand_ins.take_out(noun, name)

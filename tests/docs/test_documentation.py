@@ -26,7 +26,7 @@ def _pages() -> list[Path]:
     return [page for page in PAGES if not {"_generated", "_build"} & set(page.parts)]
 
 
-def _blocks(page: Path) -> Iterator[tuple[str, str]]:
+def blocks(page: Path) -> Iterator[tuple[str, str]]:
     """Yield the language and the text of each fenced block of a page."""
     for found in re.finditer(
         r"^```(\S+).*?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE
@@ -110,7 +110,7 @@ def test_files_named_or_linked_in_a_page_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
 def test_every_study_file_in_a_page_can_be_read(page: Path, tmp_path: Path) -> None:
     _make_photos(tmp_path)
-    for language, text in _blocks(page):
+    for language, text in blocks(page):
         if language == "yaml" and text.startswith("study:"):
             file = tmp_path / "study.yaml"
             file.write_text(text)
@@ -123,7 +123,7 @@ def test_every_study_file_in_a_page_can_be_read(page: Path, tmp_path: Path) -> N
 def test_every_command_and_script_of_a_page_runs_in_order(page: Path, tmp_path: Path) -> None:
     _make_photos(tmp_path)
     environment = _environment(tmp_path)
-    for language, text in _blocks(page):
+    for language, text in blocks(page):
         if language == "yaml" and text.startswith("study:"):
             name = text.split()[1]
             for file in (tmp_path / f"{name}.yaml", tmp_path / "FILE"):

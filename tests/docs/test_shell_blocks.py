@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.docs.test_documentation import blocks
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     path.relative_to(ROOT)
@@ -21,12 +23,6 @@ NOT_SHELL = {
     "photos/train/ants/*.jpg": "a list of folders",
 }
 """First lines of `text` blocks that are no shell commands, and what the block is."""
-
-
-def _blocks(page: Path) -> Iterator[tuple[str, str]]:
-    text = (ROOT / page).read_text()
-    for found in re.finditer(r"^```(console|text)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        yield found[1], found[2]
 
 
 def _script(language: str, block: str) -> str:
@@ -44,7 +40,9 @@ def _script(language: str, block: str) -> str:
 SCRIPTS = [
     (str(page), script)
     for page in PAGES
-    for script in (_script(*each) for each in _blocks(page))
+    for language, block in blocks(ROOT / page)
+    if language in {"console", "text"}
+    for script in [_script(language, block)]
     if script.strip() and script.splitlines()[0] not in NOT_SHELL
 ]
 

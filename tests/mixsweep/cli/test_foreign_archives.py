@@ -170,7 +170,7 @@ def test_an_archive_with_a_bad_record_is_refused_with_its_name(
 
 
 def test_an_archive_with_numbers_that_training_can_record_is_added(
-    harmless: Path, tmp_path: Path, type_in: TypeIn
+    harmless: Path, tmp_path: Path
 ) -> None:
     """Losses before a run diverges, negative ones of a plugin, and fractions off by rounding."""
     largest = 3.4e38

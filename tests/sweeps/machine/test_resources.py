@@ -27,7 +27,7 @@ from sweeps.running.retries import advice
         ("", [16.0, 3.0], 3),
         ("4", [], 4),
         ("64", [], 12),
-        ("no", [], 12),
+        ("no", [], 9),
     ],
 )
 def test_usable_cpus_are_the_minimum_of_affinity_cgroups_and_slurm(
@@ -37,7 +37,7 @@ def test_usable_cpus_are_the_minimum_of_affinity_cgroups_and_slurm(
     monkeypatch.setattr(machine, "_quotas", lambda: iter(quotas))
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", slurm)
     monkeypatch.setenv("SLURM_CPUS_ON_NODE", "9")
-    assert usable_cpus() == min(cpus, 9) if slurm in {"", "no"} else cpus
+    assert usable_cpus() == cpus
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 """Study files as text: read, or refused line by line."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from mixup_core.rules import RuleError
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.study.study import Study
 
@@ -55,3 +58,10 @@ def faults_of(folder: Path, text: str | bytes, *overrides: str) -> tuple[str, ..
     except StudyError as error:
         return error.faults or ("no fault is named",)
     return ()
+
+
+def broken(make: Callable[..., Any], **values: Any) -> RuleError:
+    """Return the rule that some values break."""
+    with pytest.raises(RuleError) as caught:
+        make(**values)
+    return caught.value

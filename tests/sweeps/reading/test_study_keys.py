@@ -1,24 +1,16 @@
 """Study keys: each rule of a section is reported with its text and key."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from mixup_core.problem import MAX_SEED
-from mixup_core.rules import RuleError
 from sweeps.reading.study_keys import StudyKeys
 from sweeps.study.search import Confirmation
+from tests.sweeps.reading.study_files import broken
 
 DISTINCT = "items of seeds must be distinct, and there must be at least one"
 IN_RANGE = "0 <= each of seeds <= 2^63-1"
-
-
-def broken(make: Callable[..., Any], **values: Any) -> RuleError:
-    """Return the rule that some values break."""
-    with pytest.raises(RuleError) as caught:
-        make(**values)
-    return caught.value
 
 
 def a_study(**values: Any) -> StudyKeys:

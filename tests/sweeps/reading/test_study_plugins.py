@@ -16,7 +16,7 @@ from sweeps.reading.study_file import (
     study_of_launch,
 )
 from sweeps.state.ledger import Launch
-from tests.plugin_files import DOTS, MARGIN, STUDY, TINY, Write
+from tests.plugin_files import DOTS, MARGIN, STUDY, TINY, Write, unload_plugins
 
 NAMED = f"plugins: [parts/tiny.py]\n{STUDY}"
 
@@ -32,12 +32,6 @@ def study(plugin: Write, tmp_path: Path) -> Path:
 
 def _launch(study: Path) -> Launch:
     return Launch.of(load_study(str(study)), "mixsweep run dots.yaml")
-
-
-def _unloaded() -> None:
-    for place, plugin in list(loading._loaded.items()):
-        loading._take_out(plugin)
-        del loading._loaded[place]
 
 
 def _known(study: str) -> KnownData:
@@ -70,7 +64,7 @@ def test_a_mapping_and_the_record_of_a_launch_run_no_code_and_name_the_file(stud
     launch, document = _launch(study), yaml.safe_load(NAMED)
     file = study.parent / "parts" / "tiny.py"
     assert plugin_options(launch) == (f"--plugin {file}",)
-    _unloaded()
+    unload_plugins()
     file.write_text("raise SystemExit(9)")
     with pytest.raises(StudyError, match=r"use\(FILE\)\n(.|\n)*got text 'dots'"):
         study_of(document)

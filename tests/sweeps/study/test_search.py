@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +5,6 @@ import pytest
 
 from mixup_core.images.config import MixConfig
 from mixup_core.laws import Beta, Erm
-from mixup_core.rules import RuleError
 from sweeps.study.budget import Budget
 from sweeps.study.search import (
     MAX_POINTS,
@@ -16,6 +14,7 @@ from sweeps.study.search import (
     SearchHistory,
     SearchStrategy,
 )
+from tests.sweeps.reading.study_files import broken
 from tests.sweeps.small_searches import STUDY, read
 
 
@@ -67,13 +66,6 @@ def test_a_grown_study_keeps_the_order_of_its_runs(tmp_path: Path) -> None:
         ("erm", 100), ("uniform", 100), ("point 0", 100),
     ]  # fmt: skip
     assert study.confirmation() is None
-
-
-def broken(make: Callable[..., Any], **values: Any) -> RuleError:
-    """Return the rule that some values break."""
-    with pytest.raises(RuleError) as caught:
-        make(**values)
-    return caught.value
 
 
 BOTH = ("val/error", "val/nll")
