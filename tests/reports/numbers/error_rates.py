@@ -113,18 +113,10 @@ def _study(*thats: dict[str, Any]) -> Study:
 
 def _values(rng: Rng, shifts: dict[str, float]) -> dict[str, dict[int, float]]:
     """Return values by arm and seed: 1, the arm's shift, noise of the seed, noise of the run."""
-    seeds = rng.normal(scale=0.02, size=SEEDS)
-    return {
-        arm: dict(enumerate(map(float, row)))
-        for arm, row in zip(
-            ARMS,
-            1
-            + np.array([[shifts.get(arm, 0.0)] for arm in ARMS])
-            + seeds
-            + rng.normal(scale=0.01, size=(len(ARMS), SEEDS)),
-            strict=True,
-        )
-    }
+    of_seeds = rng.normal(scale=0.02, size=SEEDS)
+    of_runs = rng.normal(scale=0.01, size=(len(ARMS), SEEDS))
+    values = 1 + np.array([[shifts.get(arm, 0.0)] for arm in ARMS]) + of_seeds + of_runs
+    return {arm: dict(enumerate(row)) for arm, row in zip(ARMS, values.tolist(), strict=True)}
 
 
 def _relation(that: dict[str, Any], shift: float, wrong: str) -> Trial:
