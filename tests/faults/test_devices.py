@@ -19,13 +19,17 @@ from tests.faults.nodes import MANY_RUNS, Nodes, gpu_of
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 SABOTAGE = """
-import os
+import os, pathlib, time
 from mixup_core.problem import Problem
-start = Problem.start
+start, faults = Problem.start, pathlib.Path({faults!r})
 
 def broken(self, config, *others, **more):
     if {when}:
+        with faults.open("a") as file:
+            file.write("x")
         raise RuntimeError({error!r})
+    while faults.stat().st_size < {wait_for}:
+        time.sleep(0.1)
     return start(self, config, *others, **more)
 
 Problem.start = broken
@@ -35,10 +39,15 @@ IS_ONE_RUN = "'Erm' in str(config.mix.law) and config.seed == 0"
 """Condition that is true for one run of the study."""
 
 
-def _sabotaged(folder: Path, when: str, error: str) -> dict[str, str]:
-    """Return an environment whose Python processes raise an error where a run starts."""
+def _sabotaged(folder: Path, when: str, error: str, wait_for: int = 0) -> dict[str, str]:
+    """Return an environment whose Python processes raise an error where a run starts; the other
+    runs start after so many errors."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(SABOTAGE.format(when=when, error=error))
+    faults = folder / "faults"
+    faults.touch()
+    (folder / "sitecustomize.py").write_text(
+        SABOTAGE.format(when=when, error=error, faults=str(faults), wait_for=wait_for)
+    )
     here = str(Path(__file__).parents[2])
     return {"PYTHONPATH": os.pathsep.join([str(folder), here])}
 
@@ -63,9 +72,9 @@ def test_runs_of_a_faulty_gpu_finish_on_the_other_and_the_faulty_one_is_reported
     command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
 ) -> None:
     is_sick = "os.environ.get('CUDA_VISIBLE_DEVICES') == '1'"
-    nodes.add(cpus=2, gpus=2, environment=_sabotaged(tmp_path / "node", is_sick, ILLEGAL))
-    # Enough for the other GPU that the processes of this one start twice meanwhile.
-    said, results, _ = _ends(command_line(**nodes.environment), seeds=8, code=0)
+    sabotaged = _sabotaged(tmp_path / "node", is_sick, ILLEGAL, wait_for=2)
+    nodes.add(cpus=2, gpus=2, environment=sabotaged)
+    said, results, _ = _ends(command_line(**nodes.environment), seeds=3, code=0)
     assert [result.outcome for result in results] == ["complete"] * len(results)
     assert {gpu_of(result)[1] for result in results} == {"0"}
     assert "GPU 1 of node" in said
