@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.archives import read_arrays
-
-AVERAGED = "_averaged"
-"""Suffix of the names of logits and metrics that were computed with averaged weights."""
+from mixup_core.records import AVERAGED
 
 
 class PredictionsError(ValueError):

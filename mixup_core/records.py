@@ -9,6 +9,9 @@ from itertools import accumulate, chain
 from operator import eq
 from typing import Any, TypeVar, overload
 
+AVERAGED = "_averaged"
+"""Suffix of the names of metrics and logits that were computed with averaged weights."""
+
 _Value = TypeVar("_Value")
 _Number = TypeVar("_Number", int, float)
 

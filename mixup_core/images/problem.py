@@ -39,6 +39,7 @@ from mixup_core.problem import (
     Searching,
     Teaching,
 )
+from mixup_core.records import AVERAGED
 from mixup_core.rules import RuleError
 
 _CALLED = {
@@ -170,7 +171,7 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
     is_share = metric == "filter/low_fraction" or is_error
     if is_share and METRICS[metric].unit == "%":
         return config.data.num_images(described(config.data))
-    if name.removesuffix("_averaged") not in {"error", "accuracy"}:
+    if name.removesuffix(AVERAGED) not in {"error", "accuracy"}:
         return None
     if split.startswith("test_") and (split == "test_corrupted" or config.data.severity is None):
         return None  # an image counts once for each corruption and severity
@@ -184,7 +185,7 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
 
 def guessing(config: TrainConfig, metric: str) -> float | None:
     """Return the error of a guessed class, 1 - 1 / k for k classes; None for other metrics."""
-    is_error = metric.partition("/")[2].removesuffix("_averaged") == "error"
+    is_error = metric.partition("/")[2].removesuffix(AVERAGED) == "error"
     return 1 - 1 / described(config.data).num_classes if is_error else None
 
 

@@ -13,7 +13,7 @@ from mixup_core.faults import fault_of
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.problem import StateError
-from mixup_core.records import EpochRecord
+from mixup_core.records import AVERAGED, EpochRecord
 from mixup_core.seeding import stream
 
 # The first optimizer of a process imports much of torch. Make one now, before a run waits for it.
@@ -89,8 +89,8 @@ class TrainingState:
             self.averaged.update_parameters(self.network)
 
     def networks(self) -> dict[str, nn.Module]:
-        """Return the networks to evaluate, by the suffix of their metrics: "" and "_averaged"."""
-        averaged = {} if self.averaged is None else {"_averaged": self.averaged}
+        """Return the networks to evaluate, by the suffix of their metrics: "" and `AVERAGED`."""
+        averaged = {} if self.averaged is None else {AVERAGED: self.averaged}
         return {"": self.network, **averaged}
 
     def _parts(self) -> dict[str, Any]:

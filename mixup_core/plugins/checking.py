@@ -56,6 +56,7 @@ from mixup_core.plugins.suite import (
     findings,
 )
 from mixup_core.problem import DivergedError, Problem
+from mixup_core.records import AVERAGED
 from mixup_core.rules import RuleError
 from mixup_core.seeding import seeded_globally
 
@@ -354,7 +355,7 @@ def _declared(trial: Trial) -> str:
         last = Planned(config=trial.config, epoch=trial.config.epochs - 1, info=INFO)
         absent = [name for name in absent if not member.lacks(last, name)]
     # The run of these checks has neither validation images nor averaged weights.
-    absent = [n for n in absent if not (n.startswith("val/") or n.endswith("_averaged"))]
+    absent = [n for n in absent if not (n.startswith("val/") or n.endswith(AVERAGED))]
     if absent:
         raise BrokenError(f"declared in `metrics`, but never recorded: {', '.join(absent)}")
     if isinstance(member, Probe) and not member.is_of_evaluation:

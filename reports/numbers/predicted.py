@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from mixup_core.predictions import AVERAGED, Predictions, Split, auroc, balanced_accuracy
+from mixup_core.predictions import Predictions, Split, auroc, balanced_accuracy
+from mixup_core.records import AVERAGED
 from reports.numbers.calibration import (
     Reliability,
     brier,

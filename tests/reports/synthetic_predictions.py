@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from mixup_core.predictions import AVERAGED, Predictions, Split, images_digest
+from mixup_core.predictions import Predictions, Split, images_digest
+from mixup_core.records import AVERAGED
 from reports.numbers.predicted import ReadPredictions
 from sweeps.state.results import RunResult
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 from mixup_core.arrays import special
 from mixup_core.images.probes.probe import Planned, Probe, Subject
 from mixup_core.problem import Metric
+from mixup_core.records import AVERAGED
 
 _LABELS = {
     "accuracy": ("accuracy", "%"),
@@ -42,7 +43,7 @@ class Scores(Probe):
         f"{split}/{name}{suffix}": Metric(
             label=f"{title} {label}{note}", unit=unit, is_lower_better=False, least=0.0, most=1.0
         )
-        for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
+        for suffix, note in (("", ""), (AVERAGED, ", averaged weights"))
         for split, title in (("test", "test"), ("val", "validation"))
         for name, (label, unit) in _LABELS.items()
     }

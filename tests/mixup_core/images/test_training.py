@@ -21,8 +21,9 @@ from mixup_core.images.objectives.objective import Minimised, Plain
 from mixup_core.images.training import Training, fit
 from mixup_core.images.training_state import TrainingState, move_one_weight
 from mixup_core.images.views import EvaluationImages, TrainingImages
-from mixup_core.predictions import AVERAGED, Predictions
+from mixup_core.predictions import Predictions
 from mixup_core.problem import DivergedError, Metric, StateError, problem_of
+from mixup_core.records import AVERAGED
 from mixup_core.seeding import stream
 from tests.mixup_core.images.taught_runs import CPU, trained
 
