@@ -73,7 +73,7 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
     """Yield the reason why a run would fail on the images drawn at one of the seeds, if any."""
     data = config.data
     if data.folds is not None and not any(infeasible(config)):
-        for seed in seeds[: data.folds]:
+        for seed in {seed % data.folds: seed for seed in seeds}.values():
             if found := next(infeasible(at_seed(config, seed)), None):
                 yield found
                 return
@@ -193,6 +193,12 @@ def apart(teacher: TrainConfig, student: TrainConfig) -> TrainConfig:
     return replace(teacher, as_teacher=not student.as_teacher)
 
 
+_OF_INPUT = (
+    "name", "digest", "image_size", "views", "pool", "normalise", "pixel_mean", "pixel_std",
+)  # fmt: skip
+"""Fields of `data` that decide the numbers in a network's input."""
+
+
 def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
     """Yield the reasons why a run cannot learn from a given teacher, such as another dataset."""
     oracle = oracles(config).get("objective.oracle", False)
@@ -202,7 +208,7 @@ def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
             {"objective.oracle": oracle, "data.oracle of the teacher": not oracle},
             fields=("objective.oracle",),
         )
-    for name in ("name", "digest", "image_size", "views", "pool"):
+    for name in _OF_INPUT:
         own, its = getattr(config.data, name), getattr(teacher.data, name)
         if own != its:
             yield RuleError(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from mixup_core.arrays import Floats, NDArray, Tensor, np, torch
-from mixup_core.config.limits import Count
+from mixup_core.config.limits import Range
 from mixup_core.mixing.masks import draw_kept, masked
 from mixup_core.mixing.operation import Operation
 
@@ -38,7 +38,7 @@ class GridMix(Operation):
     # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "gridmix"
 
-    cells: Count = 4
+    cells: Annotated[int, Range(1, 1024)] = 4
     """Number of cells along each side of the image. More cells than pixels act as one per pixel."""
 
     def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:

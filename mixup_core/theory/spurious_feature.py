@@ -129,7 +129,9 @@ SPURIOUS_FEATURE = synthetic_problem(
         "test/error": metric("test error, spurious sign random", "%"),
         "test/same_error": metric("test error, spurious sign as in training", "%"),
         "test/reversed_error": metric("test error, spurious sign reversed", "%"),
-        "weight/spurious": metric("share of the logit from the spurious feature", "%"),
+        "weight/spurious": metric(
+            "share of the logit from the spurious feature", "%", least=-math.inf, most=math.inf
+        ),
         "weight/least_variance": metric(
             "share of the logit from the spurious feature at minimum variance", "%"
         ),

@@ -236,6 +236,12 @@ class DataConfig(Checked):
                     fields=(f"data.{path}", "data.name"),
                 )
         yield from self.unfit_views(info)
+        if self.folds is not None and self.folds > info.num_train:
+            yield RuleError(
+                "folds <= training images",
+                {"folds": self.folds, "training images": info.num_train},
+                fields=("data.folds", "data.folder", "data.name"),
+            )
         available = self.num_available(info)
         if available < 1:
             yield RuleError(

@@ -35,6 +35,7 @@ from tests.mixup_core.small_files import fill
         ({"data.num_train": 1438}, "num_train must be at most the number of training images"),
         ({"data.train_fraction": 0.001}, "batch_size <= training images"),
         ({"data.val_size": 1437}, "val_size < training images"),
+        ({"data.folds": 2000}, "folds <= training images"),
         ({"data.num_train": 1360, "data.balanced": True}, "(images wanted of each class=136, "),
     ],
 )
@@ -109,9 +110,11 @@ def test_every_reason_against_a_teacher_is_returned(mixed: TrainConfig) -> None:
     guided = with_values(mixed, {"objective": NAMED})
     assert list(unfit(guided, mixed)) == []
     other = with_values(mixed, {"data.name": "mnist", "data.image_size": 16, "data.pool": 2,
-                                "data.views": "single", "data.oracle": True})  # fmt: skip
+                                "data.views": "single", "data.oracle": True,
+                                "data.pixel_std": [0.1]})  # fmt: skip
     assert [error.fields[0] for error in unfit(guided, other)] == [
         "objective.oracle", "data.name", "data.image_size", "data.views", "data.pool",
+        "data.pixel_std",
     ]  # fmt: skip
 
 
@@ -209,6 +212,14 @@ def test_a_balanced_subset_is_refused_when_validation_takes_all_images_of_a_clas
             splits = load(config.data)
             with pytest.raises(ValueError, match="needs enough images of each class"):
                 TrainingImages(splits.train, splits.info, config.data, 0, CPU)
+
+
+def test_the_fold_of_every_seed_must_fit() -> None:
+    values = {"model.name": "narrow-resnet", "data.folds": 5, "batch_size": 383}
+    config = with_values(DIGITS, values)  # fold 2 leaves 3 * 383 + 1 images
+    seeds = [0, 5, 10, 15, 20]
+    assert list(infeasible_at(config, seeds)) == []
+    assert "BatchNorm" in str(next(infeasible_at(config, [*seeds, 2])))
 
 
 def test_each_seed_holds_out_another_fold_and_the_folds_cover_all_images() -> None:
