@@ -13,7 +13,7 @@ from reports.numbers.summary import Measure, summarise
 from reports.tables.captions import spell_tags, spell_unpaired
 from reports.tables.listings import Listing, spell_difference, spell_summary
 from sweeps.state.results import RunResult
-from sweeps.study.study import Study, with_tags
+from sweeps.study.study import Study, value_key, with_tags
 
 # Frozen: keys of `report --arms A B --json`, which scripts read by name;
 # tests/mixsweep/cli/test_report.py fails.
@@ -150,6 +150,18 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
                 f"the arm {side.arm} of the study {side.study.name} cannot be compared: "
                 f"{_why_none(side, metric)}"
             )
+    seed = min(values[0].keys() & values[1].keys(), default=None)
+    keys = {
+        value_key(problem, run.config, metric, side.study.readout)
+        for side in sides
+        for run in side.study.runs_of(side.arm)
+        if run.seed == seed
+    }
+    if len(keys) == 1:
+        raise ValueError(
+            f"the arms {first.arm} and {second.arm} have equal results at every seed, because "
+            f"nothing in which they differ changes {metric}; name two arms that train differently"
+        )
     own, other = (measures_of(s.study, metric, s.study.readout)[s.arm] for s in sides)
     comparison = over_shared([(1.0, values[0], own), (-1.0, values[1], other)])
     if comparison is None:

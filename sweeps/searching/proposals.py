@@ -52,7 +52,7 @@ class Proposals:
     def __init__(self, study: Study, url: str, owner: Owner | None = None) -> None:
         """Open the search in Optuna's storage; create both if they do not exist."""
         assert study.search is not None
-        self._search = study.search
+        self._search, self._problem, self._seeds = study.search, study.problem, study.seeds
         self._contents: dict[str, str] = {}
         self._taken = {_content(config) for config in study.arms.values()}
         if study.search.strategy.sampler == "cmaes" and find_spec("cmaes") is None:
@@ -82,8 +82,9 @@ class Proposals:
         """Propose and store new points; fewer than `count` if the search space is exhausted.
 
         A point never repeats the computation of an arm or of an earlier point: with switch epoch 0,
-        a parameter of the first law gets one value. It depends only on the search and its points so
-        far.
+        a parameter of the first law gets one value. Nor is it one whose runs would fail, such as a
+        batch size that leaves one image for BatchNorm. It depends only on the search and its points
+        so far.
         """
         with self._answering():
             trials = own_trials(self._study)
@@ -92,7 +93,7 @@ class Proposals:
         points: list[Point] = []
         for values, system_attrs in _candidates(self._search, trials):
             content = self._content_of(values)
-            if content in taken:
+            if content in taken or self._cannot_train(values):
                 continue
             with self._answering():
                 self._study.add_trial(_proposal(self._search, values, system_attrs))
@@ -169,6 +170,12 @@ class Proposals:
         """Store that the search ended because its last points brought no improvement."""
         with self._answering():
             self._study.set_user_attr(SETTLED, self._search.strategy.stop_after)
+
+    def _cannot_train(self, values: Mapping[str, Any]) -> bool:
+        reading, config = self._problem.reading, self._search.config_of(values)
+        return any(True for _ in reading.feasibility(config)) or any(
+            True for _ in reading.infeasible_at(config, self._seeds)
+        )
 
     def _content_of(self, values: Mapping[str, Any]) -> str:
         name = repr(values)

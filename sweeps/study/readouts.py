@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, Range
-from mixup_core.records import EpochRecord
+from mixup_core.records import AVERAGED, EpochRecord
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +24,10 @@ class _OneNumber(Checked, ABC):
     @abstractmethod
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
         """Return this number for a metric of a finished run; None if the run did not measure it."""
+
+    def recorded(self, metric: str) -> str:
+        """Return the name of the recorded metric that this read-out takes for a metric."""
+        return metric
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
         """Return the lowest and highest value that this read-out can have, for a metric's range."""
@@ -73,8 +77,11 @@ class Averaged(_OneNumber):
     label: ClassVar = "averaged weights, last epoch"
     evaluations: ClassVar = 1
 
+    def recorded(self, metric: str) -> str:
+        return metric + AVERAGED
+
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        return records[-1].metrics.get(f"{metric}_averaged")
+        return records[-1].metrics.get(self.recorded(metric))
 
 
 VALIDATION = "val/error"

@@ -12,7 +12,7 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Problem, problem_of
 from sweeps.study.budget import Budget
 from sweeps.study.claims import Claim, UntilDecided
-from sweeps.study.readouts import Last, Readout
+from sweeps.study.readouts import Averaged, ClaimReadout, Last, Readout
 from sweeps.study.search import AddedArm, Point, Search, confirming, name_of_confirmation
 
 
@@ -34,6 +34,17 @@ class Run:
     def key(self) -> str:
         """Key of the run: a hash of everything that decides its numbers."""
         return run_key(self.config)
+
+
+def value_key(problem: Problem, config: Config, metric: str, readout: ClaimReadout) -> str:
+    """Return the key of all that decides a metric of a run where it is read out.
+
+    Configurations with equal keys have equal values, so that a comparison of them says nothing.
+    """
+    is_last = isinstance(readout, Last | Averaged)
+    name = readout.recorded(metric)
+    seen = problem.measuring.observed(config, name) if is_last else config
+    return stage_keys(seen)[-1]
 
 
 @dataclass(frozen=True, kw_only=True)

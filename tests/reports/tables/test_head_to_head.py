@@ -90,3 +90,12 @@ def test_an_oracle_is_marked_in_the_tables_and_in_json() -> None:
     plain = against(SMALL, FINISHED)
     assert plain.record()["tags"] == [[], []]
     assert "oracle" not in "".join(listing.markdown() for listing in plain.listings())
+
+
+def test_an_arm_is_not_compared_with_one_of_equal_results(study: Study) -> None:
+    arms = {**study.arms, "kept": with_values(study.arms["erm"], {"averaging": {"ema": 0.9}})}
+    twice = replace(study, arms=arms)
+    results = tuple(ended(twice, {}))
+    first, second = (StudyArm(study=twice, arm=arm, results=results) for arm in ("erm", "kept"))
+    assert "have equal results at every seed" in refusal(first, second)
+    assert "have equal results at every seed" in refusal(first, first)

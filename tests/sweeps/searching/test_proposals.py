@@ -88,6 +88,21 @@ def test_every_point_of_a_countable_space_is_proposed(tmp_path: Path, sampler: s
     assert len(proposals.points()) == 3 * 5 - 1
 
 
+def test_points_that_could_not_be_trained_are_not_proposed(tmp_path: Path) -> None:
+    text = STUDY.replace("name: mlp", "name: narrow-resnet").replace(
+        "val_size: 200", "val_size: 137"
+    )
+    text = text.replace("    mix.switch_epoch: {int: [0, 20], step: 2}\n", "")
+    text = text.replace("mix.law: {beta: {log_uniform: [0.1, 32.0]}}",
+                        "data.train_fraction: {uniform: [0.1, 1.0]}")  # fmt: skip
+    study = read(tmp_path, text, "base.batch_size=5", "search.points=20")
+    points = asked(study, str(tmp_path / "j.log"), 20, reopened=False).points()
+    assert len(points) == 20
+    for point in points:  # of 1300 images; BatchNorm cannot work on a last batch of one
+        config = study.search.config_of(point.values)
+        assert config.data.size_of_subset(1300) % 5 != 1
+
+
 def test_a_search_that_exhausted_its_space_continues_if_the_space_grows(
     tmp_path: Path,
 ) -> None:
