@@ -15,6 +15,7 @@ from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.scores import Scores
 from mixup_core.problem import Metric
+from mixup_core.records import AVERAGED
 
 
 class _Metrics(Mapping[str, Metric]):
@@ -66,7 +67,7 @@ EXCESS = "train/excess_loss"
 _MEASURED = {
     **{
         f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit, least=0.0)
-        for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
+        for suffix, note in (("", ""), (AVERAGED, ", averaged weights"))
         for split, title in (
             ("test", "test"),
             ("val", "validation"),
@@ -108,7 +109,6 @@ def _metrics() -> Mapping[str, Metric]:
     return _MEASURED | {name: metric for kind in kinds for name, metric in kind.metrics.items()}
 
 
-_AVERAGED = "_averaged"
 _NO_TEST = "the run has no test images; set data.test: true"
 
 
@@ -119,17 +119,18 @@ def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
     study file needs the metric. Objectives, losses and probes are asked what they record, by the
     same functions that training asks.
     """
-    if metric in PREDICTED:
-        is_fitted = "scaled_" in metric or metric.endswith("/temperature")
+    is_predicted = metric.removesuffix(AVERAGED) in PREDICTED
+    if metric not in METRICS and not is_predicted:
+        return "no run records this metric"
+    if metric.endswith(AVERAGED) and config.averaging is None:
+        return "the run averages no weights; set averaging"
+    if is_predicted:
+        is_fitted = "scaled_" in metric or "/temperature" in metric
         if not config.data.test:
             return _NO_TEST
         if is_fitted and not config.data.holds_out:
             return "the run has no validation images to fit a temperature on; set data.val_size"
         return None
-    if metric not in METRICS:
-        return "no run records this metric"
-    if metric.endswith(_AVERAGED) and config.averaging is None:
-        return "the run averages no weights; set averaging"
     return _lacks_images(config.data, metric) or _lacks_part(config, metric, records)
 
 
@@ -141,7 +142,7 @@ def observed(config: TrainConfig, metric: str) -> TrainConfig:
     of averaged weights or of a probe, the configuration is returned unchanged.
     """
     is_of_probe = any(metric in kind.metrics for kind in members(Probe))
-    if metric.endswith(_AVERAGED) or is_of_probe:
+    if metric.endswith(AVERAGED) or is_of_probe:
         return config
     return replace(config, probes=(), averaging=None, eval_every=config.epochs)
 

@@ -4,21 +4,21 @@ Claims and quoted numbers refer to arms and metrics of the study by name.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mixup_core.config.building import with_values
 from mixup_core.config.written_forms import flatten
-from mixup_core.keys import run_key, stage_keys
-from mixup_core.problem import Config, Problem, with_named_teacher
+from mixup_core.keys import run_key
+from mixup_core.problem import Config, DataError, Problem, with_named_teacher
 from mixup_core.rules import RuleError
 from sweeps.reading.grid_reader import arm_name
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_reader import TreeReader
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import VALIDATION, Averaged, ByValidation, ClaimReadout, Last, Readout
-from sweeps.study.study import Variant
+from sweeps.study.study import Variant, value_key
 
 _MOST_NAMED = 5
 """Largest number of arms that a message lists."""
@@ -34,6 +34,10 @@ class ClaimsReader:
     """The arms of the study; None if they have faults, so that no name is checked."""
     listed: Mapping[str, str]
     """Name of each arm in the file, by its name with the values of its grid point."""
+    fitted: Callable[[Config], tuple[Config, list[RuleError | DataError]]]
+    """Returns a configuration with the facts of its data, and the reasons why a run would fail."""
+    readout: Readout
+    """The read-out of the study."""
     is_confirmed: bool
     has_looks: bool
 
@@ -57,6 +61,11 @@ class ClaimsReader:
     def untrained(self, written: Any) -> dict[str, dict[str, float]]:
         """Return the numbers that papers print for methods not trained here, by name and metric."""
         for name in self.read.mapping(written, ("untrained",)):
+            if not name.isprintable():
+                text = (
+                    f"must be one line without control or text-direction characters, got {name!r}"
+                )
+                self.read.report(("untrained", name), text)
             if self.arms is not None and name in self.arms:
                 text = "names an arm of the study; write its numbers under `references`"
                 self.read.report(("untrained", name), text)
@@ -102,20 +111,36 @@ class ClaimsReader:
             cause = "`together`, because ensembles use" if claim.together else "variances; they use"
             text = f"a study with `until: decided` cannot judge {cause} "
             self.read.report(at, f"{text}all seeds; write `seeds` as a number or a list")
-        self._check_bounds(at, claim)
-        self._check_records(at, claim)
         is_lead = claim.metric in problem.headline  # others may be measured more or less often
         if claim.readout is not None and (is_lead or isinstance(claim.readout, ByValidation)):
             self.check_readout(at, claim.readout, of=claim.arms)
-        if isinstance(claim.readout, ByValidation) and claim.metric.startswith("val/"):
-            text = (
-                f"{claim.readout} is chosen by the validation images, so {claim.metric} would be "
-            )
-            self.read.report(at, f"{text}too good for every arm; use another `readout`")
+        self._check_numbers(at, claim, arms, self._readout_of(claim, self.readout))
 
-    def _check_bounds(self, at: At, claim: StatedComparison) -> None:
+    def _readout_of(self, claim: StatedComparison, of_study: Readout) -> ClaimReadout:
+        """Return the read-out of a claim's numbers in a study with a given read-out."""
+        if claim.metric in self.problem.measuring.predicted:  # predictions of the last epoch
+            return of_study if isinstance(of_study, Averaged) else Last()
+        return claim.readout or of_study
+
+    def _check_numbers(
+        self, at: At, claim: StatedComparison, arms: Mapping[str, Config], readout: ClaimReadout
+    ) -> None:
+        """Report a claim that no run, or any run, of given arms can decide by a read-out."""
+        self._check_bounds(at, claim, arms, readout)
+        self._check_records(at, claim, arms, readout)
+        self._check_selection(at, claim.metric, readout)
+
+    def _check_selection(self, at: At, metric: str, readout: ClaimReadout) -> None:
+        """Report a metric of the images that also select the epoch at which it is read out."""
+        if isinstance(readout, ByValidation) and metric.startswith("val/"):
+            text = f"{readout} is chosen by the validation images, so {metric} would be too good"
+            self.read.report(at, f"{text} for every arm; use another `readout`")
+
+    def _check_bounds(
+        self, at: At, claim: StatedComparison, arms: Mapping[str, Config], readout: ClaimReadout
+    ) -> None:
         """Report a claim whose verdict is known without training."""
-        terms = claim.merged(self._same(claim))
+        terms = claim.merged(self._same(claim, arms, readout))
         if not terms:
             text = (
                 f"{' and '.join(claim.arms)} have equal results at every seed, so {claim.metric} "
@@ -123,13 +148,11 @@ class ClaimsReader:
             self.read.report(at, f"{text}cannot differ; compare arms that train differently")
             return
         metric = self.problem.metric(claim.metric)
-        least, most = metric.bounds
-        if claim.readout is not None:
-            least, most = claim.readout.bounds(least, most)
+        least, most = readout.bounds(*metric.bounds)
         verdict = claim.settled(least, most, terms)
         if verdict is None:
             return
-        readout = f", {claim.readout}," if claim.readout is not None else ""
+        how_read = f", {claim.readout}," if claim.readout is not None else ""
         ends = [
             f"{word} {end * metric.scale:g}{' ' * bool(metric.unit)}{metric.unit}"
             for word, end in (("at least", least), ("at most", most)) if math.isfinite(end)
@@ -143,46 +166,60 @@ class ClaimsReader:
         }[verdict]
         self.read.report(
             at,
-            f"the claim {says}, for {metric.label}{readout} is {' and '.join(ends)} in every run; "
+            f"the claim {says}, for {metric.label}{how_read} is {' and '.join(ends)} in every run; "
             "compare with another arm, or write a number inside the bounds or a margin"
             + ("; a study file has fractions: write 0.1 for 10 %" if is_percent else ""),
         )
 
-    def _same(self, claim: StatedComparison) -> Mapping[str, str]:
+    def _same(
+        self, claim: StatedComparison, arms: Mapping[str, Config], readout: ClaimReadout
+    ) -> Mapping[str, str]:
         """Return, for each arm of a claim, the first arm of the claim that has equal results."""
-        is_last = claim.readout is None or isinstance(claim.readout, Last)
         first: dict[tuple[str, bool], str] = {}
         equal_arms = {}
         for arm in claim.arms:
-            if (config := (self.arms or {}).get(arm)) is not None:
-                seen = self.problem.measuring.observed(config, claim.metric) if is_last else config
-                key = stage_keys(with_named_teacher(seen))[-1], arm in claim.together
-                equal_arms[arm] = first.setdefault(key, arm)
+            if (config := arms.get(arm)) is not None:
+                named = with_named_teacher(config)
+                key = value_key(self.problem, named, claim.metric, readout)
+                equal_arms[arm] = first.setdefault((key, arm in claim.together), arm)
         return equal_arms
 
-    def _check_records(self, at: At, claim: StatedComparison) -> None:
+    def _check_records(
+        self, at: At, claim: StatedComparison, arms: Mapping[str, Config], readout: ClaimReadout
+    ) -> None:
         """Report a claim about a metric that the runs of one of its arms do not record."""
-        problem = self.problem
-        if claim.metric not in problem.metrics and claim.metric not in problem.measuring.predicted:
-            return
-        if claim.metric in problem.measuring.predicted and claim.readout is not None:
-            return
-        is_averaged = isinstance(claim.readout, Averaged)
-        metric = f"{claim.metric}_averaged" if is_averaged else claim.metric
-        is_lead = claim.metric in problem.headline
+        problem, is_predicted = self.problem, claim.metric in self.problem.measuring.predicted
+        if (claim.metric not in problem.metrics) if not is_predicted else claim.readout is not None:
+            return  # reported already
+        # `check_readout` has counted the evaluations of the study's arms.
+        number = 1 if claim.metric in problem.headline and arms is self.arms else None
         for arm in claim.arms:
-            config = (self.arms or {}).get(arm)
+            config = arms.get(arm)
             if config is None:
                 continue
             if self.is_confirmed and problem.searching.held_out is not None:
                 config = problem.searching.held_out.revealed(config)
-            number = 1 if is_lead else self._num_records(config, claim.readout)
-            if lacks := problem.measuring.lacks(config, metric, number):
-                text = f"arm {arm} records no {metric}, so the claim can never be decided"
-                self.read.report(at, f"{text}: {lacks}")
+            if lacks := self._lacks(config, claim.metric, readout, number):
+                text = f"arm {arm} records no {readout.recorded(claim.metric)}, so the claim can"
+                self.read.report(at, f"{text} never be decided: {lacks}")
                 return
 
-    def check_headline(self, at: At, metric: str, readout: ClaimReadout) -> None:
+    def _lacks(
+        self, config: Config, metric: str, readout: ClaimReadout, number: int | None = None
+    ) -> str | None:
+        """Return why runs do not record a metric where it is read out; None if they do.
+
+        `number` is that of the last records that must have it; None for all that are read out.
+        """
+        measuring, name = self.problem.measuring, readout.recorded(metric)
+        if name not in self.problem.metrics and metric not in measuring.predicted:
+            return "no run records this metric"
+        if number is None:  # the validation error can select any record
+            is_any = isinstance(readout, ByValidation)
+            number = self.problem.cost.evaluations(config) if is_any else readout.evaluations
+        return measuring.lacks(config, name, number)
+
+    def check_headline(self, at: At, metric: str) -> None:
         """Report a fault if some arm does not record the headline metric where it is read out."""
         if metric in self.problem.measuring.predicted:
             text = f"{metric} is computed from predictions, and is not recorded at each evaluation"
@@ -191,17 +228,20 @@ class ClaimsReader:
         if metric not in self.problem.metrics:
             self._check_metric(at, metric)
             return
-        for name, config in (self.arms or {}).items():
-            number = self._num_records(config, readout)
-            if lacks := self.problem.measuring.lacks(config, metric, number):
-                self.read.report(at, f"arm {name} does not record {metric}: {lacks}")
+        self._check_selection(at, metric, self.readout)
+        name = self.readout.recorded(metric)
+        for arm, config in (self.arms or {}).items():
+            if lacks := self._lacks(config, metric, self.readout):
+                self.read.report(at, f"arm {arm} does not record {name}: {lacks}")
                 return
 
-    def _num_records(self, config: Config, readout: ClaimReadout | None) -> int:
-        """Return how many of the last records of a run must have a metric that is read out."""
-        if isinstance(readout, ByValidation):  # the validation error can select any of them
-            return self.problem.cost.evaluations(config)
-        return 1 if readout is None else readout.evaluations
+    def check_default_headline(self) -> None:
+        """Report a fault if no arm records a metric by which the problem compares arms."""
+        pairs = [(m, c) for m in self.problem.headline for c in (self.arms or {}).values()]
+        reasons = [self.problem.measuring.lacks(config, metric, 1) for metric, config in pairs]
+        if reasons and None not in reasons:
+            text = f"no arm records {pairs[0][0]}, by which arms are compared: {reasons[0]}"
+            self.read.report(("headline",), f"{text}, or write another metric here")
 
     def check_readout(
         self, at: At, readout: ClaimReadout, of: Collection[str] | None = None
@@ -218,6 +258,11 @@ class ClaimsReader:
                         hint = "; set data.val_size or data.folds" if images == "validation" else ""
                         self.read.report(at, f"{text}{hint}")
                         return
+            if isinstance(readout, Averaged) and of is None:
+                lacks = [self._lacks(config, lead, readout, 1) for lead in self.problem.headline]
+                if None not in lacks:
+                    self.read.report(at, f"arm {name} has no {readout}: {lacks[0]}")
+                    return
             if (number := self.problem.cost.evaluations(config)) < readout.evaluations:
                 needed = f"needs {readout.evaluations} evaluations"
                 text = f"{readout} {needed}, and arm {name} has {number}"
@@ -253,11 +298,13 @@ class ClaimsReader:
                     readout = self.read.value(Readout, value, place)
                     if readout is not REFUSED:
                         self.check_readout(place, readout)
+                        self._check_varied(place, claims, claimed, readout)
                         same = dict(zip(claimed, claimed, strict=True))
                         variants.append(Variant(label=str(readout), arms=same, readout=readout))
                     continue
                 setting = self.read.setting(path, value, place).value
                 changed = self._changed(claimed, path, setting, place)
+                self._check_varied(place, claims, changed, self.readout)
                 varied = {}
                 for arm, config in changed.items():
                     key = run_key(with_named_teacher(config))
@@ -270,15 +317,22 @@ class ClaimsReader:
                     variants.append(Variant(label=arm_name("", new_value), arms=varied))
         return tuple(variants), extra_arms
 
+    def _check_varied(
+        self, at: At, claims: Sequence[Claim], arms: Mapping[str, Config], of_study: Readout
+    ) -> None:
+        """Report a claim that no run can decide under a variant."""
+        for claim in (claim.that for claim in claims if arms):
+            self._check_numbers(at, claim, arms, self._readout_of(claim, of_study))
+
     def _changed(
         self, arms: Mapping[str, Config], path: str, setting: Any, at: At
     ) -> dict[str, Config]:
         """Return arms with one value changed; none, after a report, if one of them refuses it."""
         changed: dict[str, Config] = {}
         for arm, config in arms.items() if setting is not REFUSED else ():
+            faults: list[RuleError | DataError]
             try:
-                changed[arm] = with_values(config, {path: setting})
-                faults = list(self.problem.reading.feasibility(changed[arm]))
+                changed[arm], faults = self.fitted(with_values(config, {path: setting}))
             except RuleError as error:
                 faults = [error]
             if faults:

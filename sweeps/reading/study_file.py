@@ -9,6 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from yaml.representer import RepresenterError
+
 from mixup_core.addresses import local_path, store_address
 from mixup_core.config.catalogue import NAME
 from mixup_core.keys import stage_keys
@@ -56,7 +58,13 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
 
     No file that its `plugins` name is loaded.
     """
-    content = write_yaml(dict(document)).encode()
+    try:
+        content = write_yaml(dict(document)).encode()
+    except RepresenterError as error:
+        value = error.args[-1]
+        rule = "a value must be text, a number, true, false, null, a list or a mapping"
+        got = f"got {value!r} of type {type(value).__name__}"
+        raise StudyError([f"study: {rule}, {got}"]) from error
     try:
         return _study(content, "study", Path(), overrides, has_lines=False)
     except StudyError as error:

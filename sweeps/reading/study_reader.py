@@ -104,6 +104,8 @@ class StudyReader:
             problem=self._problem,
             arms=sound_arms,
             listed=self._listed,
+            fitted=self._fitted,
+            readout=keys.readout,
             is_confirmed=search is not None,
             has_looks=isinstance(keys.seeds, UntilDecided),
         )
@@ -112,16 +114,20 @@ class StudyReader:
         references = reader.references(self._written.get("references", REFUSED))
         untrained = reader.untrained(self._written.get("untrained", REFUSED))
         if keys.headline is not None:
-            reader.check_headline(("headline",), keys.headline, keys.readout)
+            reader.check_headline(("headline",), keys.headline)
+        else:
+            reader.check_default_headline()
         reader.check_readout(("readout",), keys.readout)
         claims = reader.claims(self._written.get("claims", REFUSED))
         if self._read.faults:
             return None
         variants, extra_arms = reader.variants(self._written.get("sensitivity", REFUSED), claims)
+        self._check_teachers(extra_arms, arms)
         points = [] if search is None else map(search.config_of, search.space.corners())
         extra_arms |= self._teachers(arms, [*arms.values(), *extra_arms.values(), *points])
         num_seeds = len(self._seeds)
-        self._check_size("sensitivity", (len(arms) + len(extra_arms)) * num_seeds)
+        epochs = [config.epochs for config in (*arms.values(), *extra_arms.values())]
+        self._check_size("sensitivity", len(epochs) * num_seeds, sum(epochs) * num_seeds)
         if self._read.faults:
             return None
         return Study(
@@ -315,6 +321,12 @@ class StudyReader:
                 ]  # fmt: skip
         except RuleError as error:
             errors.append(error)
+        fitted, more = self._fitted(config)
+        return fitted, errors + more
+
+    def _fitted(self, config: Any) -> tuple[Any, list[RuleError | DataError]]:
+        """Return a configuration with the facts of its data, and why its runs would fail on it."""
+        errors: list[RuleError | DataError] = []
         try:
             if self._needs is not None:
                 config = self._needs.prepare(config, self._folder)
@@ -349,13 +361,14 @@ class StudyReader:
         longest = max(config.epochs for config in (*corners, *arms.values()))
         self._check_teachers({f"a point ({n})": config for n, config in enumerate(corners)}, arms)
         self._check_size("search", num_runs, num_runs * longest)
-        for config in (search.base, *arms.values()) if search.strategy.confirm_seeds else ():
+        for config in (*corners, *arms.values()) if search.strategy.confirm_seeds else ():
             revealed = confirming(config)
             errors = (
                 *self._problem.reading.feasibility(revealed),
                 *self._problem.reading.infeasible_at(revealed, search.strategy.confirm_seeds),
             )
-            for error in errors:
+            if errors:
                 text = "confirm: the confirmation runs also use the held-out data, and then"
-                self._read.report(("search",), f"{text} {error}")
+                self._read.report(("search",), f"{text} {errors[0]}")
+                break
         return search

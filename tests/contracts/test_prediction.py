@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import torch
 
-from mixup_core.config.building import with_values
+from mixsweep import read_study
+from mixup_core.config.building import parsed, with_values
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
@@ -29,6 +30,8 @@ from mixup_core.plugins.suite import smallest
 from mixup_core.problem import PROBLEMS, DivergedError, Teacher, problem_named
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
+from sweeps.reading.study_file import StudyError
+from sweeps.study.readouts import ByValidation, Readout
 
 CPU = torch.device("cpu")
 KEY = "0" * 32
@@ -178,6 +181,63 @@ def test_reading_accepts_exactly_the_image_runs_that_train_and_predicts_their_me
                 wrong.append(f"{name} {values}: {metric}: {lacks}")
     assert not wrong, f"{len(wrong)} of {tried} cases:\n" + "\n".join(wrong)
     assert tried > 100
+
+
+READOUTS: list[Any] = [
+    "last", {"mean_of_last": 2}, {"mean_of_last": 3}, "averaged", "best_validation",
+    {"early_stopping": 1},
+]  # fmt: skip
+MEASURED: list[dict[str, Any]] = [
+    {}, {"averaging": {"ema": 0.5}}, {"data.val_size": 5}, {"eval_every": 2},
+    {"averaging": {"ema": 0.5}, "data.val_size": 5, "eval_every": 2},
+]  # fmt: skip
+
+
+def _accepts(values: Mapping[str, Any], metric: str, **places: Any) -> bool:
+    """Return whether a study can have a claim about a metric with read-outs at given places."""
+    that = {"less": ["uniform", "erm"], "metric": metric, **places.pop("that", {})}
+    study = {
+        "study": "readouts",
+        "base": {**PLAIN, **values, "epochs": 4},
+        "arms": {"erm": {"mix.law": "erm"}, "uniform": {}},
+        "seeds": 2,
+        "claims": [{"says": "Mixup wins", "source": "a test", "that": that}],
+        **places,
+    }
+    try:
+        read_study(study)
+    except StudyError:
+        return False
+    return True
+
+
+def test_reading_accepts_exactly_the_claims_whose_read_out_runs_give() -> None:
+    torch.set_num_threads(1)
+    wrong = []
+    for values in MEASURED:
+        config = _config({**values, "epochs": 4, "probes": []})
+        assert config is not None
+        records = list(fit(config, _loaded(config.data.as_loaded())))
+        for metric, written in itertools.product(
+            ["test/error", "val/error", "train/loss"], READOUTS
+        ):
+            readout: Any = parsed(Readout, written)
+            is_read = readout.of(records, metric) is not None and not (
+                isinstance(readout, ByValidation) and metric.startswith("val/")
+            )
+            # Arms are compared by the error, whatever the claims are about.
+            is_compared = readout.of(records, "test/error") is not None
+            for place, expected in {
+                "that": is_read,
+                "readout": is_read and is_compared,
+                "sensitivity": is_read and is_compared,
+            }.items():
+                given = written if place == "readout" else {"readout": written}
+                if place == "sensitivity":
+                    given = {"readout": [written]}
+                if _accepts(values, metric, **{place: given}) != expected:
+                    wrong.append(f"{values} {place} {written} {metric}: expected {expected}")
+    assert not wrong, "\n".join(wrong)
 
 
 SMALL: Mapping[str, dict[str, Any]] = {

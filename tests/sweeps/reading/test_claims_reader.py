@@ -15,6 +15,13 @@ SOURCE = "source: arXiv:2210.13512, table 1"
 CLAIM = f"- says: Mixup wins\n  {SOURCE}\n  that: {{less: [uniform, erm], metric: test/error}}\n"
 
 
+AVERAGES = ARMS.replace("erm: {", "erm: {averaging: {ema: 0.9}, ").replace(
+    "uniform: {mix.law: {beta: 1}",
+    "uniform: {mix.law: {beta: 1}, averaging: {ema: 0.9}}\n"
+    "  slower: {mix.law: {beta: 1}, averaging: {ema: 0.99}",
+)
+
+
 def test_a_study_file_sets_baseline_readout_equivalence_and_references(tmp_path: Path) -> None:
     study = read(
         tmp_path,
@@ -40,7 +47,7 @@ def test_the_default_baseline_is_erm_or_the_first_arm(tmp_path: Path) -> None:
     swapped = ARMS.replace("erm:", "plain:").replace("uniform:", "erm:")
     assert read(tmp_path, swapped + grid).baseline == "erm lr=0.1"
     assert read(tmp_path, ARMS.replace("erm:", "plain:")).baseline == "plain"
-    assert read(tmp_path, ARMS, "readout=averaged").readout == Averaged()
+    assert read(tmp_path, AVERAGES, "readout=averaged").readout == Averaged()
 
 
 def test_claims_are_read_as_relations_of_arms_and_numbers(tmp_path: Path) -> None:
@@ -150,6 +157,12 @@ def test_a_study_can_set_its_headline_metric(tmp_path: Path) -> None:
     assert read(tmp_path, f"{SCORES}headline: test/auroc\n").headline == "test/auroc"
 
 
+def test_a_study_whose_arms_record_no_default_headline_is_refused(tmp_path: Path) -> None:
+    (line,) = refusals(tmp_path, ARMS, "base.data.test=false")
+    assert "headline: no arm records test/error, by which arms are compared" in line
+    assert read(tmp_path, f"{ARMS}headline: train/loss\n", "base.data.test=false")
+
+
 def reachable(that: StatedComparison, least: float, most: float) -> tuple[float, float]:
     """Return the smallest and largest left minus right, over all extreme values of the arms."""
     huge = 1e7  # stands for no bound
@@ -231,6 +244,37 @@ def test_a_claim_about_arms_with_equal_computations_is_refused(
         assert read(tmp_path, text).claims
 
 
+@pytest.mark.parametrize("metric", ["test/error", "predicted/accuracy"])
+def test_arms_with_other_averages_are_compared_by_averaged_weights_only(
+    tmp_path: Path, metric: str
+) -> None:
+    claim = (
+        f"claims:\n- {{says: a, source: b, that: {{less: [uniform, slower], metric: {metric}}}}}\n"
+    )
+    assert read(tmp_path, f"{AVERAGES}readout: averaged\n{claim}").claims
+    (line,) = refusals(tmp_path, AVERAGES + claim)
+    assert "uniform and slower have equal results at every seed" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "reason"),
+    [
+        ("readout: averaged\n", "readout", "the run averages no weights; set averaging"),
+        ("data: {val_size: 9}", "headline", "so val/error would be too good for every arm"),
+        ('untrained: {"a\\e[31mb": {test/error: 0.1}}\n', "untrained", "without control"),
+    ],
+)
+def test_readouts_headlines_and_names_that_no_table_can_show_are_refused(
+    tmp_path: Path, text: str, place: str, reason: str
+) -> None:
+    if place == "headline":
+        text = f"base.{text}\nreadout: best_validation\nheadline: val/error\n"
+        text = ARMS.replace("base: {", "base: {data: {val_size: 9}, ", 1) + text.split("\n", 1)[1]
+    else:
+        text = ARMS + text
+    assert any(place in line and reason in line for line in refusals(tmp_path, text))
+
+
 def test_each_sensitivity_value_is_trained_only_for_arms_of_claims(tmp_path: Path) -> None:
     arms = ARMS.replace("erm:", "midpoint: {mix.law: midpoint}\n  erm:")
     study = read(
@@ -252,3 +296,22 @@ def test_each_sensitivity_value_is_trained_only_for_arms_of_claims(tmp_path: Pat
     assert [run.key for run in under.runs_of("erm")] == [
         run.key for run in study.runs_of(study.beside[1])
     ]
+
+
+@pytest.mark.parametrize(
+    ("claims", "values", "fault"),
+    [
+        (f"claims:\n{CLAIM}", "mix.law: [erm]", "uniform and erm have equal results"),
+        (f"claims:\n{CLAIM}", "data.test: [false]", "arm uniform records no test/error"),
+        (f"claims:\n{CLAIM}", "readout: [averaged]", "the run averages no weights"),
+        (f"claims:\n{CLAIM}", "data.num_train: [4]", "batch_size <= training images"),
+        (f"claims:\n{CLAIM.replace('uniform', 'taught')}", "data.pool: [2]",
+         "cannot learn from 'erm': a run and its teacher must have the same data.pool"),
+    ],
+)  # fmt: skip
+def test_sensitivity_that_no_run_can_answer_is_refused(
+    tmp_path: Path, claims: str, values: str, fault: str
+) -> None:
+    taught = "  taught: {objective: {filter: {teacher: erm}}, mix.law: midpoint}\n"
+    lines = refusals(tmp_path, f"{ARMS}{taught}{claims}sensitivity: {{{values}}}\n")
+    assert any(fault in line for line in lines), lines

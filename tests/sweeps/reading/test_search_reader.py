@@ -12,6 +12,7 @@ from sweeps.reading.study_file import StudyError
 from sweeps.study.budget import Budget
 from sweeps.study.space import Categorical, Integer, Parameter, Real
 from tests.single_changes import changed
+from tests.sweeps.reading.study_files import refusals
 from tests.sweeps.small_searches import STUDY, assert_refused, read
 
 ALPHA = "mix.law: {beta: {log_uniform: [0.1, 32.0]}}"
@@ -71,6 +72,16 @@ def test_invalid_searches_and_spaces_are_refused_with_line_path_and_rule(
     tmp_path: Path, case: str
 ) -> None:
     assert_refused(tmp_path, *BAD[case])
+
+
+def test_a_point_that_could_not_be_confirmed_is_refused(tmp_path: Path) -> None:
+    text = STUDY.replace("name: mlp", "name: narrow-resnet").replace(
+        "val_size: 200", "val_size: 137"
+    )
+    space = "\n    batch_size: {categorical: [5, 4]}\n  confirm: {seeds: [7]}\n"
+    text = text.replace(f"\n    {ALPHA}\n    {SWITCH}\n", space)
+    (line,) = refusals(tmp_path, text, "base.batch_size=5")  # 1437 images are 359 * 4 + 1
+    assert "confirm: the confirmation runs also use the held-out data, and then BatchNorm" in line
 
 
 def test_null_disables_a_part_of_a_search(tmp_path: Path) -> None:

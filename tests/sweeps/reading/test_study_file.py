@@ -397,3 +397,10 @@ def test_a_message_lists_thirty_faults_and_counts_the_others() -> None:
     assert len(lines) == 31
     assert last == f"... {len(caught.value.faults) - 30:,} more faults"
     assert len(caught.value.faults) > 5000
+
+
+@pytest.mark.parametrize("value", [Path("photos"), range(3), object()])
+def test_a_mapping_with_values_that_no_file_can_have_is_refused_by_value(value: object) -> None:
+    with pytest.raises(StudyError, match=r"got .* of type ") as caught:
+        study_of({"study": "s", "base": {}, "seeds": value})
+    assert repr(value) in str(caught.value)
