@@ -1,16 +1,18 @@
 """plan: show what `mixsweep run` would train, what it costs, and what this machine lacks."""
 
-import json
 import os
 import platform
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
 import click
 
 from mixsweep.cli.data import spell_place
+from mixsweep.cli.hardware import Hardware
 from mixsweep.cli.options import AtLeastZero, StudyCommand, json_option, on_study
-from mixsweep.cli.plan_summary import plan_summary, spell_plan
+from mixsweep.cli.plan_summary import plan_summary, spell_json
+from mixsweep.cli.plan_text import spell_plan
 from mixsweep.launching.costs import bytes_free_for_runs
 from mixsweep.launching.preconditions import missing_data
 from mixsweep.request import DONE, Request
@@ -45,58 +47,42 @@ from sweeps.machine.terminal_text import fitted_text, screen
 )
 @json_option
 @on_study("one or none")
-def plan(  # noqa: PLR0913  its options
-    request: Request | None,
-    home: Home,
-    slots: int | None,
-    gpus_per_run: float | None,
-    price: float | None,
-    as_json: bool,
+def plan(
+    request: Request | None, home: Home, as_json: bool, slots: int | None, **costs: float | None
 ) -> int:
     """Show which runs `mixsweep run` would train and what they would cost; change nothing.
 
     Without a STUDY, show what this machine has for training, and what it lacks.
     """
     if request is not None:
-        _plan(request, slots, gpus_per_run, price, as_json)
+        _plan(request, Hardware(slots=slots or usable_cpus(), **costs), as_json=as_json)
         return DONE
     for line in findings(home):
         click.echo(fitted_text(line))
     return DONE
 
 
-def _plan(
-    request: Request,
-    slots: int | None,
-    gpus_per_run: float | None,
-    price: float | None,
-    as_json: bool,
-) -> None:
+def _plan(request: Request, hardware: Hardware, *, as_json: bool) -> None:
     notes: dict[str, None] = {}
     if request.study.problem.data is not None:
         needs = request.study.problem.data()
         for config in request.study.arms.values():
             needs.check(config)
             notes |= dict.fromkeys(needs.notes(config))
-    summary = plan_summary(
-        request.grown,
-        request.history,
-        request.store,
-        slots=slots or usable_cpus(),
-        gpus_per_run=gpus_per_run,
-        price=price,
+    if lack := spell_lack_of_mps(hardware.gpus_per_run or 0.0):
+        notes[lack] = None
+    summary = plan_summary(request.grown, request.history, request.store, hardware)
+    on_gpu = hardware.gpus_per_run != 0 and sign_of_gpus()
+    summary = replace(
+        summary,
+        remarks=(*summary.remarks, *notes),
+        free_bytes=None if on_gpu else bytes_free_for_runs(request.grown),
     )
-    lack = spell_lack_of_mps(gpus_per_run or 0.0)
-    summary["remarks"] += [*notes, *([lack] if lack else [])]
-    on_gpu = gpus_per_run != 0 and sign_of_gpus()
-    summary["free_bytes"] = None if on_gpu else bytes_free_for_runs(request.grown)
-    click.echo(
-        json.dumps(summary, indent=2) if as_json else fitted_text(spell_plan(summary, screen()))
-    )
-    if summary["to_run"]:
+    click.echo(spell_json(summary) if as_json else fitted_text(spell_plan(summary, screen())))
+    if summary.to_run:
         for sentence in missing_data(request.study):
             click.echo(sentence, err=True)
-    request.say_elsewhere(edits_alone=bool(summary["stored"]))
+    request.say_elsewhere(edits_alone=bool(summary.stored))
 
 
 _PACKAGES = ("torch", "torchvision", "ray", "optuna", "mlflow", "numpy", "pandas")

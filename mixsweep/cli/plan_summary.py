@@ -1,17 +1,15 @@
-"""Plan summary: the output of `mixsweep plan`, as a JSON value or as text."""
+"""Plan summary: the runs that `mixsweep run` would train and their cost, also as JSON."""
 
-import os
+import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Any, assert_never
 
-from mixsweep.cli.claim_power import (
-    claim_powers,
-    foresee_looks,
-    spell_powers,
-    tell_looks,
-)
+from mixsweep.cli.claim_power import ClaimPower, claim_powers, spell_power
+from mixsweep.cli.hardware import Hardware
+from mixsweep.cli.looks_cost import LooksCost, Totals, looks_cost
 from mixsweep.launching.costs import (
     bytes_of_data,
     bytes_of_predictions,
@@ -21,10 +19,8 @@ from mixsweep.launching.costs import (
     used_gpus,
     work_to_train,
 )
-from mixup_core.rules import printable
+from mixup_core.problem import Config
 from mixup_core.store.checkpoints import Store
-from sweeps.machine.terminal_text import arm_table
-from sweeps.running.progress import spell_duration
 from sweeps.searching.selection import foreseen_study
 from sweeps.state.results import (
     RunResult,
@@ -34,134 +30,254 @@ from sweeps.state.results import (
     sound_stages,
 )
 from sweeps.state.stages import Plan, plan_study, spare_bytes
-from sweeps.study.budget import SECONDS_PER_HOUR, UNITS
 from sweeps.study.search import Search, SearchHistory, confirming
-from sweeps.study.space import Categorical, Distribution, Integer, Real
+from sweeps.study.space import Categorical, Distribution, Integer, Parameter, Real
 from sweeps.study.study import Study
 
 
-def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
-    study: Study,
-    history: SearchHistory,
-    store: Store,
-    slots: int,
-    *,
-    gpus_per_run: float | None = None,
-    price: float | None = None,
-) -> dict[str, Any]:
-    """Return a dict with the runs that `mixsweep run` would train and their cost.
+# Frozen: the fields of these records are the keys of `plan --json`, which scripts read by name;
+# tests/mixsweep/cli/test_plan_summary.py fails.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmRuns:
+    """The numbers of runs of an arm."""
 
-    `mixsweep plan --json` prints it. `epochs_planned` counts the epochs that are neither stored nor
-    shared with another run. Values not measured yet are None, and so is `cost` without a price.
+    runs: int
+    stored: int
+    to_run: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DivergedRun:
+    """A run that diverged."""
+
+    arm: str
+    seed: int
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchPlan:
+    """The points of a search and their runs, if it proposes all its points."""
+
+    adaptive: bool
+    """False for a grid, True if later points depend on results."""
+    points: int
+    points_known: int
+    """Number of points that were proposed so far."""
+    runs_to_ask: int
+    """Runs of the points that are not proposed yet."""
+    runs_to_confirm: int
+    budget: Mapping[str, float]
+    """Limits after which no points are proposed, by name."""
+    space: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeedBudget:
+    """The limits after which a study starts no new seed."""
+
+    limits: Mapping[str, float]
+    ended: str | None
+    """The limit that ended the study, as text; None if none did."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanSummary:
+    """The runs that `mixsweep run` would train, and their cost.
+
+    Numbers of a search are the highest that are possible. Values not measured yet are None.
     """
+
+    study: str
+    plugins: tuple[str, ...]
+    """Plugin files that the study file names."""
+    runs: int
+    stored: int
+    to_run: int
+    added: str
+    """How many runs came from archives, as text; empty if none did."""
+    epochs_naive: int
+    """Epochs of all runs, added up."""
+    epochs_planned: int
+    """Epochs that are neither stored nor shared with another run."""
+    arms: Mapping[str, ArmRuns]
+    slots: int
+    """Number of runs trained in parallel."""
+    seconds: float | None
+    """Wall-clock seconds of training."""
+    kept_bytes: int | None
+    """Bytes of states that are kept for other runs."""
+    prediction_bytes: int
+    last_state_bytes: int
+    """Most bytes of last states, from which longer runs continue."""
+    memory_bytes: Mapping[str, int]
+    """Bytes of each dataset, needed once per machine."""
+    run_bytes: int
+    """Most bytes of memory of one run, without its data; 0 if runs are small."""
+    codes: Mapping[str, str]
+    """Grid values that arm names show as a code, by code."""
+    remarks: tuple[str, ...]
+    claims: tuple[ClaimPower, ...]
+    claims_decide: tuple[str, ...]
+    """The power of each claim as text."""
+    diverged: tuple[DivergedRun, ...]
+    search: SearchPlan | None
+    budget: SeedBudget | None
+    looks: LooksCost | None
+    gpu_hours: float | None
+    cost: float | None
+    free_bytes: int | None = None
+    """Memory that this machine has for runs; None if runs train elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Unproposed:
+    """The runs that a search still proposes at most; each point has as many epochs as any can."""
+
+    points: int = 0
+    runs: int = 0
+    """Number of runs, also of the confirmation."""
+    confirming: int = 0
+    """Number of these runs that are of the confirmation."""
+    epochs: int = 0
+    states: int = 0
+    """Number of states that are kept for other runs."""
+    prediction_bytes: int = 0
+
+
+def plan_summary(
+    study: Study, history: SearchHistory, store: Store, hardware: Hardware
+) -> PlanSummary:
+    """Return the runs of a study that `mixsweep run` would train, and their cost."""
     if study.search is not None and history.asks(study.search):
         study = foreseen_study(study)
+    search, limits = study.search, study.budget.limits
     results = read_results(study.runs(), store)
     planned = plan_study(study, store, sound=sound_stages(results))
     stored = Counter(run.arm for run in planned.finished)
     to_run = Counter(pending.run.arm for pending in planned.pending)
-    summary = {
-        "study": study.name,
-        "plugins": list(study.plugins),
-        "runs": len(results),
-        "stored": len(planned.finished),
-        "to_run": len(planned.pending),
-        "added": added_runs(results),
-        "epochs_naive": sum(result.run.config.epochs for result in results),
-        "epochs_planned": planned.epochs_planned,
-        "arms": {
-            arm: {"runs": len(study.seeds_of(arm)), "stored": stored[arm], "to_run": to_run[arm]}
+    if hardware.gpus_per_run is None and used_gpus(results):
+        hardware = replace(hardware, gpus_per_run=1.0)
+    more = _Unproposed() if search is None else _unproposed(study, search, history)
+    seconds, busy = _times(planned, results, more.epochs, hardware.slots)
+    predictions = bytes_of_predictions(pending.run.config for pending in planned.pending)
+    powers = claim_powers(study, results)
+    return PlanSummary(
+        study=study.name,
+        plugins=tuple(study.plugins),
+        runs=len(results) + more.runs,
+        stored=len(planned.finished),
+        to_run=len(planned.pending) + more.runs,
+        added=added_runs(results),
+        epochs_naive=sum(result.run.config.epochs for result in results) + more.epochs,
+        epochs_planned=planned.epochs_planned + more.epochs,
+        arms={
+            arm: ArmRuns(runs=len(study.seeds_of(arm)), stored=stored[arm], to_run=to_run[arm])
             for arm in study.arms
         },
-        "slots": slots,
-        "seconds": seconds_to_train(planned, results, slots),
-        "kept_bytes": bytes_to_keep(planned, results),
-        "prediction_bytes": bytes_of_predictions(p.run.config for p in planned.pending),
-        "last_state_bytes": len(planned.pending) * spare_bytes(len(results)),
-        "memory_bytes": bytes_of_data(study),
-        "run_bytes": most_bytes_of_a_run(study),
-        "codes": dict(study.codes),
-        "remarks": list(study.remarks()),
-        "claims": (powers := claim_powers(study, results)),
-        "claims_decide": spell_powers(study, powers),
-        "diverged": [
-            {"arm": result.run.arm, "seed": result.run.seed, "message": result.failure.message}
+        slots=hardware.slots,
+        seconds=seconds,
+        kept_bytes=bytes_to_keep(planned, results, more.states),
+        prediction_bytes=predictions + more.prediction_bytes,
+        last_state_bytes=len(planned.pending) * spare_bytes(len(results)),
+        memory_bytes=bytes_of_data(study),
+        run_bytes=most_bytes_of_a_run(study),
+        codes=study.codes,
+        remarks=study.remarks(),
+        claims=powers,
+        claims_decide=tuple(spell_power(study, power) for power in powers),
+        diverged=tuple(
+            DivergedRun(arm=result.run.arm, seed=result.run.seed, message=result.failure.message)
             for result in results
             if result.outcome == "diverged" and result.failure is not None
-        ],
-    }
-    work = work_to_train(planned, results)
-    busy = None if work is None else sum(work)
-    if study.search is not None:
-        most = _at_most(summary, study, study.search, planned, results, history)
-        if busy is not None and most["seconds"] is not None:
-            busy += (most["seconds"] - (summary["seconds"] or 0.0)) * slots
-        summary |= most
-    elif limits := study.budget.limits:
-        summary |= {"budget": {**limits, "ended": ended_on_budget(study, results)}}
-    if gpus_per_run is None and used_gpus(results):
-        gpus_per_run = 1.0
-    hours = None if busy is None else busy / SECONDS_PER_HOUR * (gpus_per_run or 1.0)
-    if study.until is not None:
-        summary["looks"] = foresee_looks(study, store, slots, gpus_per_run, price)
-    return summary | {
-        "gpu_hours": hours if gpus_per_run else None,
-        "cost": None if price is None or hours is None else hours * price,
-    }
+        ),
+        search=None if search is None else _search_plan(study, search, history, more),
+        budget=SeedBudget(limits=limits, ended=ended_on_budget(study, results))
+        if search is None and limits
+        else None,
+        looks=None if study.until is None else looks_cost(study, store, hardware),
+        gpu_hours=hardware.gpu_hours(busy),
+        cost=hardware.cost(busy),
+    )
 
 
-def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
-    summary: dict[str, Any],
-    study: Study,
-    search: Search,
-    planned: Plan,
-    results: Sequence[RunResult],
-    history: SearchHistory,
-) -> dict[str, Any]:
-    """Return the numbers of `plan` for a search that proposes all its points: the highest cost."""
-    num_proposed, asks = len(history.points), history.asks(search)
-    to_ask = search.points - num_proposed if asks and search.strategy.sampler != "grid" else 0
+def _times(
+    planned: Plan, results: Sequence[RunResult], more_epochs: int, slots: int
+) -> tuple[float | None, float | None]:
+    """Return the wall-clock seconds of training, and the seconds added over all runs."""
+    seconds, work = seconds_to_train(planned, results, slots), work_to_train(planned, results)
+    if seconds is None or work is None:
+        return None, None
+    typical = median(facts.seconds for result in results for facts in result.facts)
+    most = seconds + more_epochs * typical / slots
+    return most, sum(work) + (most - seconds) * slots
+
+
+def _unproposed(study: Study, search: Search, history: SearchHistory) -> _Unproposed:
+    asks = history.asks(search)
+    points = 0
+    if asks and search.strategy.sampler != "grid":
+        points = search.points - len(history.points)
     corners = [search.config_of(values) for values in search.space.corners()]
-    longest = max(config.epochs for config in corners)
-    fixed = [study.arms[arm] for arm in study.fixed]
-    arm_epochs = [config.epochs for config in fixed]
+    longest = max(corners, key=lambda config: config.epochs)
+    runs = points * len(study.seeds)
+    epochs = runs * longest.epochs
+    predicted = runs * max(bytes_of_predictions([config]) for config in corners)
+    confirmed: list[Config] = []
     is_open = asks or any(point.state == "open" for point in history.points)
-    confirms = is_open and study.confirmation() is None
-    confirm_epochs = [*arm_epochs, longest] * len(search.strategy.confirm_seeds) if confirms else []
-    runs = to_ask * len(study.seeds)
-    point_bytes = max(bytes_of_predictions([config]) for config in corners)
-    revealed = [confirming(config) for config in (*fixed, max(corners, key=lambda c: c.epochs))]
-    predicted = runs * point_bytes
-    if confirms:
-        predicted += len(search.strategy.confirm_seeds) * bytes_of_predictions(revealed)
-    epochs = runs * longest + sum(confirm_epochs)
-    states = runs * max(len(search.fork_epochs(values)) for values in search.space.corners())
-    seconds = [facts.seconds for result in results for facts in result.facts]
-    more_seconds = epochs * median(seconds) / summary["slots"] if seconds else None
-    return {
-        "runs": summary["runs"] + runs + len(confirm_epochs),
-        "to_run": summary["to_run"] + runs + len(confirm_epochs),
-        "epochs_naive": summary["epochs_naive"] + epochs,
-        "epochs_planned": summary["epochs_planned"] + epochs,
-        "seconds": None if more_seconds is None else (summary["seconds"] or 0.0) + more_seconds,
-        "kept_bytes": bytes_to_keep(planned, results, states),
-        "prediction_bytes": summary["prediction_bytes"] + predicted,
-        "search": {
-            "adaptive": search.strategy.sampler != "grid",
-            "points": len(study.points()) + to_ask,
-            "points_known": num_proposed,
-            "runs_to_ask": runs + (len(study.points()) - num_proposed) * len(study.seeds),
-            "runs_to_confirm": len(confirm_epochs),
-            "budget": search.budget.limits,
-            "space": [
-                {"path": p.path, **_spell_distribution(p.distribution)}
-                for p in search.space.parameters
-            ],
-        },
-    }
+    if is_open and study.confirmation() is None:
+        confirmed = [*(study.arms[arm] for arm in study.fixed), longest]
+    seeds = len(search.strategy.confirm_seeds)
+    return _Unproposed(
+        points=points,
+        runs=runs + seeds * len(confirmed),
+        confirming=seeds * len(confirmed),
+        epochs=epochs + seeds * sum(config.epochs for config in confirmed),
+        states=runs * max(len(search.fork_epochs(values)) for values in search.space.corners()),
+        prediction_bytes=predicted + seeds * bytes_of_predictions(map(confirming, confirmed)),
+    )
 
 
-def _spell_distribution(distribution: Distribution) -> dict[str, Any]:
+def _search_plan(
+    study: Study, search: Search, history: SearchHistory, more: _Unproposed
+) -> SearchPlan:
+    known, in_study = len(history.points), len(study.points())
+    return SearchPlan(
+        adaptive=search.strategy.sampler != "grid",
+        points=in_study + more.points,
+        points_known=known,
+        runs_to_ask=(in_study + more.points - known) * len(study.seeds),
+        runs_to_confirm=more.confirming,
+        budget=search.budget.limits,
+        space=tuple(search.space.parameters),
+    )
+
+
+_OPTIONAL = {"search", "budget", "looks", "expected", "expected_by_sd"}
+"""Keys that are left out, instead of null, if the study has no such part."""
+
+
+def spell_json(summary: PlanSummary) -> str:
+    """Return the JSON of `mixsweep plan --json`; its keys are the fields of the records."""
+    return json.dumps(summary, indent=2, default=_json_object)
+
+
+def _json_object(record: Any) -> dict[str, Any]:
+    match record:
+        case Mapping():
+            return dict(record)
+        case SeedBudget(limits=limits, ended=ended):
+            return {**limits, "ended": ended}
+        case Parameter(path=path, distribution=distribution):
+            return {"path": path, **distribution_value(distribution)}
+        case Totals(runs=runs, to_run=to_run, seconds=None):
+            return {"runs": runs, "to_run": to_run, "seconds": None}
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    return {key: value for key, value in values.items()
+            if value is not None or key not in _OPTIONAL}  # fmt: skip
+
+
+def distribution_value(distribution: Distribution) -> dict[str, Any]:
     match distribution:
         case Real(low=low, high=high, is_log=is_log):
             return {"kind": "log_uniform" if is_log else "uniform", "low": low, "high": high}
@@ -171,113 +287,3 @@ def _spell_distribution(distribution: Distribution) -> dict[str, Any]:
             return {"kind": "categorical", "choices": list(choices)}
         case _:
             assert_never(distribution)
-
-
-def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
-    """Return the runs to train and their cost (from `plan_summary`) as text for the console."""
-    search, looks, diverged = summary.get("search"), summary.get("looks"), summary["diverged"]
-    is_at_least = looks is not None and looks["open"] and "budget" not in summary
-    is_at_most = search is not None or "budget" in summary
-    most = "at least " if is_at_least else "at most " if is_at_most else ""
-    time, seconds = "not known before a first run", summary["seconds"]
-    if seconds is not None:
-        time = f"about {spell_duration(seconds)} on {summary['slots']} slots, from measured epochs"
-    epochs, naive = summary["epochs_planned"], summary["epochs_naive"]
-    rows = {
-        arm: f"{row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
-        for arm, row in summary["arms"].items()
-    }
-    sections = {
-        "added": [summary["added"]],
-        **({} if search is None else _tell_search(search)),
-        "budget": [_spell_budget(summary.get("budget"))],
-        **({} if looks is None else tell_looks(looks, summary["slots"])),
-        "epochs": [f"{most}{epochs} to train, of {most}{naive} in all runs"],
-        "time": [time],
-        **_tell_money(summary, "" if search is None else "at most "),
-        "disk": [", ".join(_disk(summary, most))],
-        "memory": ["; ".join(_memory_needs(summary))],
-        "diverged": [f"{run['arm']} seed {run['seed']}: {run['message']}" for run in diverged],
-        "again": ["`mixsweep run --again` trains diverged runs again" if diverged else ""],
-        "name": [f"{c} stands for {printable(text)}" for c, text in summary["codes"].items()],
-        "code": [f"{file} is run: the study file names it" for file in summary["plugins"]],
-        "data": summary["remarks"],
-        "claim": summary["claims_decide"],
-    }
-    return "\n".join([
-        f"{summary['study']}: {most}{summary['runs']} runs, {summary['stored']} stored, "
-        + (f"{len(diverged)} diverged, " if diverged else "")
-        + f"{summary['to_run']} to run",
-        *arm_table("runs  stored  to run", rows, size,
-                   [arm for arm, row in summary["arms"].items() if row["to_run"]]),
-        *(f"{label:<10}{text}" for label, texts in sections.items() for text in texts if text),
-    ])  # fmt: skip
-
-
-def _disk(summary: dict[str, Any], most: str) -> Iterator[str]:
-    predicted, last, kept = (
-        summary[f"{name}_bytes"] for name in ("prediction", "last_state", "kept")
-    )
-    yield "records"
-    if predicted:
-        amount = f"{most}{predicted / 1e6:.1f}" if predicted >= 5e4 else "less than 0.1"
-        yield f"{amount} MB of predictions"
-    if last:
-        yield f"at most {last / 1e6:.0f} MB of last states (longer runs continue from them)"
-    if kept is None:
-        yield "states whose size is not known before a first run"
-    elif kept:
-        yield f"{most}{kept / 1e6:.1f} MB of states"
-
-
-def _memory_needs(summary: dict[str, Any]) -> Iterator[str]:
-    if most := summary["run_bytes"]:
-        yield f"at most {most / 1e9:.1f} GB per run, computed from its images and batch size"
-        free = summary.get("free_bytes")
-        if free is not None and free < most * summary["slots"]:
-            surely = f", surely enough for {free // most} at a time" if free >= most else ""
-            yield f"{free / 1e9:.1f} GB are free{surely}; most runs need far less"
-    for name, size in summary["memory_bytes"].items():
-        yield f"{size / 1e6:.1f} MB of {name} once per machine"
-
-
-def _spell_budget(budget: dict[str, Any] | None) -> str:
-    if budget is None:
-        return ""
-    if budget["ended"]:
-        return f"the study {budget['ended']}"
-    return f"no new seed after {_spell_limits(budget)}"
-
-
-def _spell_limits(budget: dict[str, Any]) -> str:
-    limits = (f"{limit:g} {UNITS[name]}" for name, limit in budget.items() if name in UNITS)
-    return " or ".join(limits)
-
-
-def _tell_money(summary: dict[str, Any], most: str) -> dict[str, list[str]]:
-    hours, cost = summary["gpu_hours"], summary["cost"]
-    return {
-        "GPUs": [] if hours is None else [f"{most}{hours:.2f} GPU-hours of training"],
-        "cost": [] if cost is None else [f"{most}{cost:.2f}, without start-up"],
-    }
-
-
-def _tell_search(search: dict[str, Any]) -> dict[str, list[str]]:
-    space = (
-        f"{part['path']} {part['kind']} "
-        + (
-            ", ".join(map(str, part["choices"]))
-            if part["kind"] == "categorical"
-            else f"{part['low']:g}..{part['high']:g}"
-        )
-        for part in search["space"]
-    )
-    kind = "adaptive: later points depend on results" if search["adaptive"] else "the whole grid"
-    limits = _spell_limits(search["budget"])
-    ends = f"; no new ones after {limits}" if limits else ""
-    to_ask, to_confirm = search["runs_to_ask"], search["runs_to_confirm"]
-    return {
-        "points": [f"{search['points']} ({kind}), {search['points_known']} known{ends}"],
-        "space": ["; ".join(space)],
-        "to train": [f"{to_ask} runs of points, {to_confirm} to confirm"],
-    }

@@ -1,11 +1,17 @@
 """Plan summary: sizes, costs, and how often it reads a stored run."""
 
+import json
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mixsweep.cli.plan_summary import plan_summary, spell_plan
+from mixsweep.cli.hardware import Hardware
+from mixsweep.cli.plan_summary import PlanSummary, plan_summary, spell_json
+from mixsweep.cli.plan_text import spell_plan
 from mixsweep.cli.status import status_summary
 from mixsweep.launching.costs import bytes_to_keep, seconds_to_train
 from mixup_core.config.building import with_values
@@ -19,8 +25,50 @@ from sweeps.reading.study_file import load_study
 from sweeps.state.results import RunResult
 from sweeps.state.stages import plan_runs
 from sweeps.study.search import SearchHistory
-from sweeps.study.study import Run
+from sweeps.study.study import Run, Study
 from tests.bench.stored import fill
+from tests.sweeps.searching.test_sources import TEXT
+from tests.sweeps.small_searches import GRID, read
+
+
+def plan_of(study: Study, folder: Path, slots: int = 1) -> PlanSummary:
+    return plan_summary(study, SearchHistory(), Store(str(folder)), Hardware(slots=slots))
+
+
+KEYS = (
+    "study plugins runs stored to_run added epochs_naive epochs_planned arms slots seconds "
+    "kept_bytes prediction_bytes last_state_bytes memory_bytes run_bytes codes remarks claims "
+    "claims_decide diverged gpu_hours cost free_bytes"
+)
+SEARCH_KEYS = "adaptive points points_known runs_to_ask runs_to_confirm budget space"
+CLAIM_KEYS = (
+    "says n tests found_sd never_below found_ratio metric cannot pilot sd sd_upper margin needed"
+)
+
+
+def test_the_json_of_a_plan_has_these_keys(tmp_path: Path) -> None:
+    """Programs read them, so none may change its name."""
+
+    def printed(study: Study) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(spell_json(plan_of(study, tmp_path)))
+        return value
+
+    def has(value: Mapping[str, Any], keys: str) -> bool:
+        return list(value) == keys.split()
+
+    grid, search = printed(read(tmp_path, GRID)), printed(read(tmp_path))["search"]
+    assert has(grid, KEYS)
+    assert has(grid["arms"]["erm"], "runs stored to_run")
+    assert has(search, SEARCH_KEYS)
+    law, switch = search["space"]
+    assert law == {"path": "mix.law.alpha", "kind": "log_uniform", "low": 0.1, "high": 32.0}
+    assert switch == {"path": "mix.switch_epoch", "kind": "int", "low": 0, "high": 20, "step": 2}
+    budget = printed(read(tmp_path, f"{GRID}budget: {{hours: 2, runs: 3}}\n"))["budget"]
+    assert budget == {"hours": 2, "runs": 3, "ended": None}
+    planned = printed(read(tmp_path, TEXT))
+    assert has(planned["looks"], "at open most simulated expected_by_sd")
+    assert has(planned["looks"]["most"], "runs to_run seconds")
+    assert has(planned["claims"][0], CLAIM_KEYS)
 
 
 def test_plan_and_status_read_each_stored_run_once(
@@ -36,7 +84,7 @@ def test_plan_and_status_read_each_stored_run_once(
         return read(folder, name)
 
     monkeypatch.setattr(Folder, "read", counted)
-    assert plan_summary(study, SearchHistory(), store, slots=1)["to_run"] == 0
+    assert plan_summary(study, SearchHistory(), store, Hardware(slots=1)).to_run == 0
     assert set(opened.values()) == {1}
     opened.clear()
     assert status_summary(study, store)["seconds_left"] == 0
@@ -44,9 +92,9 @@ def test_plan_and_status_read_each_stored_run_once(
 
 
 def test_a_plan_shows_no_size_of_0_mb(tmp_path: Path) -> None:
-    summary = plan_summary(load_study("digits"), SearchHistory(), Store(str(tmp_path)), slots=1)
+    summary = plan_of(load_study("digits"), tmp_path)
     assert "records, 0.1 MB of predictions" in spell_plan(summary)
-    few = spell_plan(summary | {"prediction_bytes": 20_000})
+    few = spell_plan(replace(summary, prediction_bytes=20_000))
     assert "records, less than 0.1 MB of predictions" in few
 
 
@@ -61,8 +109,8 @@ def test_a_plan_shows_no_size_of_0_mb(tmp_path: Path) -> None:
 def test_a_plan_prints_how_many_runs_have_enough_free_memory(
     gigabytes: int, told: str, tmp_path: Path
 ) -> None:
-    summary = plan_summary(load_study("digits"), SearchHistory(), Store(str(tmp_path)), slots=4)
-    text = spell_plan(summary | {"free_bytes": gigabytes * 10**9})
+    summary = plan_of(load_study("digits"), tmp_path, slots=4)
+    text = spell_plan(replace(summary, free_bytes=gigabytes * 10**9))
     assert (
         f"memory    at most 1.5 GB per run, computed from its images and batch size; {told}" in text
     )

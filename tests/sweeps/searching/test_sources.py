@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mixsweep.cli.plan_summary import plan_summary, spell_plan
+from mixsweep.cli.hardware import Hardware
+from mixsweep.cli.plan_summary import plan_summary
+from mixsweep.cli.plan_text import spell_plan
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
@@ -64,11 +66,14 @@ def test_a_budget_of_a_grid_gives_every_arm_equal_seeds_and_spans_launches(
     expected = [("erm", 0), ("uniform", 0), ("erm", 1), ("uniform", 1)]
     assert drained(budgeted(study, store), store) == expected
     assert drained(budgeted(study, store), store) == []
-    summary = plan_summary(study, SearchHistory(), store, slots=1)
+
+    def text_of(planned: Study) -> str:
+        return spell_plan(plan_summary(planned, SearchHistory(), store, Hardware(slots=1)))
+
     limit = f"{budget.partition(' ')[2]} {budget.partition(':')[0]}"
-    assert f"budget    the study used up its budget of {limit}, after 4 of 6" in spell_plan(summary)
+    assert f"budget    the study used up its budget of {limit}, after 4 of 6" in text_of(study)
     more = read(tmp_path, GRID + f"budget: {{{budget.replace('3', '5')}}}\n")
-    assert "no new seed after" in spell_plan(plan_summary(more, SearchHistory(), store, slots=1))
+    assert "no new seed after" in text_of(more)
     assert drained(budgeted(more, store), store) == [("erm", 2), ("uniform", 2)]
 
 
