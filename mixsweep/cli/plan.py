@@ -5,6 +5,7 @@ import platform
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -27,6 +28,7 @@ from sweeps.machine.terminal_text import fitted_text, screen
 @click.option(
     "--slots",
     type=click.IntRange(min=1),
+    default=usable_cpus,
     help="Runs trained in parallel; default: the number of CPUs that this process may use.",
 )
 @click.option(
@@ -47,15 +49,13 @@ from sweeps.machine.terminal_text import fitted_text, screen
 )
 @json_option
 @on_study("one or none")
-def plan(
-    request: Request | None, home: Home, as_json: bool, slots: int | None, **costs: float | None
-) -> int:
+def plan(request: Request | None, home: Home, as_json: bool, **hardware: Any) -> int:
     """Show which runs `mixsweep run` would train and what they would cost; change nothing.
 
     Without a STUDY, show what this machine has for training, and what it lacks.
     """
     if request is not None:
-        _plan(request, Hardware(slots=slots or usable_cpus(), **costs), as_json=as_json)
+        _plan(request, Hardware(**hardware), as_json=as_json)
         return DONE
     for line in findings(home):
         click.echo(fitted_text(line))
