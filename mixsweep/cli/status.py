@@ -175,7 +175,7 @@ def _tell_studies(place: Home, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"studies": rows}, indent=2))
     elif rows:
-        click.echo(_table([_HEADER, *map(_spelled, rows)], screen()))
+        click.echo(_table([_HEADER, *map(_cells, rows)], screen()))
     else:
         is_absent = Store(place.store).is_absent
         why = "this store does not exist" if is_absent else "no study was launched here"
@@ -223,7 +223,7 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
         rows.append(
             _row(launch.study, launch.settings, reports.pop((launch.study, launch.settings), None))
             | {
-                "told": _told(launch, launched),
+                "told": _spell_changes(launch, launched),
                 "stated": spell_statements(stated_in(launch.study, store).values()),
                 "seeds": list(launch.seeds),
                 "finished": launch.num_finished(stored),
@@ -248,7 +248,7 @@ def _row(study: str, settings: str, report: "Standing | None") -> dict[str, Any]
     }  # fmt: skip
 
 
-def _told(launch: Launch, others: Sequence[Launch]) -> str:
+def _spell_changes(launch: Launch, others: Sequence[Launch]) -> str:
     """Return, as text, at most three settings in which launches of the same study differ."""
     siblings = [sibling for sibling in others if sibling.study == launch.study]
     flats = [
@@ -267,7 +267,7 @@ def _told(launch: Launch, others: Sequence[Launch]) -> str:
     return " ".join(parts[:3])
 
 
-def _spelled(row: dict[str, Any]) -> dict[str, str]:
+def _cells(row: dict[str, Any]) -> dict[str, str]:
     driver, at_ms = row["driver"], row["launched_at_ms"]
     done = row["finished"] == row["runs"]
     return {
