@@ -51,16 +51,6 @@ def peak_of(read: Callable[[], object]) -> int:
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
 
 
-def test_arrays_round_trip_through_an_archive() -> None:
-    arrays = {"a": np.arange(6).reshape(2, 3), "b/c": np.float32(3), "empty": np.zeros((0, 4))}
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    found = read_arrays(buffer.getvalue())
-    assert found.keys() == arrays.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(found[name], array, strict=True)
-
-
 @pytest.mark.parametrize(
     ("make", "reason"),
     [

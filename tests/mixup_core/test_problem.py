@@ -1,4 +1,3 @@
-import math
 import pickle
 from dataclasses import fields, replace
 
@@ -8,7 +7,6 @@ from mixup_core.config.parts import leaves
 from mixup_core.problem import (
     PROBLEMS,
     DivergedError,
-    Metric,
     Problem,
     all_data_needs,
     problem_named,
@@ -62,16 +60,6 @@ def test_paths_left_out_of_keys_need_an_exact_name_and_a_reason(
     problem = problem_named("rare-features")
     with pytest.raises(ValueError, match=message):
         replace(problem, keying=replace(problem.keying, **{field: named}))
-
-
-def test_a_fraction_is_shown_in_percent_and_its_differences_in_points() -> None:
-    error, loss = Metric(label="test error", unit="%"), Metric(label="loss", unit="nats")
-    assert (error.scale, error.digits, error.heading) == (100, 2, "test error, %")
-    assert (error.difference_unit, error.bounds) == ("points", (0, 1))
-    assert (loss.scale, loss.digits, loss.heading) == (1, 3, "loss, nats")
-    assert (loss.difference_unit, loss.bounds) == ("nats", (-math.inf, math.inf))
-    assert Metric(label="count", least=0.0).bounds == (0, math.inf)
-    assert Metric(label="count").heading == "count"
 
 
 def test_a_diverged_error_is_pickled_with_its_epoch() -> None:

@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mixup_core.config.building import built, parsed, with_values
+from mixup_core.config.building import built, parsed
 from mixup_core.config.catalogue import Catalogue, CatalogueError, add_all, catalogue_of
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Positive
 from mixup_core.config.parts import leaves, members, parts
-from mixup_core.config.written_forms import SpellingError, expected, flatten
-from mixup_core.rules import RuleError
+from mixup_core.config.written_forms import SpellingError, expected
 
 
 class Shape(Checked, ABC):
@@ -66,15 +65,6 @@ def test_an_open_choice_has_the_members_of_its_catalogue() -> None:
     assert expected(Shape) == "point or {disc: RADIUS}"
     with pytest.raises(AssertionError, match="import its package first"):
         members(type("Empty", (), {"catalogue": Catalogue("empty")}))
-
-
-def test_an_open_choice_is_read_and_written_like_a_union() -> None:
-    drawing = built(Drawing, {"shape": {"disc": 2}, "more": ["point", {"disc": 3.0}]})
-    assert drawing == Drawing(shape=Disc(radius=2.0), more=(Point(), Disc(radius=3.0)))
-    assert with_values(drawing, flatten(drawing)) == drawing
-    assert with_values(drawing, {"shape.radius": 4}).shape == Disc(radius=4.0)
-    with pytest.raises(RuleError, match="0 < radius < inf"):
-        built(Drawing, {"shape": {"disc": -1}})
 
 
 def test_a_member_added_later_is_accepted_in_every_form_until_it_is_removed() -> None:

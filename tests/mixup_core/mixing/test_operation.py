@@ -71,15 +71,6 @@ def test_the_mean_label_weight_increases_with_lam(name: str) -> None:
     assert means[0] < means[2]
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_only_manifold_mixing_names_a_hidden_layer(name: str) -> None:
-    operation = parsed(Operation, name)
-    drawn = _drawn(operation, torch.full((50,), 0.5))
-    layers = {operation.layer(drawn[i : i + 1]) for i in range(50)}
-    assert max(layers) == operation.deepest_layer
-    assert (operation.deepest_layer > 0) == (name == "manifold")
-
-
 @pytest.mark.parametrize("lam", [0.0, 0.19, 0.51, 1.0])
 def test_box_sides_before_clipping_follow_from_lam(lam: float) -> None:
     drawn = CutMix().draw(np.full(500, lam), (32, 32), np.random.default_rng(0))
@@ -150,14 +141,6 @@ def test_low_frequency_surfaces_are_noise_with_a_damped_spectrum() -> None:
     assert abs(expected.imag).max() < 1e-9
     np.testing.assert_allclose(low_frequency(noise, 3.0), expected.real, atol=1e-9)
     np.testing.assert_allclose(low_frequency(noise, 0.0), noise, atol=1e-12)
-
-
-def test_fmix_takes_pixels_by_the_mask_and_weights_the_label_by_lam() -> None:
-    own, beside = torch.zeros(2, 1, 2, 2), torch.ones(2, 1, 2, 2)
-    mask = torch.tensor([[[True, False], [False, True]]])
-    images, weight = FMix().mix(own, beside, torch.tensor([0.3, 0.3]), mask)
-    assert images[0, 0].tolist() == [[0, 1], [1, 0]]
-    assert weight.tolist() == torch.tensor([0.3, 0.3]).tolist()
 
 
 @pytest.mark.parametrize(("cells", "size"), [(2, (4, 6)), (4, (28, 28)), (3, (7, 8)), (5, (3, 3))])

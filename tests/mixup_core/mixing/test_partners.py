@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from mixup_core.mixing.partners import EpochOrder, FromBatch, FromDataset, Similar
+from mixup_core.mixing.partners import EpochOrder, FromDataset, Similar
 from mixup_core.rules import RuleError
 
 
@@ -29,13 +29,6 @@ def test_partners_of_the_dataset_are_uniform_with_replacement() -> None:
     assert partners.shape == (10,)
     assert stats.chisquare(torch.bincount(many, minlength=10).numpy()).pvalue > 1e-3
     assert (many.view(-1, 10) == torch.arange(10)).any(), "an image may be its own partner"
-
-
-def test_partners_by_permutation_stay_in_their_batch() -> None:
-    order = torch.randperm(10, generator=torch.Generator().manual_seed(0))
-    partners = FromBatch().draw(_order(order, [4, 4, 2]), _rng())
-    for own, partner in zip(order.split(4), partners.split(4), strict=True):
-        assert sorted(own.tolist()) == sorted(partner.tolist())
 
 
 def test_similar_partners_follow_the_kernel() -> None:

@@ -103,7 +103,6 @@ def test_grid_sizes_that_divide_the_image_sides_are_drawn_uniformly() -> None:
     assert set(operation.draw(np.full(99, 0.5), (32, 32), stream(0, "mixing", 0)).flat) == {
         2, 4, 8, 16,
     }  # fmt: skip
-    assert operation.unfit((7, 8)) == "puzzlemix needs images with an even height and an even width"
 
 
 def test_patches_are_arranged_at_their_given_places() -> None:

@@ -21,12 +21,6 @@ def test_a_non_finite_value_ends_the_run_at_its_epoch() -> None:
     assert raised.value.epoch == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"\x93NUMPY"])
-def test_bytes_that_are_not_an_archive_are_refused(content: bytes) -> None:
-    with pytest.raises(StateError, match="archive of arrays"):
-        _doubling().load_bytes(content, [])
-
-
 def test_arrays_of_another_shape_are_refused() -> None:
     other = ArrayProcess(epochs=1, state={"value": np.zeros(2)}, advance=lambda epoch, state: {})
     with pytest.raises(StateError, match="not a state of this run"):
