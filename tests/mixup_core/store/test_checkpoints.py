@@ -118,7 +118,7 @@ def test_a_stage_without_a_state_gains_one_and_keeps_its_first_facts(store: Stor
     assert store.states.read(gained) == STATE
 
 
-def test_dropping_a_state_leaves_the_records_and_every_other_stage(store: Store) -> None:
+def test_dropping_a_state_keeps_the_records_and_a_removal_every_other_stage(store: Store) -> None:
     write(store)
     twin = write(store, SAME_SHARD)
     store.drop_state(KEY)
@@ -127,11 +127,6 @@ def test_dropping_a_state_leaves_the_records_and_every_other_stage(store: Store)
     assert (stage.state, stage.records, stage.facts) == (None, RECORDS, FACTS)
     assert store.states.read(stage) is None
     assert store.states.read(twin) == STATE
-
-
-def test_deleting_a_stage_keeps_every_other_stage(store: Store) -> None:
-    write(store)
-    twin = write(store, SAME_SHARD)
     store.delete(KEY)
     assert store.read(KEY) is None
     assert store.keys() == {SAME_SHARD: True}

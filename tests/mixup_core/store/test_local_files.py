@@ -171,19 +171,34 @@ def test_a_write_is_repeated_some_times_when_its_temporary_file_is_deleted(
     assert all(new.name.startswith("file.") for new in cleared)
 
 
-@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_a_file_is_written_on_a_disk_without_hard_links(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+@pytest.mark.parametrize(
+    ("module", "name", "code"),
+    [
+        (os, "link", errno.EPERM),
+        (os, "link", errno.EOPNOTSUPP),
+        (os, "link", errno.ENOSYS),
+        (os, "fsync", errno.EINVAL),
+        (os, "fsync", errno.EOPNOTSUPP),
+        (fcntl, "flock", errno.EOPNOTSUPP),
+    ],
+)
+def test_files_are_written_on_a_disk_without_hard_links_synced_folders_or_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, code: int
 ) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise OSError(code, "no links here")
+    path, real = tmp_path / "a" / "file", getattr(module, name)
 
-    path = tmp_path / "file"
-    monkeypatch.setattr(os, "link", refuse)
+    def refuse(*given: Any, **options: Any) -> None:
+        if name == "fsync" and not stat.S_ISDIR(os.fstat(given[0]).st_mode):
+            real(*given, **options)
+            return
+        raise OSError(code, "not on this disk")
+
+    monkeypatch.setattr(module, name, refuse)
     assert write_durably(path, OLD, overwrite=False)
     assert not write_durably(path, NEW, overwrite=False)
     assert path.read_bytes() == OLD
-    assert names(tmp_path) == ["file"]
+    assert names(path.parent) == ["file"]
+    assert not is_locked(path)
 
 
 def test_a_file_is_read_up_to_a_limit_also_through_a_link(tmp_path: Path) -> None:
@@ -289,33 +304,6 @@ def test_a_lock_on_a_full_disk_is_refused_by_name(
         FaultyDisk(patch, 1, errno.EROFS)
         with pytest.raises(OSError, match="Read-only file system"):
             open_lock(path)
-
-
-def test_files_are_written_without_locks_when_locking_is_not_supported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any) -> None:
-        raise OSError(errno.EOPNOTSUPP, "no locks here")
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    assert write_durably(tmp_path / "file", NEW)
-    assert not is_locked(tmp_path / "file")
-
-
-@pytest.mark.parametrize("code", [errno.EINVAL, errno.EOPNOTSUPP])
-def test_files_are_written_where_folders_cannot_be_synced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    real = os.fsync
-
-    def refuse(descriptor: int) -> None:
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise OSError(code, "not a folder")
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    assert write_durably(tmp_path / "a" / "file", NEW)
-    assert (tmp_path / "a" / "file").read_bytes() == NEW
 
 
 def test_files_in_a_folder_of_a_group_are_shared(tmp_path: Path) -> None:
