@@ -55,16 +55,14 @@ def test_a_package_is_imported_only_when_a_study_names_its_entry(install: Instal
     load_installed(["tiny"])
 
 
-def test_a_package_cannot_replace_a_bundled_model(install: Install) -> None:
+def test_built_in_models_and_plugin_files_take_precedence_over_a_package(
+    install: Install, plugin: Write
+) -> None:
     install("shadow", "1 / 0", model="mlp=Mlp")
-    load_installed(["mlp"])
-    assert Model.catalogue["mlp"] is Mlp
-
-
-def test_a_plugin_file_takes_precedence_over_a_package(install: Install, plugin: Write) -> None:
     install("extra", "1 / 0", model="tiny=Tiny")
     use(plugin(TINY))
-    load_installed(["tiny"])
+    load_installed(["mlp", "tiny"])
+    assert Model.catalogue["mlp"] is Mlp
     assert Model.catalogue.origins["tiny"].plugin == "tiny.py"
 
 

@@ -19,8 +19,8 @@ from mixup_core.images.metrics import METRICS
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.loading import load, use
 from mixup_core.plugins.source import PluginError, read_source
-from mixup_core.problem import problem_of
-from tests.plugin_files import DOTS, LATE, MARGIN, TINY, Write
+from mixup_core.problem import PROBLEMS, problem_named, problem_of
+from tests.plugin_files import DOTS, HALVING, LATE, MARGIN, TINY, Write
 
 PROBE_OF = """
 @value
@@ -117,6 +117,18 @@ def test_origins_in_returns_the_plugins_that_a_configuration_uses(plugin: Write)
     assert origins_in(with_values(_config(), {"seed": 3})) == ()
 
 
+def test_a_run_of_a_plugin_problem_trains_and_an_edit_changes_its_keys(plugin: Write) -> None:
+    assert use(plugin(HALVING)).names == ("problem halving",)
+    before = [built(problem_named("halving").config, {"start": start}) for start in (1.0, 2.0)]
+    process = problem_of(before[1]).start(before[1], None, "cpu")
+    assert [record.metrics["value"] for record in process] == [1.0, 0.5, 0.25]
+    keys = [run_key(config) for config in before]
+    assert list(plugins_of(before[0])) == ["tiny.py"]
+    use(plugin(HALVING.replace("/ 2 **", "/ 3 **")))
+    after = [built(problem_named("halving").config, {"start": start}) for start in (1.0, 2.0)]
+    assert {run_key(config) for config in after}.isdisjoint(keys)
+
+
 def test_loading_an_edited_plugin_replaces_its_earlier_entries(plugin: Write) -> None:
     use(plugin(TINY, MARGIN))
     old = Model.catalogue["tiny"]
@@ -152,6 +164,8 @@ def test_loading_an_edited_plugin_replaces_its_earlier_entries(plugin: Write) ->
         (DOTS.replace("std=(.2,)", "std=(.2, .3)"), "has 1 channels, 1 values of `mean` and 2"),
         (DOTS.replace("read=read", 'read=read, files={"train": {"a.npy": ""}}'),
          "the dataset dots has no valid checksum of its file a.npy; write `sha256:`"),
+        (HALVING.replace('"halving"', '"moons"'), "the problem moons exists already"),
+        (HALVING.replace('= "halving"', '= "other"', 1), "both must be equal"),
         (PROBE_OF.format("test/error"), "Of declares test/error, which another measurement"),
         (LATE.replace("start:", "metrics = {'train/loss': Metric(label='loss')}\n    start:"),
          "`metrics` of Late declares train/loss, which another"),
@@ -160,12 +174,12 @@ def test_loading_an_edited_plugin_replaces_its_earlier_entries(plugin: Write) ->
 def test_an_invalid_plugin_is_refused_and_adds_no_entry(
     plugin: Write, monkeypatch: pytest.MonkeyPatch, code: str, message: str
 ) -> None:
-    models, names = list(Model.catalogue), list(DATA_NAMES)
+    models, names, problems = list(Model.catalogue), list(DATA_NAMES), dict(PROBLEMS)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "constants", raising=False)
     with pytest.raises(PluginError, match=f"^plugin tiny.py: .*{message}"):
         use(plugin(code) if code in {"x = 1", "1 / 0"} else plugin(MARGIN, code))
-    assert (list(Model.catalogue), list(DATA_NAMES)) == (models, names)
+    assert (list(Model.catalogue), list(DATA_NAMES), dict(PROBLEMS)) == (models, names, problems)
     assert "train/margin" not in METRICS
 
 
