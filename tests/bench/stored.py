@@ -2,36 +2,21 @@
 
 import random
 
-from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts
-from sweeps.study.study import Run, Study
-
-_STORED_AT_MS = 1_700_000_000_000
+from sweeps.study.study import Study
+from tests.filled import put
 
 
 def fill(store: Store, study: Study) -> None:
     """Store a finished stage for every run of a study, with random numbers by seed and epoch."""
     for run in study.runs():
-        fill_run(store, run)
-
-
-def fill_run(store: Store, run: Run) -> None:
-    """Store a finished stage for one run."""
-    rng, epochs = random.Random(run.key), run.config.epochs
-    store.write(
-        stage_keys(run.config)[-1],
-        records=[
+        rng = random.Random(run.key)
+        records = [
             EpochRecord(epoch=epoch, metrics=made_up_metrics(rng, run.config, epoch))
-            for epoch in range(epochs)
-        ],
-        facts=[
-            EpochFacts(seconds=1.0, stored_at_ms=_STORED_AT_MS + epoch) for epoch in range(epochs)
-        ],
-        environment={"device": "cpu", "torch": "none"},
-        state=None,
-    )
+            for epoch in range(run.config.epochs)
+        ]
+        put(store, run, records, device="cpu", torch="none")
 
 
 def made_up_metrics(rng: random.Random, config: object, epoch: int) -> dict[str, float]:

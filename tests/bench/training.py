@@ -16,12 +16,13 @@ import torch
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.training import fit
 from mixup_core.laws import Beta
 from tests.bench.gpu import reference
 from tests.bench.pairs import arguments_of, interleaved, spread
+from tests.mixup_core.small_files import noise_images
 from tests.soak.findings import publish
 
 CPU = torch.device("cpu")
@@ -48,21 +49,13 @@ CASES = {
 }
 
 
-def random_images(count: int) -> Images:
-    """Return images of random noise; images of zeros would be unrealistically fast."""
-    rng = torch.Generator().manual_seed(0)
-    shape = (count, INFO.channels, INFO.image_size, INFO.image_size)
-    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
-    return Images(pixels=pixels, labels=torch.arange(count) % INFO.num_classes)
-
-
 def measure(name: str, rounds: int, at_most: int | None) -> dict[str, dict[str, float | None]]:
     """Return the ratios of one network in both precisions, with at most `at_most` images."""
     case, law = CASES[name], Beta(alpha=1.0)
     if at_most is not None:
         fewer = {"images": min(case.images, at_most), "batch": min(case.batch, at_most)}
         case = replace(case, **fewer)
-    images = random_images(case.images)
+    images = noise_images(INFO, case.images)  # zeros would be unrealistically fast
     plain = reference.ConcatenatedViews(images, INFO, seed=0)
     network = case.model.initialised(2 * INFO.channels, INFO.num_classes, INFO.image_size, seed=0)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)

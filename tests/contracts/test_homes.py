@@ -6,7 +6,6 @@ text. Changes that later versions make to a home are kept, or refused in one lin
 
 import csv
 import gzip
-import hashlib
 import json
 import shutil
 import sqlite3
@@ -31,6 +30,7 @@ from sweeps.state.ledger import launches
 from sweeps.state.results import read_predictions, read_results
 from sweeps.state.stages import plan_study
 from tests.conftest import CommandLine
+from tests.mixup_core.store.stored_files import reseal
 
 HOMES = sorted(path.parent for path in Path(__file__).with_name("homes").glob("*/old.yaml"))
 NEWEST = Path(__file__).with_name("homes") / "9f88350"
@@ -83,10 +83,7 @@ def rewrite(store: Store, **changes: Any) -> None:
     """Rewrite every manifest as another version would write it."""
     assert store.folder is not None
     for path in (store.folder / "stages").rglob("*.json"):
-        content: Mapping[str, Any] = json.loads(path.read_bytes()) | changes
-        content = {name: value for name, value in content.items() if name != "sha256"}
-        text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-        path.write_bytes(b'{"sha256":"%s",' % hashlib.sha256(text).hexdigest().encode() + text[1:])
+        path.write_bytes(reseal(path.read_bytes(), changes))
 
 
 @pytest.mark.parametrize("added", [{}, {"cluster": ["a field of a later version"]}])

@@ -23,7 +23,7 @@ from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.training import TrainingState, fit
-from mixup_core.keys import paths_left_out, run_key, stage_keys
+from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.suite import smallest
 from mixup_core.problem import PROBLEMS, Teacher, problem_named, problem_of
 from mixup_core.records import EpochRecord
@@ -230,14 +230,3 @@ def test_equal_stage_keys_imply_equal_records_and_state_bytes(
             assert _stages(config)[shared - 1] == theirs, (path, value)
             compared += 1
     assert compared
-
-
-def test_every_problem_with_more_than_one_record_is_tested_for_equal_stages() -> None:
-    assert {*PROBLEMS} - {*_small()} == {n for n, fixed in FIXED.items() if "epochs" in fixed}
-
-
-def test_paths_left_out_of_keys_are_listed_with_their_reasons() -> None:
-    listed = list(paths_left_out())
-    assert ("images", "data.folder", "all keys", "`data.digest` enters in its place.") in listed
-    assert {name for name, _, _, _ in listed} <= set(PROBLEMS)
-    assert all(reason.endswith(".") for _, _, _, reason in listed)

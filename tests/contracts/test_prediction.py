@@ -44,10 +44,6 @@ OF_IMAGES = {"original-error", "changed-images", "outside-images"}
 WIDE = {"mlp", "linear"}
 
 
-def _spelled(catalogue: Mapping[str, Any], **given: Any) -> list[Any]:
-    return [given.get(tag, tag) for tag in catalogue]
-
-
 def _probes(views: str) -> list[Any]:
     left_out = OF_VIEWS if views == "single" else OF_IMAGES
     if views not in {"single", "concat"}:
@@ -62,8 +58,8 @@ def _taught(tag: str, **values: Any) -> Any:
 
 _FAILURES = {"failure-set": {"teacher": "erm", "teacher_key": KEY}}
 OBJECTIVES = [
-    *({"objective": each} for each in _spelled(
-        Objective.catalogue, filter=_taught("filter"), **{"failure-set": _FAILURES})),
+    *({"objective": {"filter": _taught("filter"), "failure-set": _FAILURES}.get(tag, tag)}
+      for tag in Objective.catalogue),
     {"objective": _taught("filter", keep="all")},
     {"objective": _taught("filter", warm_up=1.0)},
     {"objective": {"regmixup": {"eta": 0.0}}},

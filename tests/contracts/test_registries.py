@@ -25,12 +25,13 @@ from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.laws import Law
 from mixup_core.laws.schedules import Schedule
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import Partner
+from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from tests.covering import covering
+from tests.mixup_core.small_files import noise_images
 
 GUIDED = {"teacher": "erm", "teacher_key": "0" * 32, "warm_up": 0.0}
 
@@ -52,13 +53,6 @@ def _spellings(options: Any, *given: Any) -> list[Any]:
 
 
 # What has no default is given here; all else that a choice holds is found.
-LAWS = _spellings(
-    Law,
-    {"beta": 0.5},
-    {"beta-ab": {"a": 2.0, "b": 0.5}},
-    {"discrete": {"values": [0.5, 1.0], "shares": [0.7, 0.3]}},
-    {"truncated": {"alpha": 1.0, "low": 0.5}},
-)
 SCHEDULES = _spellings(
     Schedule,
     {"phases": [{"law": "midpoint", "until": 1}, {"beta": 1.0}]},
@@ -84,11 +78,8 @@ CPU = torch.device("cpu")
 
 
 def made_up(info: DatasetInfo, num: int) -> Splits:
-    rng = torch.Generator().manual_seed(0)
-    shape = (num, info.channels, info.image_size, info.image_size)
-    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
-    train = Images(pixels=pixels, labels=torch.arange(num) % info.num_classes)
-    few = Images(pixels=pixels[:8], labels=train.labels[:8])
+    train = noise_images(info, num)
+    few = Images(pixels=train.pixels[:8], labels=train.labels[:8])
     return Splits(info=info, train=train, val=few, test=few)
 
 
@@ -127,17 +118,29 @@ def each_part() -> Iterator[dict[str, Any]]:
         yield {"probes": [probe], **views, "model": small_model(next(models))}
 
 
+def resumed(
+    config: TrainConfig,
+    data: Splits,
+    epoch: int,
+    device: torch.device = CPU,
+    teacher: Teacher | None = None,
+) -> tuple[list[EpochRecord], TrainingState]:
+    """Train with a stop, a save and a resume after an epoch; return all records and the state."""
+    stopped, state = (TrainingState.initial(config, data.info, device) for _ in range(2))
+    run = fit(config, data, stopped, device=device, teacher=teacher)
+    first = list(itertools.islice(run, epoch))
+    state.load_bytes(stopped.to_bytes(), first)
+    return first + list(fit(config, data, state, device=device, teacher=teacher)), state
+
+
 def _keeps_its_promises(config: TrainConfig, data: Splits) -> list[EpochRecord]:
-    """Train with a stop, a save and a resume after each epoch; records and bits must be equal."""
+    """Train with and without a stop after each epoch; records and bits must be equal."""
     whole = TrainingState.initial(config, data.info, CPU)
     records = list(fit(config, data, whole))
     for epoch in range(1, config.epochs):
-        stopped = TrainingState.initial(config, data.info, CPU)
-        first = list(itertools.islice(fit(config, data, stopped), epoch))
-        resumed = TrainingState.initial(config, data.info, CPU)
-        resumed.load_bytes(stopped.to_bytes(), first)
-        assert first + list(fit(config, data, resumed)) == records
-        assert resumed.to_bytes() == whole.to_bytes()
+        again, state = resumed(config, data, epoch)
+        assert again == records
+        assert state.to_bytes() == whole.to_bytes()
     last = records[-1].metrics
     assert last.keys() <= IMAGES.metrics.keys()
     assert 0 <= last["val/error"] <= 1
@@ -190,16 +193,8 @@ def test_values_of_choices_that_no_plugin_extends_train_together(
     values = {
         "mix.schedule": schedule, "lr_schedule": rate, "averaging": averaging, "loss": loss,
         "mix.partner": partner, "mix.lam_scope": "sample", "batch_size": 7, "epochs": 3,
+        "mix.second": "cutmix", "mix.second_law": "midpoint", "mix.probability": 0.7,
+        "mix.label_law": {"beta": 2.0},
     } | ({"mix.law": {"beta": 0.7}} if schedule is None else {})  # fmt: skip
     records = _keeps_its_promises(with_values(SMALL, values), digits)
     assert ("test/error_averaged" in records[-1].metrics) == (averaging is not None)
-
-
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_every_law_trains_with_every_way_to_mix(law: Any, digits: Splits) -> None:
-    """The second operation, its probability and the law of labels are choices of no plugin, too."""
-    values = {
-        "mix.law": law, "mix.second": "cutmix", "mix.second_law": "midpoint",
-        "mix.probability": 0.7, "mix.label_law": {"beta": 2.0}, "batch_size": 7,
-    }  # fmt: skip
-    _keeps_its_promises(with_values(SMALL, values), digits)

@@ -5,7 +5,6 @@ device raises an error, a GPU would fail or be slow.
 """
 
 import dataclasses
-import itertools
 from typing import Any
 
 import pytest
@@ -40,42 +39,28 @@ def _accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     accept(monkeypatch)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class _Trained:
-    """Results of a run on the second device, and the counts of the device."""
-
-    device: SecondDevice
-    records: list[Any]
-    stored: bytes
-    predicted: bytes
-
-
-def _there(config: TrainConfig, data: Splits, teacher: Teacher | None = None) -> _Trained:
-    """Train on the second device, with a stop after the first epoch."""
+def _there(
+    config: TrainConfig, data: Splits, teacher: Teacher | None = None
+) -> tuple[SecondDevice, list[Any], bytes, bytes]:
+    """Train on the second device with a stop; return it, records, final state and predictions."""
     device = SecondDevice()
     with device:
-        stopped = TrainingState.initial(config, data.info, DEVICE)
-        run = fit(config, data, stopped, device=DEVICE, teacher=teacher)
-        first = list(itertools.islice(run, 1))
-        resumed = TrainingState.initial(config, data.info, DEVICE)
-        resumed.load_bytes(stopped.to_bytes(), first)
-        records = first + list(fit(config, data, resumed, device=DEVICE, teacher=teacher))
-        predicted = predict(config, data, resumed.networks(), DEVICE, resumed.logits).to_bytes()
-        stored = resumed.to_bytes()
-    return _Trained(device=device, records=records, stored=stored, predicted=predicted)
+        records, state = registries.resumed(config, data, 1, DEVICE, teacher)
+        predicted = predict(config, data, state.networks(), DEVICE, state.logits).to_bytes()
+        return device, records, state.to_bytes(), predicted
 
 
 def _trained(config: TrainConfig, data: Splits, teacher: Teacher | None = None) -> SecondDevice:
     """Train on the second device and compare with the CPU."""
-    there = _there(config, data, teacher)
+    device, records, stored, predicted = _there(config, data, teacher)
     with DispatchedInPython():
         state = TrainingState.initial(config, data.info, CPU)
         expected = list(fit(config, data, state, teacher=teacher))
         expected_predictions = predict(config, data, state.networks(), CPU, state.logits)
-    assert there.records == expected
-    assert there.stored == state.to_bytes()
-    assert there.predicted == expected_predictions.to_bytes()
-    return there.device
+    assert records == expected
+    assert stored == state.to_bytes()
+    assert predicted == expected_predictions.to_bytes()
+    return device
 
 
 def _steps_wait_for_nothing(
@@ -90,7 +75,7 @@ def _steps_wait_for_nothing(
         but_in: Module that is allowed to compute on the CPU in each step.
     """
     few = _trained(config, data, teacher)
-    many = _there(with_values(config, {"batch_size": 5}), data, teacher).device
+    many, *_ = _there(with_values(config, {"batch_size": 5}), data, teacher)
     for one, other in ((many.reads, few.reads), (many.uploads, few.uploads)):
         changed = {place for place in {*one, *other} if one[place] != other[place]}
         assert not [place for place in changed if f" in {but_in}." not in place]

@@ -11,13 +11,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.facts import DatasetInfo, Images
 from mixup_core.images.data.fetching import files_of
 from mixup_core.images.data.sets import DATASETS
+from mixup_core.images.image_data import ImageData
 
 NUM_TRAIN, NUM_TEST = 20, 10
+
+
+def noise_images(info: DatasetInfo, count: int) -> Images:
+    """Return images of noise with the classes of a dataset in turn."""
+    rng = torch.Generator().manual_seed(0)
+    shape = (count, info.channels, info.image_size, info.image_size)
+    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
+    return Images(pixels=pixels, labels=torch.arange(count) % info.num_classes)
 
 
 def set_counts(monkeypatch: pytest.MonkeyPatch, name: str, **facts: Any) -> None:
@@ -93,3 +105,9 @@ def fill(folder: Path, first: int = 0, **numbers: int) -> None:
 
 def folder_config(folder: Path, **fields: Any) -> DataConfig:
     return DataConfig(name="image-folder", folder=str(folder), image_size=8, **fields)
+
+
+def prepared(folder: Path, **fields: Any) -> TrainConfig:
+    """Return a run on an image folder, with what reading a study adds to its configuration."""
+    config = TrainConfig(data=folder_config(folder, **fields), epochs=1, batch_size=2)
+    return ImageData().prepare(config, folder)

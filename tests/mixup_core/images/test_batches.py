@@ -26,19 +26,13 @@ from mixup_core.mixing.manifold import Manifold
 from mixup_core.mixing.partners import FromBatch, FromDataset, Partner
 from mixup_core.seeding import stream
 from tests.covering import covering
+from tests.mixup_core.small_files import noise_images
 
 CPU = torch.device("cpu")
 LAWS: tuple[Law, ...] = (Erm(), Midpoint(), Beta(alpha=1.0), Beta(alpha=0.2))
 Views = Literal["single", "concat"]
 VIEWS, NAMES = ("single", "concat"), ("fashion-mnist", "cifar10")
 AUGMENTATIONS = (Unchanged(), Crop(), CropFlip())
-
-
-def _images(name: str, count: int = 700) -> Images:
-    info, rng = DATASETS[name].info, torch.Generator().manual_seed(3)
-    shape = (count, info.channels, info.image_size, info.image_size)
-    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
-    return Images(pixels=pixels, labels=torch.arange(count) % info.num_classes)
 
 
 class Plainly:
@@ -131,7 +125,7 @@ def test_batches_equal_the_formulas_bit_for_bit(
     data = DataConfig(name=name, views=views, pool=2 if name == "cifar10" else 1)
     mixing = MixConfig(law=law, lam_scope=scope, partner=partner)
     config = TrainConfig(data=data, mix=mixing, epochs=2, batch_size=300, seed=5)
-    assert_as_written(config, _images(name))
+    assert_as_written(config, noise_images(DATASETS[name].info, 700))
 
 
 @pytest.mark.parametrize(
@@ -142,13 +136,14 @@ def test_batches_equal_the_formulas_bit_for_bit(
 def test_pooled_cropped_and_subset_batches_equal_the_formulas_bit_for_bit(
     pool: int, name: str, augment: Augmentation, views: Views, num_train: int | None
 ) -> None:
-    if DATASETS[name].info.image_size % pool:
+    info = DATASETS[name].info
+    if info.image_size % pool:
         return
     data = DataConfig(name=name, views=views, pool=pool, augment=augment, num_train=num_train)
     mixing = MixConfig(law=Beta(alpha=1.0), lam_scope="sample")
     config = TrainConfig(data=data, mix=mixing, epochs=2, batch_size=37)
     for pooled_before in (False, True):
-        assert_as_written(config, _images(name, 120), pooled_before=pooled_before)
+        assert_as_written(config, noise_images(info, 120), pooled_before=pooled_before)
 
 
 @pytest.mark.parametrize("num_train", [None, 55_000])

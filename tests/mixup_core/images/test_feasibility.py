@@ -7,7 +7,6 @@ import torch
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.feasibility import (
     images_of_classes,
@@ -19,14 +18,13 @@ from mixup_core.images.feasibility import (
     teacher_arm,
     unfit,
 )
-from mixup_core.images.image_data import ImageData
 from mixup_core.images.problem import IMAGES, hidden
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Teacher
 from mixup_core.rules import RuleError
 from tests.mixup_core.images.taught_runs import NAMED, trained
-from tests.mixup_core.small_files import fill
+from tests.mixup_core.small_files import fill, prepared
 
 
 @pytest.mark.parametrize(
@@ -131,11 +129,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "pets"
 
 
-def config_of(folder: Path, **fields: Any) -> TrainConfig:
-    data = DataConfig(name="image-folder", folder=str(folder), image_size=4, **fields)
-    return ImageData().prepare(TrainConfig(data=data, epochs=1, batch_size=2), folder)
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -175,10 +168,10 @@ def test_a_class_whose_only_image_is_held_out_is_refused_for_two_views_and_else_
 ) -> None:
     sizes = [
         size for size in range(1, 9)
-        if (counts := images_of_classes(config_of(folder, val_size=size))) is not None
+        if (counts := images_of_classes(prepared(folder, val_size=size))) is not None
         and counts[0][1] == 0
     ]  # fmt: skip
-    single, concat = (config_of(folder, val_size=sizes[0], views=v) for v in ("single", "concat"))
+    single, concat = (prepared(folder, val_size=sizes[0], views=v) for v in ("single", "concat"))
     assert list(infeasible_at(single, range(2))) == []
     said = "WARNING, no training image is labelled bee at every seed"
     assert list(lacking_classes(single, range(2))) == [said]
@@ -187,7 +180,7 @@ def test_a_class_whose_only_image_is_held_out_is_refused_for_two_views_and_else_
 
 
 def test_a_class_missing_from_a_subset_is_warned_of_with_its_seeds(folder: Path) -> None:
-    config = config_of(folder, num_train=6)
+    config = prepared(folder, num_train=6)
     seeds = range(20)
     lacking = {
         seed: np.flatnonzero(counts[1] == 0).tolist()
@@ -203,8 +196,8 @@ def test_a_balanced_subset_is_refused_when_validation_takes_all_images_of_a_clas
     folder: Path,
 ) -> None:
     for size in range(1, 9):
-        config = config_of(folder, val_size=size, num_train=4, balanced=True)
-        counts = images_of_classes(config_of(folder, val_size=size))
+        config = prepared(folder, val_size=size, num_train=4, balanced=True)
+        counts = images_of_classes(prepared(folder, val_size=size))
         assert counts is not None
         is_refused = any(infeasible_at(config, range(3)))
         assert is_refused == bool(counts[0].min() == 0)

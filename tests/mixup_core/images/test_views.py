@@ -10,7 +10,6 @@ from mixup_core.images.batches import Draws
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
-from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.views import (
     EvaluationImages,
@@ -20,16 +19,14 @@ from mixup_core.images.views import (
     pair_classes,
 )
 from mixup_core.laws import Beta, Erm
+from tests.mixup_core.small_files import noise_images
 
 CPU = torch.device("cpu")
 CIFAR = DATASETS["cifar10"].info
 
 
-def _images(num: int = 40, info: DatasetInfo = CIFAR) -> Images:
-    rng = torch.Generator().manual_seed(0)
-    shape = (num, info.channels, info.image_size, info.image_size)
-    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
-    return Images(pixels=pixels, labels=torch.arange(num) % info.num_classes)
+def _images(num: int = 40) -> Images:
+    return noise_images(CIFAR, num)
 
 
 def _training(data: DataConfig, seed: int = 0) -> TrainingImages:

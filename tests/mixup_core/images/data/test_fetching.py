@@ -30,6 +30,7 @@ from mixup_core.images.data.fetching import (
     statuses,
 )
 from mixup_core.images.data.sets import DATASETS, fashion_mnist, mnist
+from mixup_core.images.data.sources import unpacked
 from tests.mixup_core.small_files import tar
 
 REFUSING = "http://127.0.0.1:9/"
@@ -219,11 +220,16 @@ def write_cifar_archive(path: Path, monkeypatch: pytest.MonkeyPatch, member: str
     monkeypatch.setattr(CIFAR100, "tgz_md5", hashlib.md5(path.read_bytes()).hexdigest())
 
 
-def test_a_cifar_archive_placed_by_hand_is_used(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    archive = root / "cifar-100-python.tar.gz"
+@pytest.fixture
+def archive(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Place of an archive of CIFAR-100 that cannot be downloaded."""
     monkeypatch.setattr(CIFAR100, "url", REFUSING)
+    return root / "cifar-100-python.tar.gz"
+
+
+def test_a_cifar_archive_placed_by_hand_is_used(
+    root: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(DataError, match=f"(?s)refused.*By hand: put .* at {archive}"):
         fetch("cifar100", root)
     write_cifar_archive(archive, monkeypatch)
@@ -233,12 +239,10 @@ def test_a_cifar_archive_placed_by_hand_is_used(
 
 
 def test_a_tampered_cifar_archive_is_not_unpacked(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive = root / "cifar-100-python.tar.gz"
     write_cifar_archive(archive, monkeypatch)
     archive.write_bytes(archive.read_bytes() + b"\0")
-    monkeypatch.setattr(CIFAR100, "url", REFUSING)
     monkeypatch.setattr(tarfile, "open", lambda *_: pytest.fail("it was opened"))
     with pytest.raises(DataError, match=f"{archive}: md5 differs: .* must have"):
         fetch("cifar100", root)
@@ -246,11 +250,9 @@ def test_a_tampered_cifar_archive_is_not_unpacked(
 
 
 def test_a_member_outside_the_archive_is_refused(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive = root / "cifar-100-python.tar.gz"
     write_cifar_archive(archive, monkeypatch, member="../../escaped")
-    monkeypatch.setattr(CIFAR100, "url", REFUSING)
     with pytest.raises(DataError, match="outside the destination"):
         fetch("cifar100", root)
     assert not (root / "escaped").exists()
@@ -307,3 +309,16 @@ def test_checksums_cover_only_the_files_that_a_run_loads(sources: Sources, root:
     assert checksums(DataConfig(), root) == every
     without_test = {name: sha256 for name, sha256 in every.items() if "t10k" not in name}
     assert checksums(DataConfig(test=False), root) == without_test
+
+
+def test_an_archive_is_unpacked_into_a_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`test_temporary.py` has the folders of killed processes."""
+    archive = tmp_path / "images.tar"
+    archive.write_bytes(tar({"dtd/lock": b"abc"}))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with unpacked(archive) as folder:
+        assert (folder / "dtd" / "lock").read_bytes() == b"abc"
+        assert (folder.parent / "lock").is_file(), "that of `temporary_folder`"
+    assert list(tmp_path.iterdir()) == [archive]

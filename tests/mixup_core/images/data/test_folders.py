@@ -1,4 +1,4 @@
-"""Image folders: their facts, their hash, and what is refused."""
+"""Image folders: their facts, which are cached, their hash, and what is refused."""
 
 import dataclasses
 import hashlib
@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data import folder_facts
 from mixup_core.images.data.facts import DataError
+from mixup_core.images.data.folder_facts import FolderFacts, scan_folder
 from mixup_core.images.data.folders import (
+    Layout,
     class_files,
     class_files_and_faults,
     describe,
     folder_digest,
 )
+from tests.mixup_core.small_files import folder_config
 
 
 @pytest.fixture
@@ -52,18 +55,14 @@ def hide(folder: Path) -> None:
             (place / name).write_bytes(b"x")
 
 
-def config(folder: Path, **fields: Any) -> DataConfig:
-    return DataConfig(name="image-folder", folder=str(folder), image_size=12, **fields)
-
-
 def test_describe_returns_the_facts_of_an_image_folder(pets: Path) -> None:
-    assert dataclasses.asdict(describe(config(pets))) == {
+    assert dataclasses.asdict(describe(folder_config(pets))) == {
         "title": "pets",
         "num_train": 3,
         "num_test": 2,
         "num_classes": 2,
         "channels": 3,
-        "image_size": 12,
+        "image_size": 8,
         "mean": (0.5, 0.5, 0.5),
         "std": (0.5, 0.5, 0.5),
         "smallest_class": 1,
@@ -79,35 +78,22 @@ def test_classes_and_files_are_sorted_and_hidden_ones_ignored(pets: Path) -> Non
     assert [file.name for file in files["cat"]] == ["0.png", "1.JPEG"]
 
 
-def test_the_test_folder_is_not_checked_when_test_is_false(pets: Path) -> None:
-    (pets / "test" / "stray.txt").write_text("x")
-    assert describe(config(pets, test=False)).num_test == 0
-    with pytest.raises(DataError, match=r"stray\.txt"):
-        describe(config(pets))
-
-
-def test_train_and_test_must_have_the_same_classes(pets: Path) -> None:
-    save(pets / "test/cow/0.png")
-    save(pets / "train/ant/0.png")
-    with pytest.raises(DataError, match=r"only in train/: ant; only in test/: cow"):
-        describe(config(pets))
-
-
 @pytest.mark.parametrize(
     ("train", "test", "advice"),
     [
         ("Äpfel", "äpfel", "Äpfel and äpfel differ only in capital letters"),
         ("\u00e9t", "e\u0301t", r"'e\\u0301t' and '\\xe9t' differ only in the Unicode form"),
+        ("ant", "cow", r"only in train/: ant; only in test/: cow"),
         ("ant", "cow", r"data\.skip leaves out a class, such as train/ant"),
     ],
 )
-def test_classes_that_differ_only_in_spelling_are_named_readably(
+def test_classes_in_one_split_only_are_named_readably_with_advice(
     pets: Path, train: str, test: str, advice: str
 ) -> None:
     save(pets / "train" / train / "0.png")
     save(pets / "test" / test / "0.png")
     with pytest.raises(DataError, match=advice):
-        describe(config(pets))
+        describe(folder_config(pets))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +120,7 @@ def test_entries_that_are_not_images_are_refused_by_name(
 ) -> None:
     make(pets / place)
     with pytest.raises(DataError, match=message):
-        describe(config(pets))
+        describe(folder_config(pets))
 
 
 def test_all_faults_of_a_split_are_reported_together(pets: Path) -> None:
@@ -164,30 +150,44 @@ def test_class_folders_outside_train_are_named_with_the_folders_that_are_expecte
 
 
 def test_the_digest_is_the_sha256_of_a_sorted_sha256sum_listing(tmp_path: Path) -> None:
-    contents = {"train/b/1.png": b"one", "train/a/2.png": b"two", "test/a/é.png": b"three"}
+    contents = {"train/dog/1.png": b"one", "train/cat/2.png": b"two", "test/cat/é.png": b"three"}
     for name, content in contents.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
     listing = b"".join(
         hashlib.sha256(contents[name]).hexdigest().encode() + b"  " + name.encode() + b"\0"
-        for name in ("test/a/é.png", "train/a/2.png", "train/b/1.png")
+        for name in ("test/cat/é.png", "train/cat/2.png", "train/dog/1.png")
     )
+    hide(tmp_path)
+    (tmp_path / "readme.txt").touch()
     assert folder_digest(tmp_path, tmp_path.parent / "data") == hashlib.sha256(listing).hexdigest()
 
 
-def test_the_digest_depends_on_names_and_contents_not_on_location_or_hidden_files(
-    pets: Path,
+def test_a_folder_is_scanned_again_only_when_a_file_or_the_decoder_changed(
+    pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digest = folder_digest(pets, pets.parent / "data")
-    hide(pets)
-    (pets / "readme.txt").touch()
-    pets = pets.rename(pets.with_name("animals"))
-    assert folder_digest(pets, pets.parent / "data") == digest
-    cat = pets / "test" / "cat" / "0.png"
-    original = cat.read_bytes()
-    cat.write_bytes(original + b"x")
-    assert folder_digest(pets, pets.parent / "data") != digest
-    cat.write_bytes(original)
-    assert folder_digest(pets, pets.parent / "data") == digest
-    cat.rename(cat.with_name("1.png"))
-    assert folder_digest(pets, pets.parent / "data") != digest
+    looked: list[str] = []
+    scanned = folder_facts._scanned
+
+    def count(place: Path, digests: dict[bytes, str], digest: str, layout: Layout) -> FolderFacts:
+        looked.append(digest)
+        return scanned(place, digests, digest, layout)
+
+    monkeypatch.setattr(folder_facts, "_scanned", count)
+    (pets / "test/dog/z.png").write_bytes(b"none")
+    first = scan_folder(pets, tmp_path / "data")
+    assert scan_folder(pets, tmp_path / "data") == first
+    assert len(looked) == 1
+    (pets / "test/dog/z.png").unlink()
+    assert scan_folder(pets, tmp_path / "data").unreadable == {}
+    assert len(looked) == 2
+    monkeypatch.setattr(folder_facts, "picture_reader", lambda: "0")
+    scan_folder(pets, tmp_path / "data")
+    assert len(looked) == 3
+
+
+def test_damaged_cached_facts_are_computed_again(pets: Path, tmp_path: Path) -> None:
+    facts = scan_folder(pets, tmp_path / "data")
+    kept = tmp_path / "data" / "digests" / f"folder-{facts.digest}.json"
+    kept.write_text('{"digest": 3}')
+    assert scan_folder(pets, tmp_path / "data") == facts

@@ -64,16 +64,6 @@ def test_transparent_pixels_take_the_background_colour(
     assert (shown[:, SIDE // 2 :] == colour).all()
 
 
-def test_a_half_transparent_pixel_is_a_weighted_mean_of_its_colour_and_the_background(
-    tmp_path: Path,
-) -> None:
-    Image.new("RGBA", (SIDE, SIDE), (*COLOUR, 128)).save(tmp_path / "half.png")
-    for name, behind in BACKGROUNDS.items():
-        shown = np.asarray(rgb_picture(tmp_path / "half.png", SIDE, name), float)
-        wanted = (128 * np.array(COLOUR) + 127 * np.array(behind)) / 255
-        assert np.abs(shown - wanted).max() <= 1
-
-
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB", "1", "CMYK"])
 def test_the_background_does_not_change_an_opaque_image(mode: str, tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)
