@@ -1,11 +1,22 @@
+"""Settings of a run and of its epochs: what contradicts is refused, and a key hashes the rest."""
+
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
 from mixup_core.config.building import with_values
 from mixup_core.images.augmentations.crop import Crop
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.epoch import Epoch
+from mixup_core.images.losses import CrossEntropy
+from mixup_core.laws import Erm, Midpoint
+from mixup_core.mixing.cutmix import CutMix
+from mixup_core.mixing.linear import Linear
+from mixup_core.mixing.partners import FromBatch, Similar
 
 BASE = TrainConfig(epochs=4, batch_size=8)
 
@@ -62,3 +73,35 @@ def test_as_loaded_leaves_out_subset_and_augmentation() -> None:
         name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, pool=2
     )
     assert DataConfig(train_fraction=0.5).as_loaded() == DataConfig()
+
+
+def test_an_epoch_without_mixing_ignores_all_mixing_options() -> None:
+    config = TrainConfig(epochs=2, batch_size=8)
+    values = {"mix.law": "midpoint", "mix.switch_epoch": 1, "mix.lam_scope": "sample"}
+    other = with_values(config, values | {"mix.partner": "permutation"})
+    assert other.in_epoch(0) == Epoch(law=Midpoint(), lam_scope="sample", partner=FromBatch())
+    assert other.in_epoch(1) == config.in_epoch(1) == Epoch(law=Erm())
+    assert Epoch().key == "erm"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"operation": CutMix()},
+        {"second": Linear()},
+        {"label_law": Midpoint()},
+        {"partner": Similar()},
+    ],
+    ids=str,
+)
+def test_the_floor_is_unknown_beyond_linear_mixing_of_random_pairs(values: dict[str, Any]) -> None:
+    labels = torch.arange(10)
+    usual = Epoch(law=Midpoint())
+    assert usual.floor(CrossEntropy(), labels, 5) == pytest.approx(0.9 * math.log(2))
+    assert replace(usual, **values).floor(CrossEntropy(), labels, 5) is None
+
+
+def test_the_floor_scales_with_the_probability_of_mixing() -> None:
+    some = Epoch(law=Midpoint(), probability=0.25)
+    assert some.floor(CrossEntropy(), torch.arange(10), 5) == pytest.approx(0.225 * math.log(2))
+    assert Epoch().floor(CrossEntropy(), torch.arange(10), 5) == 0

@@ -1,11 +1,20 @@
+"""The problem `images`: what its facets say of configurations, metrics and names."""
+
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mixup_core.config.building import with_values
+from mixup_core.config.parts import members
+from mixup_core.images.choices.models import Mlp, Model, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.memory import most_bytes
+from mixup_core.images.metrics import METRICS
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES, OTHER_NAMES, population, sample_size, setting
 from mixup_core.problem import fields_apart, problem_named
 from sweeps.reading.study_file import StudyError
@@ -128,3 +137,44 @@ def test_an_alternative_name_is_refused_with_the_key_that_is_meant(
     for text in (in_base, SMALL + f"grid: {{{path}: [1, 2]}}\n"):
         with pytest.raises(StudyError, match=f"did you mean {meant}[?]"):
             read(tmp_path, text)
+
+
+DECLARING = [*members(Objective), *members(Probe)]
+
+
+def test_declared_metrics_are_registered_distinct_and_leave_the_training_loss_unchanged() -> None:
+    for kind in DECLARING:
+        assert METRICS.items() >= kind.metrics.items(), kind
+    headings = [metric.heading for metric in METRICS.values()]
+    assert len(set(headings)) == len(headings)
+    declared = [name for kind in DECLARING for name in kind.metrics]
+    assert len(set(declared)) == len(declared)
+    assert list(METRICS)[-len(declared) :] == declared, "the order of columns"
+    assert "train/loss" not in declared
+
+
+def test_a_metric_with_too_few_records_is_reported_as_lacking(config: TrainConfig) -> None:
+    own = with_values(config, {"eval_every": 2, "probes": [{"weight-norm": 4}, {"el2n": 1}]})
+    assert IMAGES.measuring.lacks(own, "test/error", 2) is None
+    seldom = "{} records of the metric are needed, but the run makes {}"
+    assert IMAGES.measuring.lacks(own, "test/error", 3) == seldom.format(3, 2)
+    assert IMAGES.measuring.lacks(own, "train/weight_norm", 2) == seldom.format(2, 1)
+    assert IMAGES.measuring.lacks(own, "train/el2n", 4) is None
+    assert IMAGES.measuring.lacks(own, "train/loss", 4) is None
+
+
+def digits(batch_size: int, side: int) -> TrainConfig:
+    data = DataConfig(name="digits", image_size=side)
+    return TrainConfig(
+        data=data, model=Mlp(hidden=(8,)), epochs=40, batch_size=batch_size, eval_every=40
+    )
+
+
+@pytest.mark.parametrize(
+    ("usual", "wide"),
+    [(Mlp(hidden=(8,)), Mlp(hidden=(16000, 16000))), (ResNet18(), ResNet18(width=512))],
+)
+def test_most_bytes_grows_with_the_width_of_the_network(usual: Model, wide: Model) -> None:
+    config = digits(64, 8)
+    growth = most_bytes(replace(config, model=wide)) - most_bytes(replace(config, model=usual))
+    assert growth > 4 * 4 * 16000**2  # weights, gradients and two moments of Adam

@@ -1,4 +1,4 @@
-"""Objectives, computed by hand: RegMixup and filters, and the cases in which they equal others."""
+"""Objectives and losses, computed by hand, and the cases in which objectives equal others."""
 
 import dataclasses
 from functools import partial
@@ -14,15 +14,16 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.evaluation import logits_of
 from mixup_core.images.forward import Batch, forward
-from mixup_core.images.losses import CrossEntropy, Loss
+from mixup_core.images.losses import CrossEntropy, Loss, SquaredError
 from mixup_core.images.objectives.all_pairs import AllPairs
 from mixup_core.images.objectives.filtered import Filter
 from mixup_core.images.objectives.mixup_e import MixupE
-from mixup_core.images.objectives.objective import Minimised, Plain
+from mixup_core.images.objectives.objective import Minimised
 from mixup_core.images.objectives.reg_mixup import RegMixup
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages
 from mixup_core.keys import stage_keys
+from mixup_core.laws import Erm, Midpoint
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
@@ -95,10 +96,7 @@ def test_a_filter_keeps_images_on_the_chosen_side_of_its_threshold(
     assert float(minimised.measured["low_fraction"]) == pytest.approx(int(is_low.sum()) / 6)
 
 
-def test_the_loss_floor_is_scaled_by_the_objective_or_unknown() -> None:
-    assert Plain().floor(0.6) == 0.6
-    assert RegMixup(eta=0.5).floor(0.6) == 0.3
-    assert RegMixup(eta=0.5, reduction="mean").floor(0.6) == 0.15
+def test_the_loss_floor_is_known_only_of_a_filter_that_keeps_all() -> None:
     assert Filter(teacher="t", keep="all").floor(0.6) == 0.6
     assert Filter(teacher="t").floor(0.6) is None
 
@@ -270,3 +268,23 @@ def test_mixup_e_with_weight_zero_has_the_stage_key_of_the_plain_loss(config: Tr
     mixed = with_values(config, {"mix.law": "midpoint", "objective": {"mixup-e": {"eta": 0.0}}})
     plain = with_values(mixed, {"objective": "plain"})
     assert stage_keys(mixed)[-1] == stage_keys(plain)[-1]
+
+
+def test_the_floor_of_squared_error_is_0_and_of_cross_entropy_the_label_entropy() -> None:
+    labels = torch.arange(4)
+    assert SquaredError().floor(Midpoint(), labels, "dataset", 2) == 0
+    entropy = 0.75 * Midpoint().label_entropy()
+    assert CrossEntropy().floor(Midpoint(), labels, "dataset", 2) == pytest.approx(entropy)
+    assert CrossEntropy().floor(Erm(), labels, "dataset", 2) == 0
+
+
+def test_label_smoothing_spreads_its_share_over_all_classes() -> None:
+    logits = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+    labels, partners = torch.tensor([0, 1, 2, 3, 0]), torch.tensor([1, 1, 0, 2, 0])
+    lam = torch.linspace(0, 1, 5)
+    target = lam[:, None] * one_hot(labels, 4) + (1 - lam[:, None]) * one_hot(partners, 4)
+    expected = -((0.8 * target + 0.2 / 4) * logits.log_softmax(1)).sum(1)
+    loss = CrossEntropy(smoothing=0.2)
+    torch.testing.assert_close(loss.per_image(logits, labels, partners, lam), expected)
+    assert loss.lacks_floor is not None
+    assert CrossEntropy().lacks_floor is None
