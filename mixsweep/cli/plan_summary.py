@@ -272,9 +272,13 @@ def _json_object(record: Any) -> dict[str, Any]:
             return {"path": path, **distribution_value(distribution)}
         case Totals(runs=runs, to_run=to_run, seconds=None):
             return {"runs": runs, "to_run": to_run, "seconds": None}
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
-    return {key: value for key, value in values.items()
-            if value is not None or key not in _OPTIONAL}  # fmt: skip
+        case _:
+            values = {field.name: getattr(record, field.name) for field in fields(record)}
+            return {
+                key: value
+                for key, value in values.items()
+                if value is not None or key not in _OPTIONAL
+            }
 
 
 def distribution_value(distribution: Distribution) -> dict[str, Any]:
