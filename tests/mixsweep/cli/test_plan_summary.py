@@ -21,6 +21,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import Folder
 from mixup_core.store.manifests import EpochFacts, Stage, StateRef
+from reports.numbers.looks import reached_study
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import RunResult
 from sweeps.state.stages import plan_runs
@@ -65,7 +66,7 @@ def test_the_json_of_a_plan_has_these_keys(tmp_path: Path) -> None:
     assert switch == {"path": "mix.switch_epoch", "kind": "int", "low": 0, "high": 20, "step": 2}
     budget = printed(read(tmp_path, f"{GRID}budget: {{hours: 2, runs: 3}}\n"))["budget"]
     assert budget == {"hours": 2, "runs": 3, "ended": None}
-    planned = printed(read(tmp_path, TEXT))
+    planned = printed(reached_study(read(tmp_path, TEXT), Store(str(tmp_path))))
     assert has(planned["looks"], "at open most simulated expected_by_sd")
     assert has(planned["looks"]["most"], "runs to_run seconds")
     assert has(planned["claims"][0], CLAIM_KEYS)

@@ -130,6 +130,7 @@ def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(tmp_path: P
 def test_an_image_folder_is_found_next_to_the_study_file_and_hashed(tmp_path: Path) -> None:
     data = "data: {name: image-folder, folder: images, image_size: 8, test: false}"
     text, digests = base(data).replace("batch_size: 8", "batch_size: 1"), set()
+    text += "headline: train/loss\n"
     for red in (0, 9):
         for name in ("a", "b"):
             file = tmp_path / "images" / "train" / name / "0.png"
