@@ -103,7 +103,8 @@ def test_the_data_of_every_arm_are_in_the_checksums(tmp_path: Path) -> None:
     data = "data: {name: image-folder, folder: cats, image_size: 8, test: false}"
     file = tmp_path / "s.yaml"
     file.write_text(
-        f"study: x\nbase: {{{data}, model: {{name: mlp}}, epochs: 1, batch_size: 1}}\nseeds: 1\nheadline: train/loss\n"
+        f"study: x\nbase: {{{data}, model: {{name: mlp}}, epochs: 1, batch_size: 1}}\nseeds: 1\n"
+        "headline: train/loss\n"
         "arms: {cats: {}, dogs: {data.folder: dogs}, digits: {data.name: digits, "
         "data.folder: null, data.image_size: null}}\n"
     )
