@@ -66,6 +66,8 @@ def submit(
             "--address is missing; give the address of the cluster's dashboard, http://HOST:8265"
         )
     cluster = Cluster.connect(address.rstrip("/"))
+    # Frozen: these keys. A job that another version submitted must have them, or a study is run by
+    # two jobs; tests/sweeps/running/test_jobs.py fails.
     study = {"study": request.study.name, "store": places.get("--store", request.home.store)}
     if (running := cluster.job_of(study)) is not None:
         click.echo(f"study {request.study.name!r} is already run by job {running}", err=True)

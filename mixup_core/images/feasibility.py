@@ -24,6 +24,8 @@ MAX_EPOCHS = 10_000
 """Maximum number of epochs; planning computes a stage key for each."""
 
 
+# Frozen: the fold of a seed, and the fields that `taught` and `apart` set; they enter the keys of
+# runs. After a change, stored runs are not found; tests/golden/test_keys.py and test_draws.py fail.
 def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
     """Return a configuration with a seed, and with the fold that a run at this seed holds out."""
     folds = config.data.folds

@@ -86,6 +86,8 @@ class HiddenMix:
 
         Rows that are not mixed come first in the result, unchanged.
         """
+        # Frozen: the arithmetic of the mix. After a change, the last bits of new runs differ from
+        # stored runs of the same key; `make same-bits BASE=main` fails.
         count = len(self.lam)
         first, end = len(hidden) - 2 * count, len(hidden) - count
         others, own, beside = hidden[:first], hidden[first:end], hidden[end:]

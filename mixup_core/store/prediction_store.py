@@ -78,8 +78,8 @@ class PredictionStore:
         return tuple(f"{prediction_name(key)}: damaged" for key, of in found if of is None)
 
 
-# Frozen: the first line of a stored file. After a change, stored results cannot be read;
-# tests/contracts/test_homes.py fails.
+# Frozen: the start of a stored file, and the JSON text of a record whose hash follows. After a
+# change, stored results cannot be read; tests/contracts/test_homes.py fails.
 def _start(key: str, content: bytes) -> bytes:
     return f"mixsweep predictions of stage {key} {hashlib.sha256(content).hexdigest()} ".encode()
 

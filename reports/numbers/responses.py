@@ -10,6 +10,8 @@ from mixup_core.config.parts import leaves
 from reports.numbers.runs import settings_of
 from sweeps.study.study import Study
 
+# These rules decide which curves and maps a report draws, and no stored file depends on them;
+# tests/reports/numbers/test_responses.py holds them.
 LEAST_VALUES = 3
 """Smallest number of values of a setting for which its curve is drawn."""
 

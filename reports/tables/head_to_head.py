@@ -15,8 +15,8 @@ from reports.tables.listings import Listing, spell_difference, spell_summary
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study, value_key, with_tags
 
-# Frozen: keys of `report --arms A B --json`, which scripts read by name;
-# tests/mixsweep/cli/test_report.py fails.
+# Frozen: these and the other keys of `record`, which `report --arms A B --json` prints and scripts
+# read by name; tests/mixsweep/cli/test_report.py fails.
 _FIELDS = (
     "n", "difference", "sd", "ci_low", "ci_high", "p", "effect", "effect_low", "effect_high",
     "sign_flip_p",

@@ -64,6 +64,8 @@ def norm_of(parts: "list[Tensor]") -> float:
     return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))
 
 
+# Frozen: this number, and the order of the sums over draws. After a change, new runs record other
+# values than stored runs of the same key; `make same-bits BASE=main` fails for runs with the probe.
 _GROUPS = 10
 """Number of groups of draws, for products between groups and for the jackknife."""
 
