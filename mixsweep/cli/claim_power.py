@@ -15,7 +15,7 @@ _INFINITIVES = {"holds": "hold", "fails": "fail"}
 # tests/mixsweep/cli/test_plan_summary.py fails.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimPower:
-    """How small a difference the test of a claim can detect; what is not known is None."""
+    """The smallest difference that the test of a claim can detect; unknown numbers are None."""
 
     says: str
     """The sentence of the claim."""

@@ -12,7 +12,7 @@ class Hardware:
     slots: int
     """Number of runs trained in parallel."""
     gpus_per_run: float | None = None
-    """None if it is not known whether runs use GPUs."""
+    """GPUs of each run; None if it is not known whether runs use any."""
     price: float | None = None
     """Price of a GPU-hour; if runs use no GPU, of one hour of one slot."""
 

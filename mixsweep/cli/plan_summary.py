@@ -95,7 +95,7 @@ class PlanSummary:
     stored: int
     to_run: int
     added: str
-    """How many runs came from archives, as text; empty if none did."""
+    """The number of runs that came from archives, as text; empty if none did."""
     epochs_naive: int
     """Epochs of all runs, added up."""
     epochs_planned: int

@@ -56,7 +56,7 @@ class Verdict:
     stated: str = ""
     """Text that says whether the claim was stated before its runs; empty if unknown."""
     reason: str = ""
-    """Why no run can decide the claim, as text; empty if runs can."""
+    """The reason why no run can decide the claim, as text; empty if runs can."""
 
     @property
     def spelled(self) -> str:

@@ -43,7 +43,7 @@ FIXED_ARMS = Selection()
 
 
 def spell_tags(tags: Iterable[str]) -> list[str]:
-    """Return a caption's sentence on what the tags of its arms mean; none if there are no tags."""
+    """Return sentences for a caption that explain the tags of its arms; empty without tags."""
     if "oracle" not in tags:
         return []
     return [

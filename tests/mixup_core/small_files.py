@@ -108,6 +108,6 @@ def folder_config(folder: Path, **fields: Any) -> DataConfig:
 
 
 def prepared(folder: Path, **fields: Any) -> TrainConfig:
-    """Return a run on an image folder, with what reading a study adds to its configuration."""
+    """Return a run on an image folder, with the facts that reading a study adds."""
     config = TrainConfig(data=folder_config(folder, **fields), epochs=1, batch_size=2)
     return ImageData().prepare(config, folder)

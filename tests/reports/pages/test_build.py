@@ -76,7 +76,7 @@ def test_predictions_add_tables_and_figures_without_changing_other_files(
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("num_arms", [3, 7])
-def test_an_oracle_is_marked_wherever_a_report_names_it(num_arms: int) -> None:
+def test_an_oracle_is_marked_in_all_parts_of_a_report(num_arms: int) -> None:
     arms = ("erm", "midpoint", "uniform", *(f"arm-{place}" for place in range(3, num_arms)))
     study = replace(
         with_oracle(make_study(arms), "uniform"),
