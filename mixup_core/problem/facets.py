@@ -239,6 +239,15 @@ class Reading:
     infeasible_at: Callable[[Any, Sequence[int]], Iterator[RuleError]] = lambda *_: iter(())
     """Takes also seeds; yields the reasons why the run of one would fail on its random draws."""
 
+    def unfit(self, config: Any, seeds: Sequence[int]) -> Iterator[RuleError]:
+        """Yield all reasons why a run of a prepared configuration would fail at one of the seeds.
+
+        Raises:
+            DataError: If the data cannot be read.
+        """
+        yield from self.feasibility(config)
+        yield from self.infeasible_at(config, seeds)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Randomness:

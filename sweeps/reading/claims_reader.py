@@ -114,7 +114,9 @@ class ClaimsReader:
         is_lead = claim.metric in problem.headline  # others may be measured more or less often
         if claim.readout is not None and (is_lead or isinstance(claim.readout, ByValidation)):
             self.check_readout(at, claim.readout, of=claim.arms)
-        self._check_numbers(at, claim, arms, self._readout_of(claim, self.readout))
+        # For these, `check_readout` counts the evaluations.
+        number = 1 if is_lead else None
+        self._check_numbers(at, claim, arms, self._readout_of(claim, self.readout), number)
 
     def _readout_of(self, claim: StatedComparison, of_study: Readout) -> ClaimReadout:
         """Return the read-out of a claim's numbers in a study with a given read-out."""
@@ -123,11 +125,19 @@ class ClaimsReader:
         return claim.readout or of_study
 
     def _check_numbers(
-        self, at: At, claim: StatedComparison, arms: Mapping[str, Config], readout: ClaimReadout
+        self,
+        at: At,
+        claim: StatedComparison,
+        arms: Mapping[str, Config],
+        readout: ClaimReadout,
+        number: int | None = None,
     ) -> None:
-        """Report a claim that no run, or any run, of given arms can decide by a read-out."""
+        """Report a claim whose verdict is known, or cannot be known, for given arms and a read-out.
+
+        `number` is that of the last records that must have the metric; None for all that are read.
+        """
         self._check_bounds(at, claim, arms, readout)
-        self._check_records(at, claim, arms, readout)
+        self._check_records(at, claim, arms, readout, number)
         self._check_selection(at, claim.metric, readout)
 
     def _check_selection(self, at: At, metric: str, readout: ClaimReadout) -> None:
@@ -185,14 +195,20 @@ class ClaimsReader:
         return equal_arms
 
     def _check_records(
-        self, at: At, claim: StatedComparison, arms: Mapping[str, Config], readout: ClaimReadout
+        self,
+        at: At,
+        claim: StatedComparison,
+        arms: Mapping[str, Config],
+        readout: ClaimReadout,
+        number: int | None,
     ) -> None:
         """Report a claim about a metric that the runs of one of its arms do not record."""
-        problem, is_predicted = self.problem, claim.metric in self.problem.measuring.predicted
-        if (claim.metric not in problem.metrics) if not is_predicted else claim.readout is not None:
-            return  # reported already
-        # `check_readout` has counted the evaluations of the study's arms.
-        number = 1 if claim.metric in problem.headline and arms is self.arms else None
+        problem = self.problem
+        is_reported = claim.metric not in problem.metrics
+        if claim.metric in problem.measuring.predicted:
+            is_reported = claim.readout is not None
+        if is_reported:
+            return
         for arm in claim.arms:
             config = arms.get(arm)
             if config is None:

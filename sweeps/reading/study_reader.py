@@ -330,8 +330,7 @@ class StudyReader:
         try:
             if self._needs is not None:
                 config = self._needs.prepare(config, self._folder)
-            errors += self._problem.reading.feasibility(config)
-            errors += self._problem.reading.infeasible_at(config, self._seeds)
+            errors += self._problem.reading.unfit(config, self._seeds)
         except (RuleError, DataError) as error:
             errors.append(error)
         return config, errors
@@ -362,13 +361,9 @@ class StudyReader:
         self._check_teachers({f"a point ({n})": config for n, config in enumerate(corners)}, arms)
         self._check_size("search", num_runs, num_runs * longest)
         for config in (*corners, *arms.values()) if search.strategy.confirm_seeds else ():
-            revealed = confirming(config)
-            errors = (
-                *self._problem.reading.feasibility(revealed),
-                *self._problem.reading.infeasible_at(revealed, search.strategy.confirm_seeds),
-            )
-            if errors:
+            seeds = search.strategy.confirm_seeds
+            if error := next(self._problem.reading.unfit(confirming(config), seeds), None):
                 text = "confirm: the confirmation runs also use the held-out data, and then"
-                self._read.report(("search",), f"{text} {errors[0]}")
+                self._read.report(("search",), f"{text} {error}")
                 break
         return search

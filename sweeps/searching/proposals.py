@@ -172,10 +172,8 @@ class Proposals:
             self._study.set_user_attr(SETTLED, self._search.strategy.stop_after)
 
     def _cannot_train(self, values: Mapping[str, Any]) -> bool:
-        reading, config = self._problem.reading, self._search.config_of(values)
-        return any(True for _ in reading.feasibility(config)) or any(
-            True for _ in reading.infeasible_at(config, self._seeds)
-        )
+        reasons = self._problem.reading.unfit(self._search.config_of(values), self._seeds)
+        return any(reasons)
 
     def _content_of(self, values: Mapping[str, Any]) -> str:
         name = repr(values)

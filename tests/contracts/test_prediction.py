@@ -159,7 +159,7 @@ def test_reading_accepts_exactly_the_image_runs_that_train_and_predicts_their_me
         if (config := _config(values)) is None:
             continue
         tried += 1
-        reasons = [*IMAGES.reading.feasibility(config), *IMAGES.reading.infeasible_at(config, [0])]
+        reasons = [*IMAGES.reading.unfit(config, [0])]
         try:
             record = _trained(config)
         except DivergedError:
