@@ -61,6 +61,22 @@ def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_every_recorded_value_lies_within_the_bounds_of_its_metric(name: str) -> None:
+    """Intervals and the refusal of claims rely on the bounds; few points give extreme values."""
+    problem = problem_named(name)
+    few = {"points": 10} if name == "spurious-feature" else {}
+    config = with_values(problem.config(), SMALL.get(name, {}) | {"law": {"beta": 1.0}} | few)
+    outside = [
+        f"{metric} {value} at seed {seed}"
+        for seed in (0, 2, 13)
+        for record in finished(problem.randomness.at_seed(config, seed))
+        for metric, value in record.metrics.items()
+        if not problem.metric(metric).allows(value)
+    ]
+    assert not outside
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_problem_describes_its_configurations_and_names_plain_methods(name: str) -> None:
     problem = problem_named(name)
     config = problem.config()

@@ -150,3 +150,12 @@ def test_the_time_estimate_weights_runs_by_their_work() -> None:
         board.start(run)
     board.advance(short, 5, trained=True, seconds=[1.0] * 5)
     assert board.seconds_left() == pytest.approx(90.0)
+
+
+@pytest.mark.parametrize(("given", "kept"), [(-1.0, 0.0), (0.25, 0.25), (7.0, 1.0)])
+def test_the_finished_fraction_of_an_epoch_stays_within_its_ends(given: float, kept: float) -> None:
+    board = _board()
+    run, *_ = board.study.runs()
+    board.start(run)
+    board.advance(run, 1, trained=True, seconds=[2.0], within=given)
+    assert board.within[run.key] == kept
