@@ -1,8 +1,8 @@
-import threading
 from pathlib import Path
 
 import pytest
 
+from sweeps.searching import optuna_storage
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import read_history
 from sweeps.study.search import SearchError
@@ -61,12 +61,16 @@ def test_an_invalid_or_damaged_journal_is_reported_in_one_line(tmp_path: Path, d
         assert len(said.splitlines()) == 1
 
 
-def test_reading_a_journal_waits_for_an_incomplete_last_line(tmp_path: Path) -> None:
+def test_reading_a_journal_waits_for_an_incomplete_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study, journal = read(tmp_path), tmp_path / "journal.log"
     asked(study, str(journal), 2, reopened=False)
     whole = journal.read_bytes()
     journal.write_bytes(whole[:-20])
-    writer = threading.Timer(0.15, journal.write_bytes, args=(whole,))
-    writer.start()
+
+    def write_the_rest(seconds: float) -> None:
+        journal.write_bytes(whole)
+
+    monkeypatch.setattr(optuna_storage.time, "sleep", write_the_rest)
     assert len(read_history(study, str(journal)).points) == 2
-    writer.join()
