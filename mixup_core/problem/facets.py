@@ -244,6 +244,14 @@ class Reading:
 
         Raises:
             DataError: If the data cannot be read.
+
+        Example:
+            >>> from mixup_core.rules import RuleError
+            >>> from mixsweep.plugins import Reading
+            >>> too_few = RuleError("images >= 100", {"images": 10})
+            >>> reading = Reading(feasibility=lambda config: iter([too_few]))
+            >>> [str(reason) for reason in reading.unfit(None, [0, 1])]
+            ['`images >= 100` must hold, got (images=10).']
         """
         yield from self.feasibility(config)
         yield from self.infeasible_at(config, seeds)
