@@ -72,7 +72,9 @@ def fetch_data(name: str | None) -> int:
 
 @data.command("check")
 @click.argument("folder", type=LocalPath(file_okay=False, exists=True))
-@click.option("--test-folder", help="Folder of test images; default: test, or else val.")
+@click.option(
+    "--test-folder", help="Folder of test images; default: test, or else val, valid or validation."
+)
 @click.option("--skip", multiple=True, help="Files to leave out, as in data.skip; repeatable.")
 @click.option(
     "--all",

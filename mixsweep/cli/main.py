@@ -79,7 +79,7 @@ MOVED = {
     "export": "report STUDY --epochs FILE, or --predictions FILE",
     "cite": "report STUDY --cite",
     "publish": "report --out FOLDER",
-    "doctor": "plan STUDY",
+    "doctor": "plan",
     "bench": "plan STUDY, which says how long a study takes here",
 }
 """The command line that replaces a command, by the name of the command. For one release."""
