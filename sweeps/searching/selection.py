@@ -162,8 +162,8 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
     probability of pruning by chance if both points are equally good; it depends on `looks`.
 
     At most one look: the error level is 5 % / m, where m is the number of pairs of points, because
-    any two may be compared. With 20 equally good points, 2 to 3 % of 1,500 simulated searches
-    pruned a point, at 3, 5 and 10 seeds.
+    any two may be compared. With 20 equally good points, 1.6 to 3.1 % of 20,000 simulated searches
+    pruned a point, at 3, 5 and 10 seeds (`tests/reports/numbers/error_rates.py`).
 
     Several looks (a race): points are compared after more and more seeds. The best point is pruned
     in at most 5 % of searches: it may be compared with every other point, and all tests of one pair
