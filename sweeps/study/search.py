@@ -19,7 +19,7 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Seed, problem_of, with_named_teacher
 from mixup_core.rules import require
 from sweeps.study.budget import Budget
-from sweeps.study.space import Space
+from sweeps.study.space import MAX_PROBED, Space
 
 SamplerName = Literal["tpe", "random", "gp", "cmaes", "grid"]
 SelectionRule = Literal["val-mean", "val-1se"]
@@ -198,8 +198,11 @@ class Search:
         return tuple(paths)
 
     def fork_epochs(self, values: Mapping[str, Any]) -> frozenset[int]:
-        """Return the epochs after which points that differ in one parameter fork from this one."""
-        if not self.space.is_countable:
+        """Return the epochs after which points that differ in one parameter fork from this one.
+
+        None in a space of real numbers, or of many values: its points rarely differ in one alone.
+        """
+        if not self.space.is_countable or self.space.num_values > MAX_PROBED:
             return frozenset()
         own_keys = stage_keys(with_named_teacher(self.config_of(values)))
         shared = set()

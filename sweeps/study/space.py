@@ -23,9 +23,9 @@ GridValues = Annotated[int, Range(2, MAX_GRID)]
 MAX_INTEGER = 2**53
 """Largest magnitude of an integer bound; floating-point numbers are exact up to it."""
 
-_MAX_PROBED = 1_000
+MAX_PROBED = 1_000
 """An integer parameter with at most this many values is checked at all of them, else at its bounds.
-"""
+If all parameters together have more, states are not kept for points that may share epochs."""
 
 
 # Frozen: names and order of the fields below. They enter the name of a search, which would start
@@ -162,6 +162,11 @@ class Space:
         """True if all points of this space can be listed: no real numbers, or a grid search."""
         return all(parameter.distribution.values() is not None for parameter in self.parameters)
 
+    @property
+    def num_values(self) -> int:
+        """Number of values of all parameters together, without those of real numbers."""
+        return sum(len(parameter.distribution.values() or ()) for parameter in self.parameters)
+
     def size(self) -> int | None:
         """Return the number of points, counted up to `MAX_GRID` + 1; None if infinite."""
         if not self.is_countable:
@@ -223,7 +228,7 @@ def _place(distribution: Distribution, value: Any) -> float:
 
 def _between(distribution: Distribution) -> Sequence[int]:
     """Return the values between the bounds of an integer; empty if there are too many."""
-    if not isinstance(distribution, Integer) or len(distribution.values()) > _MAX_PROBED:
+    if not isinstance(distribution, Integer) or len(distribution.values()) > MAX_PROBED:
         return ()
     return distribution.values()[1:-1]
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sweeps.study.search import (
     SearchHistory,
     SearchStrategy,
 )
+from sweeps.study.space import MAX_INTEGER, Integer, Parameter, Space
 from tests.sweeps.reading.study_files import broken
 from tests.sweeps.small_searches import STUDY, read
 
@@ -39,6 +41,11 @@ def test_states_are_kept_only_where_a_later_point_can_fork(tmp_path: Path) -> No
     assert epochs(discrete, 10) == {5, 10}
     assert epochs(discrete, 20) == {5, 10, 15}
     assert epochs("{beta: {log_uniform: [1.0, 4.0]}}", 10) == frozenset()
+    endless = Parameter(path="batch_size", distribution=Integer(low=1, high=MAX_INTEGER))
+    search = read(tmp_path, STUDY).search
+    assert search is not None
+    wide = replace(search, space=Space(parameters=(endless,)))
+    assert wide.fork_epochs({"batch_size": 1}) == frozenset()
 
 
 def test_a_search_proposes_points_until_it_is_complete_or_ended(tmp_path: Path) -> None:
