@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterator
+from typing import get_args
 
 from mixup_core.config.catalogue import CatalogueError, Register
-from mixup_core.images.data.facts import Dataset
+from mixup_core.images.data.facts import Dataset, SplitName
 from mixup_core.images.data.sets import (
     caltech101,
     cifar,
@@ -28,11 +29,20 @@ class _Datasets(Register[Dataset]):
                 f"the dataset {entry.name} has {info.channels} channels, {len(info.mean)} values "
                 f"of `mean` and {len(info.std)} of `std`; give one of each for every channel"
             )
+        if not all(std > 0 for std in info.std):
+            raise CatalogueError(
+                f"the dataset {entry.name} has a value of `std` that is not above 0"
+            )
+        if entry.files and entry.files.keys() != {*get_args(SplitName)}:
+            raise CatalogueError(
+                f"the dataset {entry.name} has `files` of {' and '.join(entry.files)}; list those "
+                "of `train` and of `test`, also if both are in one file"
+            )
         if unpinned := [
             file
             for files in entry.files.values()
             for file, pin in files.items()
-            if not re.fullmatch("[a-z0-9]+:[0-9a-f]{16,}", pin)
+            if not re.fullmatch("sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}", pin)
         ]:
             raise CatalogueError(
                 f"the dataset {entry.name} has no valid checksum of its file {unpinned[0]}; write "
