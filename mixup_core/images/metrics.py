@@ -14,7 +14,7 @@ from mixup_core.images.image_data import described
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.scores import Scores
-from mixup_core.problem import Metric
+from mixup_core.problem import Metric, spell_odd_name
 from mixup_core.records import AVERAGED
 
 
@@ -90,10 +90,12 @@ _MEASURED = {
 
 
 def require_own_metrics(kinds: Iterable[type]) -> None:
-    """Check that the objectives and probes of a plugin declare no metric that exists already."""
+    """Check that no metric of a plugin's objectives and probes has an odd or a taken name."""
     declaring = (*members(Objective), *members(Probe))
     for kind in kinds:
         if issubclass(kind, (Objective, Probe)):
+            if odd := spell_odd_name("metric", kind.metrics):
+                raise CatalogueError(f"`metrics` of {kind.__name__}: {odd}")
             others = [other.metrics for other in declaring if other is not kind]
             taken = set().union(_MEASURED, PREDICTED, *others)
             if shared := sorted(taken & kind.metrics.keys()):

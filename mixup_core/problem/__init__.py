@@ -14,6 +14,7 @@ from mixup_core.problem.facets import (
     Series,
     Teacher,
     Teaching,
+    spell_odd_name,
 )
 from mixup_core.problem.keying import Keying
 from mixup_core.problem.problem import (
@@ -48,5 +49,5 @@ __all__ = [
     "KnownData", "Measuring", "Metric", "OneRecord", "Predicting", "Presentation", "Problem",
     "Process", "Randomness", "Reading", "Searching", "Seed", "Series", "StateError", "Teacher",
     "Teaching", "all_data_needs", "fields_apart", "problem_named", "problem_of",
-    "with_named_teacher",
+    "spell_odd_name", "with_named_teacher",
 ]  # fmt: skip

@@ -4,12 +4,13 @@ Fields that are functions take a configuration (`Any`) first.
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mixup_core.laws import Law
-from mixup_core.rules import RuleError
+from mixup_core.rules import RuleError, printable, shown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,6 +109,20 @@ class Metric:
 
 def _slack(bound: float) -> float:
     return 1e-6 * max(1.0, abs(bound))
+
+
+_NAME = re.compile(r"(?=.{1,150}$)\w[\w .:-]*(/\w[\w .:-]*)*", re.ASCII)
+"""Names that MLflow accepts, also with what is added to them, such as a read-out."""
+
+
+def spell_odd_name(noun: str, names: Iterable[str]) -> str | None:
+    """Return a message about a name that MLflow would refuse; None if it would refuse none."""
+    if not (odd := sorted(name for name in names if not _NAME.fullmatch(name))):
+        return None
+    return (
+        f"no {noun} can have the name {printable(shown(odd[0]))}: allowed are up to 150 letters, "
+        "digits, `_`, `.`, `:`, `-` and blanks, and `/` between words"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,6 +24,7 @@ from mixup_core.problem.facets import (
     Searching,
     Teacher,
     Teaching,
+    spell_odd_name,
 )
 from mixup_core.problem.keying import Keying
 from mixup_core.problem.process import Config, DataNeeds, Process
@@ -41,6 +42,8 @@ class _Problems(Register["str | Problem"]):
                 f"the problem is named {entry.name!r}, but the class variable `problem` of its "
                 f"configuration class {entry.config.__name__} is {named!r}; both must be equal"
             )
+        if odd := spell_odd_name("metric", entry.metrics):
+            raise CatalogueError(f"the problem {entry.name}: {odd}")
 
     def put(self, entry: "str | Problem", origin: Origin | None) -> None:
         super().put(entry, origin)

@@ -27,8 +27,7 @@ from typing import IO, Any
 
 from mixup_core.config.written_forms import flatten
 from mixup_core.keys import stage_keys
-from mixup_core.problem import KnownData, Metric, Problem
-from mixup_core.rules import shown
+from mixup_core.problem import KnownData, Metric, Problem, spell_odd_name
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import naming
 from mixup_core.store.json_records import RecordError, parse_note, record_of
@@ -50,8 +49,6 @@ _NAME = re.compile(
     r"|store/predictions/[0-9a-f]{2}/[0-9a-f]{4,64}\.bin"
     rf"|store/studies/{STUDY_NAME}/statements\.json"
 )
-_METRIC = re.compile(r"(?=.{1,250}$)\w[\w .:-]*(/\w[\w .:-]*)*", re.ASCII)
-"""Names of metrics that MLflow accepts, too."""
 _LARGEST = 1e100
 """Largest size of a value of a metric. Sums of squares of larger ones are infinite, which reports
 cannot show; the square of the largest number of training, a float32, is 1e77."""
@@ -233,11 +230,9 @@ def _stage(
         raise StudyArchiveError(
             f"{place}: has {stage.epochs} epochs, but this key is that of {lengths[key]}"
         )
-    if odd := [name for name in sorted(stage.records.names) if not _METRIC.fullmatch(name)]:
-        raise StudyArchiveError(
-            f"{place}: no metric can have the name {shown(odd[0])}: allowed are letters, digits, "
-            "`_`, `.`, `:`, `-`, blanks and `/` between words"
-        )
+    for noun, names in (("metric", stage.records.names), ("fact", stage.environment)):
+        if odd := spell_odd_name(noun, names):
+            raise StudyArchiveError(f"{place}: {odd}")
     metrics = {name: _usable(problem.metric(name)) for name in stage.records.names}
     for record in stage.records:
         for name, value in record.metrics.items():

@@ -3,13 +3,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from mlflow.utils.validation import MAX_ENTITY_KEY_LENGTH, validate_param_and_metric_name
 
 from mixup_core.images.problem import IMAGES
-from mixup_core.problem import Presentation
+from mixup_core.problem import PROBLEMS, Presentation, problem_named, spell_odd_name
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Failure
 from reports.numbers.summary import summarise_runs
-from sweeps.study.readouts import Averaged, Last, MeanOfLast
+from sweeps.study.readouts import Averaged, EarlyStopping, Last, MeanOfLast
 from sweeps.study.study import Study
 from sweeps.tracking.rows import (
     MAIN_POINTS,
@@ -67,6 +68,23 @@ def test_a_readout_other_than_the_last_epoch_has_a_separate_metric() -> None:
     assert (row.step, row.at_ms, row.value) == (3, NOON_MS + 2 + 7 + 2, pytest.approx(0.3))
     assert headline_row(seeds, "test/error", MeanOfLast(evaluations=4), summarise_runs) is None
     assert headline_name("test/error", Averaged()) == "test/error averaged weights last epoch"
+
+
+def test_mlflow_accepts_every_metric_with_its_statistic_or_readout() -> None:
+    for problem in map(problem_named, PROBLEMS):
+        assert spell_odd_name("metric", problem.metrics) is None
+        assert spell_odd_name("metric", problem.measuring.predicted) is None
+    longest = f"a b.:-/_{'c' * 142}"
+    assert spell_odd_name("metric", [longest]) is None
+    endless = 2**63 - 1
+    readouts = [Averaged(), MeanOfLast(evaluations=endless), EarlyStopping(patience=endless)]
+    for name in (
+        f"environment.{longest}",
+        *summarise_runs([{longest: 0.1}, {longest: 0.2}]),
+        *(headline_name(longest, readout) for readout in readouts),
+    ):
+        assert validate_param_and_metric_name(name)
+        assert len(name) <= MAX_ENTITY_KEY_LENGTH
 
 
 @pytest.mark.parametrize(
