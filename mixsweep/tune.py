@@ -92,6 +92,8 @@ def _train(
     seed = values.pop("seed", base.seed)
     problem = problem_of(base)
     config = problem.randomness.at_seed(with_values(base, values), seed)
+    if (reason := next(problem.reading.unfit(config, (seed,)), None)) is not None:
+        raise reason
     prepare_process()
     # Ray does not hide GPUs from trials that reserved none.
     process = problem.start(config, root, "cuda" if ray.get_gpu_ids() else "cpu")

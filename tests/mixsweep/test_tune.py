@@ -13,6 +13,7 @@ from ray import tune
 
 from mixsweep.api import read_study
 from mixsweep.tune import trainable
+from mixup_core.rules import RuleError
 
 OVERRIDES = ("base.data.val_size=200", "base.epochs=3", "base.eval_every=1")
 POINT = {"mix.law.alpha": 0.5, "seed": 4}
@@ -94,6 +95,12 @@ def test_problems_that_hide_no_test_results_from_searches_report_them(
     trainable(study, arm)({"epochs": 1})
     (report,) = session.reports
     assert not report.keys().isdisjoint(loaded.problem.headline)
+
+
+def test_a_trial_that_would_fail_is_refused_before_training(session: Session) -> None:
+    with pytest.raises(RuleError, match="batch_size <= training images"):
+        trainable("digits", "uniform", *OVERRIDES)({"batch_size": 5000})
+    assert not session.reports
 
 
 @pytest.mark.parametrize(
