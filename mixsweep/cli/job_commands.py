@@ -30,7 +30,9 @@ def spell_entrypoint(arguments: Sequence[str]) -> str:
 
 def spell_advice(address: str, job: str) -> str:
     """Return the Ray commands with which a user follows and stops a job."""
-    follow, stop = (_ray(address, f"{verb} {job}") for verb in ("logs --follow", "stop"))
+    follow, stop = (
+        _ray(address, f"{verb} {shlex.quote(job)}") for verb in ("logs --follow", "stop")
+    )
     return f"follow    {follow}\nstop      {stop}"
 
 

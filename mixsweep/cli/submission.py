@@ -70,7 +70,9 @@ def submit(
     # two jobs; tests/sweeps/running/test_jobs.py fails.
     study = {"study": request.study.name, "store": places.get("--store", request.home.store)}
     if (running := cluster.job_of(study)) is not None:
-        click.echo(f"study {request.study.name!r} is already run by job {running}", err=True)
+        click.echo(
+            f"study {request.study.name!r} is already run by job {printable(running)}", err=True
+        )
         click.echo(spell_advice(cluster.address, running), err=True)
         return BUSY
     arguments = ["run", *study_arguments, *given(places), *_placement(**placement)]
@@ -110,7 +112,7 @@ def _upload(request: Request) -> tuple[Upload, list[str]]:
         of_study = [file.parent / name for name in request.study.plugins]
         named = _named_files(request, file.parent)
         upload = Upload.of([file, *of_study, *plugins, *named], folder=file.parent)
-        reference = upload.name_of(file)
+        reference = f"./{upload.name_of(file)}"  # not an option, nor a bundled study
     uploaded = tuple(upload.name_of(plugin) for plugin in plugins)
     return upload, [reference, *replace(request, plugins=uploaded).changes()]
 

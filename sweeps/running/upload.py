@@ -41,11 +41,11 @@ class Upload:
         Raises `UploadError` if two files have the same name, or a name is not UTF-8.
         """
         by_name: dict[str, Path] = {}
-        root = folder.resolve()
+        # Links are not followed: the study names a file in a linked folder by the link.
+        root = os.path.abspath(folder)  # noqa: PTH100
         for file in dict.fromkeys(path.absolute() for path in files):
-            is_below = file.parent.resolve().is_relative_to(root)
-            place = file.parent.resolve().relative_to(root) if is_below else Path()
-            name = (place / file.name).as_posix()
+            path = Path(os.path.abspath(file))  # noqa: PTH100
+            name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
             if name in by_name:
                 raise UploadError(f"{by_name[name]} and {file}: both would be {name} in the job")
             try:

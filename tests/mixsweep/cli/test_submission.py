@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from importlib import resources
 from pathlib import Path
 from typing import Self
 
@@ -26,8 +27,11 @@ class Accepting:
     def job_of(self, study: object) -> None:
         """Return the job that runs a study already: none."""
 
-    def start(self, *job: object) -> None:
-        """Start a job."""
+    entrypoint = ""
+
+    def start(self, job: str, entrypoint: str, *rest: object) -> None:
+        """Note the command of a job."""
+        Accepting.entrypoint = entrypoint
 
 
 @pytest.fixture
@@ -39,9 +43,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "runs"
 
 
-def submitted(home: Path, *options: str, label: str = "store") -> str:
+def submitted(home: Path, *options: str, label: str = "store", study: str = "digits") -> str:
     """Return the line of a submission that names the store, or that has another label."""
-    arguments = ["submit", "digits", "--address", Accepting.address, "--no-follow"]
+    arguments = ["submit", study, "--address", Accepting.address, "--no-follow"]
     said = CliRunner().invoke(
         commands, [*arguments, "--home", str(home), *options], standalone_mode=False
     )
@@ -53,6 +57,16 @@ def submitted(home: Path, *options: str, label: str = "store") -> str:
 def test_a_job_uses_the_store_given_as_an_option(home: Path) -> None:
     store = "s3://studies/team"
     assert submitted(home, "--store", store) == f"{store} on the cluster"
+
+
+@pytest.mark.parametrize("name", ["digits", "-x.yaml"])
+def test_a_job_reads_the_uploaded_file_also_if_its_name_has_another_meaning(
+    home: Path, name: str
+) -> None:
+    text = resources.files("sweeps.studies").joinpath("digits.yaml").read_text()
+    Path(name).write_text(text.replace("study: digits", "study: mine"))
+    submitted(home, study=f"./{name}")
+    assert f" run ./{name} --home " in Accepting.entrypoint
 
 
 def test_the_fetching_line_brings_report_and_archive_through_the_log_of_a_job(

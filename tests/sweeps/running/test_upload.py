@@ -34,6 +34,15 @@ def test_only_named_files_are_uploaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("installed")
+def test_a_file_in_a_linked_folder_keeps_the_place_that_the_study_names(tmp_path: Path) -> None:
+    desk = tmp_path / "desk"
+    study, _ = put(desk / "mine.yaml"), put(desk / "nets" / "w.pt")
+    (desk / "linked").symlink_to("nets")
+    found = Upload.of([study, desk / "linked" / "w.pt", desk / ".." / "b.py"], folder=desk)
+    assert list(found.files) == ["b.py", "linked/w.pt", "mine.yaml"]
+
+
+@pytest.mark.usefixtures("installed")
 def test_an_upload_larger_than_ray_accepts_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
