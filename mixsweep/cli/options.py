@@ -66,6 +66,8 @@ class LocalPath(click.Path):
         """Return the typed path with `~` expanded, after the checks of `click.Path`."""
         if any(ord(letter) < 32 or ord(letter) == 127 for letter in os.fspath(value)):
             self.fail("the path has a control character (such as a line break)", param, ctx)
+        if not os.fspath(value):
+            self.fail("the path is empty", param, ctx)
         return super().convert(local_path(os.fspath(value)), param, ctx)
 
 
@@ -224,8 +226,8 @@ def home_of(
     return Home(
         folder=home,
         store_url=store_url,
-        tracking=tracking or os.environ.get(TRACKING[1]) or None,
-        optuna=optuna or os.environ.get(OPTUNA[1]) or None,
+        tracking=tracking or os.environ.get(TRACKING[1]),
+        optuna=optuna or os.environ.get(OPTUNA[1]),
     )
 
 

@@ -1,6 +1,7 @@
 """run and stop: train the missing runs of a study and report them, or ask its driver to stop."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,7 @@ def stop(study: str, home: Path, store_url: str | None, now: bool) -> int:
     running = 0 if progress is None else len(progress.running)
     text = f"stops and interrupts {running} runs" if now else f"stops after {running} running runs"
     click.echo(
-        f"{name}: {holder} {text}; next  {program()} status {study} {place.options}", err=True
+        f"{name}: {holder} {text}; next  {program()} status {shlex.quote(study)} {place.options}",
+        err=True,
     )
     return DONE

@@ -36,11 +36,12 @@ class Home:
     """Database URL or journal file of Optuna; None for the Optuna database in the home."""
 
     def __post_init__(self) -> None:
-        """Expand `~` in the paths and check them; the folder need not exist yet."""
+        """Expand `~` in the paths and check them; an empty one counts as not given."""
         object.__setattr__(self, "folder", local_path(self.folder))
         for name in ("store_url", "tracking", "optuna"):
-            if (place := getattr(self, name)) is not None and place.startswith("~"):
-                object.__setattr__(self, name, str(local_path(place)))
+            place = getattr(self, name) or None
+            is_at_user = place is not None and place.startswith("~")
+            object.__setattr__(self, name, str(local_path(place)) if is_at_user else place)
         places = {"--home": str(self.folder), "--store": self.store_url,
                   "--tracking-uri": self.tracking, "--optuna": self.optuna}  # fmt: skip
         for option, place in places.items():

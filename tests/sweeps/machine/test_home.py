@@ -18,6 +18,10 @@ def test_addresses_replace_parts_of_the_home_folder(tmp_path: Path) -> None:
     assert home.artifact_location is None, "the server says where files go"
 
 
+def test_an_empty_address_counts_as_not_given(tmp_path: Path) -> None:
+    assert Home(folder=tmp_path, store_url="", tracking="", optuna="") == Home(folder=tmp_path)
+
+
 def test_only_a_home_with_its_own_store_and_mlflow_database_is_self_contained(
     tmp_path: Path,
 ) -> None:
