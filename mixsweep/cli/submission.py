@@ -50,9 +50,9 @@ def submit(
 ) -> int:
     """Run a study as a job of a Ray cluster, and exit with the job's exit code.
 
-    Uploaded are the study file, its plugins, the files that the study names, and mixsweep itself if
-    it runs from a checkout. Paths in options are paths on the cluster; relative ones are made
-    absolute on this machine. The variables MIXSWEEP_PYTHON (interpreter on the head node) and
+    Uploaded are the study file, its plugins, files below its folder that it names, and mixsweep
+    itself if it runs from a checkout. Paths in options are paths on the cluster; relative ones are
+    made absolute on this machine. The variables MIXSWEEP_PYTHON (interpreter on the head node) and
     MIXSWEEP_DATA (folder of datasets on the cluster) are passed on.
     """
     places = _places(request)

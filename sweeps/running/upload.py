@@ -16,7 +16,7 @@ _SOURCES = {".py", ".yaml", ".bib", ".html", ".sh", ".sbatch", ".service", ".md"
 _DATA = Path("reports", "published")
 """Folder of a checkout that an installation lacks."""
 _LARGEST = 500 * 2**20
-"""Largest upload that Ray accepts, in bytes."""
+"""Largest upload, in bytes; Ray itself refuses 512 MiB and more."""
 _OLDEST = (1980, 1, 1, 0, 0, 0)
 """Time stamp of every file in an archive. With it, equal files give equal archives, which Ray
 uploads only once."""
