@@ -52,7 +52,7 @@ class Proposals:
     def __init__(self, study: Study, url: str, owner: Owner | None = None) -> None:
         """Open the search in Optuna's storage; create both if they do not exist."""
         assert study.search is not None
-        self._search, self._problem, self._seeds = study.search, study.problem, study.seeds
+        self._search, self._seeds = study.search, study.seeds
         self._contents: dict[str, str] = {}
         self._taken = {_content(config) for config in study.arms.values()}
         if study.search.strategy.sampler == "cmaes" and find_spec("cmaes") is None:
@@ -93,7 +93,7 @@ class Proposals:
         points: list[Point] = []
         for values, system_attrs in _candidates(self._search, trials):
             content = self._content_of(values)
-            if content in taken or self._cannot_train(values):
+            if content in taken or not self._search.fits(values, self._seeds):
                 continue
             with self._answering():
                 self._study.add_trial(_proposal(self._search, values, system_attrs))
@@ -170,10 +170,6 @@ class Proposals:
         """Store that the search ended because its last points brought no improvement."""
         with self._answering():
             self._study.set_user_attr(SETTLED, self._search.strategy.stop_after)
-
-    def _cannot_train(self, values: Mapping[str, Any]) -> bool:
-        reasons = self._problem.reading.unfit(self._search.config_of(values), self._seeds)
-        return any(reasons)
 
     def _content_of(self, values: Mapping[str, Any]) -> str:
         name = repr(values)

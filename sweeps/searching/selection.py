@@ -39,7 +39,8 @@ def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collectio
 def foreseen_study(study: Study) -> Study:
     """Return a study with all points that a grid search will propose as arms.
 
-    Each computes something different from the arms and the others. Other studies are unchanged.
+    Each computes something different from the arms and the others, and its runs would not fail.
+    Other studies are unchanged.
     """
     search = study.search
     if search is None or search.strategy.sampler != "grid":
@@ -50,7 +51,7 @@ def foreseen_study(study: Study) -> Study:
     for values in search.space.grid():
         config = search.config_of(values)
         content = stage_keys(with_named_teacher(config))[-1]
-        if content not in keys:
+        if content not in keys and search.fits(values, study.seeds):
             point = Point(number=number, values=values, state="open")
             arms[point.arm], added[point.arm] = config, AddedArm(seeds=study.seeds)
             keys.add(content)

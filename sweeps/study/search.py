@@ -183,6 +183,12 @@ class Search:
         """Return the base configuration with the parameter values of a point."""
         return with_values(self.base, values)
 
+    def fits(self, values: Mapping[str, Any], seeds: Sequence[int]) -> bool:
+        """Return True unless the runs of a point, or of its confirmation, would fail."""
+        config, fresh = self.config_of(values), self.strategy.confirm_seeds
+        unfit = problem_of(config).reading.unfit
+        return not (any(unfit(config, seeds)) or (fresh and any(unfit(confirming(config), fresh))))
+
     def without_effect(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the paths whose values do not change results, such as an unused law."""
 

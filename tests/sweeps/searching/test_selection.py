@@ -216,6 +216,28 @@ def test_only_a_grid_search_is_planned_to_its_last_point(tmp_path: Path) -> None
         assert foreseen_study(study) is study
 
 
+def test_points_that_could_not_be_trained_or_confirmed_are_not_foreseen(tmp_path: Path) -> None:
+    """BatchNorm fails at a last batch of one image: of 1300, or of all 1437 in the confirmation."""
+    text = STUDY.replace("name: mlp", "name: narrow-resnet").replace("points: 6", "sampler: grid")
+    start, end = text.index("    mix.law: {beta: {log"), text.index("  sampler: grid")
+    for number, confirm, lacking in (
+        (8, "", {0.486, 0.743}),
+        (10, "  confirm: {seeds: [100]}\n", {0.3, 0.7}),
+    ):
+        space = f"    data.train_fraction: {{uniform: [0.1, 1.0], values: {number}}}\n"
+        wide = (text[:start] + space + text[end:] + confirm).replace(
+            "val_size: 200", "val_size: 137"
+        )
+        study = read(tmp_path, wide, "base.batch_size=5")
+        assert study.search is not None
+        (parameter,) = study.search.space.parameters
+        seen = foreseen_study(study)
+        found = {seen.arms[arm].data.train_fraction for arm in seen.points()}
+        assert {
+            round(value, 3) for value in {*(parameter.distribution.values() or ())} - found
+        } == lacking
+
+
 def _store(store: Store, run: Run, error: float) -> None:
     metrics = {"val/error": error, "val/nll": 1.0}
     put(store, run, [EpochRecord(epoch=e, metrics=metrics) for e in range(run.config.epochs)])
