@@ -112,7 +112,7 @@ def _slack(bound: float) -> float:
 
 
 _NAME = re.compile(r"(?=.{1,150}$)\w[\w .:-]*(/\w[\w .:-]*)*", re.ASCII)
-"""Names that MLflow accepts, also with what is added to them, such as a read-out."""
+"""Names that MLflow accepts, also with a suffix of ours such as a read-out."""
 
 
 def spell_odd_name(noun: str, names: Iterable[str]) -> str | None:
