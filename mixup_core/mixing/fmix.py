@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from mixup_core.arrays import Floats, NDArray, Tensor, np
-from mixup_core.config.limits import NonNegative
+from mixup_core.config.limits import Range
 from mixup_core.mixing.masks import masked
 from mixup_core.mixing.operation import Operation
 
@@ -41,7 +41,7 @@ class FMix(Operation):
     # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "fmix"
 
-    decay: NonNegative = 3.0
+    decay: Annotated[float, Range(0, 50)] = 3.0
     """Fourier coefficients of the noise are divided by frequency^decay; a larger decay gives larger
     shapes.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from mixup_core.arrays import Floats, Ints, NDArray, Tensor, np, scipy, torch
-from mixup_core.config.limits import Count, NonNegative, Range
+from mixup_core.config.limits import Count, Range
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.pixel_saliency import fine_grained
 
@@ -16,6 +16,10 @@ GRIDS = (2, 4, 8, 16)
 divide both sides.
 """
 _TINY = 1e-8
+_MOST_MOVED = 4096
+"""Largest number of blocks of an image that are moved: the costs of all moves are in memory."""
+Strength = Annotated[float, Range(0, 1e6)]
+"""Type of the weight of a part of the cost."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,14 +59,14 @@ class PuzzleMix(Operation):
 
     levels: Annotated[int, Range(2, 4)] = 3
     """Number of possible values of the mask; 3 means 0, 1/2 and 1."""
-    mask_smoothness: NonNegative = 1.2
+    mask_smoothness: Strength = 1.2
     """Weight of mask differences between neighbouring blocks (beta in the source)."""
-    pixel_smoothness: NonNegative = 0.125
+    pixel_smoothness: Strength = 0.125
     """Weight of pixel differences between neighbouring blocks, as a multiple of `mask_smoothness`
     (gamma in the source). The authors use 0.5 for pixels in [0, 1], whose spread is about a fourth
     of that of the normalised inputs here.
     """
-    prior: NonNegative = 0.2
+    prior: Strength = 0.2
     """Weight of the distance between mask and lam (eta in the source)."""
     neighbourhood: Count = 4
     """Side, in pixels, of the squares along a border of blocks whose mean pixels are compared. If
@@ -70,7 +74,7 @@ class PuzzleMix(Operation):
     """
     moves: bool = True
     """True: move the blocks of both images after the mask is chosen."""
-    transport_cost: NonNegative = 0.8
+    transport_cost: Strength = 0.8
     """Cost of moving a block by the whole side of the image; the cost is quadratic in distance."""
     transport_size: Count = 4
     """Side, in pixels, of the moved blocks. If it does not divide the side of the mask's blocks,
@@ -78,8 +82,20 @@ class PuzzleMix(Operation):
     """
 
     def unfit(self, size: tuple[int, int]) -> str | None:
-        even = f"{self.tag} needs images with an even height and an even width"
-        return None if _grids(size) else even
+        if not (counts := _grids(size)):
+            return f"{self.tag} needs images with an even height and an even width"
+        most = max(math.prod(self._moved(size, count)) for count in counts)
+        if self.moves and most > _MOST_MOVED:
+            text = f"{self.tag} moves at most {_MOST_MOVED} blocks of an image, not {most}"
+            return f"{text}; set a larger transport_size, or `moves: false`"
+        return None
+
+    def _moved(self, size: tuple[int, int], count: int) -> tuple[int, int]:
+        """Return the rows and columns of the blocks that move, if the mask has count x count."""
+        blocks = [side // count for side in size]
+        is_finer = all(side % self.transport_size == 0 for side in blocks)
+        rows, columns = (side // self.transport_size if is_finer else 1 for side in blocks)
+        return count * rows, count * columns
 
     def draw(self, lam: Floats, size: tuple[int, int], rng: np.random.Generator) -> NDArray[Any]:
         known = _grids(size)
@@ -111,10 +127,8 @@ class PuzzleMix(Operation):
         self, pair: Tensor, saliency: Tensor, lam: Tensor, count: int
     ) -> tuple[Tensor, Tensor]:
         """Return the masks, (batch, count, count), and both images with their blocks moved."""
-        blocks = [side // count for side in pair.shape[3:]]
-        is_finer = all(side % self.transport_size == 0 for side in blocks)
-        finer = [side // self.transport_size if is_finer else 1 for side in blocks]
-        grid = count * finer[0], count * finer[1]
+        grid = self._moved((pair.shape[3], pair.shape[4]), count)
+        finer = [side // count for side in grid]
         coarse, fine = _shares(saliency, (count, count)), _shares(saliency, grid)
         costs, below, beside = self._costs(pair, coarse, count)
         read = _on_host(lam, fine.movedim(0, 1), costs, below, beside)
@@ -229,7 +243,9 @@ def least_cost_transport(shares: Floats, shown: Floats, cost: float) -> Ints:
 
 
 _SCALE = 2**20
-"""Factor by which costs are multiplied before rounding: SciPy's maximum flow takes integers."""
+"""Factor by which costs are multiplied before rounding: SciPy's maximum flow takes integers. Costs
+that are too large for `_NEVER` get a smaller factor.
+"""
 _NEVER = 2**30
 """Capacity of arcs that a minimum cut must not cross."""
 
@@ -244,7 +260,7 @@ def least_cost_labels(costs: Floats, below: Floats, beside: Floats) -> Ints:
     rounding of costs. Among labellings of equal cost, the one with the lowest labels is returned.
 
     `below` and `beside` are the weights, at least 0, of the borders to the next row and column.
-    There are two labels or more. The total cost must be below 1,000, because of `_NEVER`.
+    There are two labels or more.
 
     Source: Ishikawa 2003, IEEE TPAMI 25(10), the cut for convex functions of ordered labels.
     """
@@ -253,10 +269,13 @@ def least_cost_labels(costs: Floats, below: Floats, beside: Floats) -> Ints:
     first = np.concatenate([cells[:-1].ravel(), cells[:, :-1].ravel()])
     second = np.concatenate([cells[1:].ravel(), cells[:, 1:].ravel()])
     weights = np.concatenate([below.ravel(), beside.ravel()])
-    weights = np.rint(weights * _SCALE / levels**2).astype(np.int64)
+    # At most the cost of all cells and borders together, which no cut and no capacity exceeds.
+    most = float(np.ptp(costs, axis=2).sum() + 2 * weights.sum())
+    scale = min(_SCALE, 0.99 * _NEVER / most) if most else _SCALE
+    weights = np.rint(weights * scale / levels**2).astype(np.int64)
     # For labels i and j, the arcs between two cells cost weight (i - j)^2, plus
     # weight (i (levels - i) + j (levels - j)), which is subtracted from the cells' own costs.
-    own = np.rint(costs * _SCALE).astype(np.int64).reshape(-1, labels)
+    own = np.rint(costs * scale).astype(np.int64).reshape(-1, labels)
     label = np.arange(labels)
     total = np.bincount(first, weights, rows * columns) + np.bincount(second, weights, own.shape[0])
     own -= (total[:, None] * (label * (levels - label))).astype(np.int64)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from mixup_core.arrays import Floats, NDArray, Tensor, np, torch
-from mixup_core.config.limits import Positive, Range
+from mixup_core.config.limits import Range
 from mixup_core.mixing.masks import draw_centres, masked
 from mixup_core.mixing.operation import Operation
 from mixup_core.rules import require_order
+
+Width = Annotated[float, Range(1e-6, 1e6)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,9 +40,9 @@ class SmoothMix(Operation):
     # not found or get another meaning; tests/golden/test_keys.py fails.
     tag: ClassVar = "smoothmix"
 
-    narrowest: Annotated[float, Range(1e-6, math.inf, "[)")] = 0.25
+    narrowest: Width = 0.25
     """sigma at lam = 1, as a fraction of the image's height."""
-    widest: Positive = 0.5
+    widest: Width = 0.5
     """sigma at lam = 0, as a fraction of the image's height."""
 
     def check(self) -> None:

@@ -1,5 +1,8 @@
 """Tests that every operation, built-in or registered by a plugin, has to pass."""
 
+import itertools
+from contextlib import suppress
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +10,8 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 from torchvision.transforms import v2
 
-from mixup_core.config.building import parsed
+from mixup_core.config.building import parsed, with_values
+from mixup_core.config.parts import parts
 from mixup_core.mixing.cutmix import CutMix
 from mixup_core.mixing.fmix import FMix, highest, low_frequency
 from mixup_core.mixing.gridmix import GridMix
@@ -69,6 +73,27 @@ def test_the_mean_label_weight_increases_with_lam(name: str) -> None:
         means.append(float(operation.mix(own, beside, lam, _drawn(operation, lam))[1].mean()))
     assert means == sorted(means)
     assert means[0] < means[2]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_allowed_value_of_a_number_mixes_images_to_finite_pixels(name: str) -> None:
+    operation = parsed(Operation, name)
+    own, beside = _images(3)
+    lam = torch.tensor([0.0, 0.4, 1.0])
+    numbers = [part.name for part in parts(type(operation)) if isinstance(part.default, float)]
+    for path, value in itertools.product(numbers, [0.0, 1e-300, 1e-6, 1.0, 40.0, 1e6, 1e300]):
+        with suppress(RuleError):
+            extreme = with_values(operation, {path: value})
+            images, weight = extreme.mix(own, beside, lam, _drawn(extreme, lam))
+            assert images.isfinite().all(), (path, value)
+            assert ((weight >= 0) & (weight <= 1)).all(), (path, value)
+
+
+def test_the_largest_decay_of_fmix_gives_finite_surfaces() -> None:
+    noise = np.random.default_rng(0).normal(size=(1, 4, 4096))
+    assert np.isfinite(low_frequency(noise, FMix(decay=50.0).decay)).all()
+    with pytest.raises(RuleError, match="decay <= 50"):
+        FMix(decay=300.0)
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.19, 0.51, 1.0])

@@ -58,7 +58,7 @@ def _energy(
     return float(total)
 
 
-@pytest.mark.parametrize("smoothness", [0.0, 5.0])
+@pytest.mark.parametrize("smoothness", [0.0, 5.0, 1e6])
 def test_the_mask_has_the_least_cost_of_all_masks_of_two_values(smoothness: float) -> None:
     operation = PuzzleMix(
         levels=2, neighbourhood=1, moves=False, mask_smoothness=smoothness, pixel_smoothness=0.8
@@ -103,6 +103,12 @@ def test_grid_sizes_that_divide_the_image_sides_are_drawn_uniformly() -> None:
     assert set(operation.draw(np.full(99, 0.5), (32, 32), stream(0, "mixing", 0)).flat) == {
         2, 4, 8, 16,
     }  # fmt: skip
+
+
+def test_images_with_too_many_blocks_to_move_are_refused() -> None:
+    assert "not 16384;" in str(PuzzleMix().unfit((512, 512)))
+    assert PuzzleMix(transport_size=8).unfit((512, 512)) is None
+    assert PuzzleMix(moves=False).unfit((512, 512)) is None
 
 
 def test_patches_are_arranged_at_their_given_places() -> None:
