@@ -122,14 +122,32 @@ def start(config: MixupExpansionConfig) -> ArrayProcess:
         if not config.law.mixes:
             return metrics
         added, (first, second) = mixed - plain, expansion(scores, labels, lams)
+        if has_mixed_points(config) and added:
+            metrics["expansion/share_left"] = abs(added - first - second) / abs(added)
         return metrics | {
             "expansion/added": added,
             "expansion/left_by_first": abs(added - first),
             "expansion/left_by_second": abs(added - first - second),
-            "expansion/share_left": abs(added - first - second) / abs(added),
         }
 
     return ArrayProcess.of_records(config.epochs, record)
+
+
+def has_mixed_points(config: MixupExpansionConfig) -> bool:
+    """Return whether a quantile of lam mixes points; for Beta(0.001, 0.001), all are 0 or 1."""
+    lams = config.law.nodes_of_pairs(config.nodes)
+    return bool((lams * (1 - lams) > 0).any())
+
+
+def lacks(config: MixupExpansionConfig, metric: str, records: int) -> str | None:
+    """Return None if a run measures a metric, else what to set."""
+    del records
+    if not metric.startswith("expansion/"):
+        return None
+    if not config.law.mixes:
+        return "set a law that mixes"
+    is_known = metric != "expansion/share_left" or has_mixed_points(config)
+    return None if is_known else "no quantile of lam mixes points; set another law, or more nodes"
 
 
 MIXUP_EXPANSION = synthetic_problem(
@@ -153,9 +171,7 @@ MIXUP_EXPANSION = synthetic_problem(
         "solver/slope": metric("largest gradient component at the solution", least=0.0),
     },
     headline=("loss/test",),
-    lacks=lambda config, metric, _: (
-        "set a law that mixes" if metric.startswith("expansion/") and not config.law.mixes else None
-    ),
+    lacks=lacks,
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
     corrected=corrections_of,
     objectives=("loss/test",),
