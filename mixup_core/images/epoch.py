@@ -1,10 +1,10 @@
 """Epoch: the settings of training that can differ between epochs, and those that runs share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
-from mixup_core.arrays import Tensor
+from mixup_core.arrays import Ints, Tensor
 from mixup_core.config.catalogue import cached_until_growth
 from mixup_core.config.written_forms import spelled
 from mixup_core.images.data.data_config import DataConfig
@@ -167,6 +167,10 @@ class Planned:
     """The epoch, 0-based."""
     info: DatasetInfo
     """Sizes and classes of the dataset."""
+    labels: "Callable[[str], Ints | None]" = lambda _: None
+    """Function that returns the labels of the images of a split, `val` or `test`; None if they are
+    unknown before training.
+    """
 
     @property
     def how(self) -> Epoch:

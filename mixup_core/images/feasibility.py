@@ -10,7 +10,12 @@ from mixup_core.arrays import Ints, np
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import SPLIT, DataConfig
-from mixup_core.images.data.draws import draw_noise, draw_subset, split_off
+from mixup_core.images.data.draws import (
+    draw_held_out_noise,
+    draw_noise,
+    draw_subset,
+    split_off,
+)
 from mixup_core.images.data.facts import DataError, DatasetInfo, SplitName
 from mixup_core.images.data.fetching import data_root, is_present, verify
 from mixup_core.images.data.folders import split_classes
@@ -19,6 +24,7 @@ from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.image_data import described, facts_of
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.rules import RuleError, listed
+from mixup_core.seeding import Seeds
 
 MAX_EPOCHS = 10_000
 """Maximum number of epochs; planning computes a stage key for each."""
@@ -129,7 +135,7 @@ def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
 
 
 _NEVER = 1e-12
-_MOST_SEEDS = 1000
+MOST_SEEDS = 1000
 """Maximum number of seeds whose draws are checked."""
 
 
@@ -139,7 +145,7 @@ def _lacking(
     """Yield (seed, classes without images before label noise, and after it) for each seed."""
     if any(infeasible(config)) or not may_lack_classes(config.data, described(config.data)):
         return
-    for seed in seeds[:_MOST_SEEDS]:
+    for seed in seeds[:MOST_SEEDS]:
         counts = images_of_classes(at_seed(config, seed))
         if counts is None:
             return
@@ -226,38 +232,48 @@ def images_of_classes(config: TrainConfig) -> Ints | None:
     The result is None if the labels are not on this machine, or cannot be read without decoding
     images.
     """
-    data, num_classes = config.data, described(config.data).num_classes
-    if (labels := _labels(data, data_root())) is None:
+    return counted(config.data, config.seeds)
+
+
+def counted(data: DataConfig, seeds: int | Seeds) -> Ints | None:
+    """Count as `images_of_classes` does, given the settings of the data and the seeds of a run."""
+    num_classes, root = described(data).num_classes, data_root()
+    of_train = _labels(data, "train", root)
+    of_test = _labels(data, "test", root) if data.oracle else np.empty(0, np.int64)
+    if of_train is None or of_test is None:
         return None
-    chosen = draw_subset(labels, num_classes, data, config.seeds)
+    labels = np.concatenate([of_train[split_off(len(of_train), data)[0]], of_test])
+    chosen = draw_subset(labels, num_classes, data, seeds)
     own = labels if chosen is None else labels[chosen]
-    noisy = draw_noise(own, num_classes, data, config.seeds)
+    noisy = draw_noise(own, num_classes, data, seeds)
     return np.stack([np.bincount(part, minlength=num_classes) for part in (own, noisy)])
+
+
+def held_out_labels(config: TrainConfig, split: str) -> Ints | None:
+    """Return the labels of a run's `val` or `test` images; None if they cannot be read quickly."""
+    data = config.data
+    if (labels := _labels(data, "train" if split == "val" else "test", data_root())) is None:
+        return None
+    own = labels[split_off(len(labels), data)[1]] if split == "val" else labels
+    return draw_held_out_noise(own, described(data).num_classes, data, split)
 
 
 _PICTURES = {"caltech101", "dtd", "fgvc-aircraft", "tiny-imagenet"}
 """Datasets whose labels can only be read together with their images, which takes minutes."""
 
 
-def _labels(data: DataConfig, root: Path) -> Ints | None:
-    """Return the labels of all training images, followed by test labels if the run is an oracle."""
+def _labels(data: DataConfig, split: SplitName, root: Path) -> Ints | None:
+    """Return the labels of all images of a split, before images are held out, or None."""
     if (facts := facts_of(data)) is not None:
-        train, test = (
-            [len(files) for files in of_classes.values()]
-            for of_classes in split_classes(data, facts.train, facts.test)
-        )
-        of_train = np.repeat(np.arange(len(train)), train)
-        of_test = np.repeat(np.arange(len(test)), test)
-    elif data.name in _PICTURES or data.name == "image-folder" or not is_present(data.name, root):
+        train, test = split_classes(data, facts.train, facts.test)
+        counts = [len(files) for files in (train if split == "train" else test).values()]
+        return np.repeat(np.arange(len(counts)), counts)
+    if data.name in _PICTURES or data.name == "image-folder" or not is_present(data.name, root):
         return None
-    else:
-        try:
-            of_train = _published_labels(data.name, "train", root)
-            of_test = _published_labels(data.name, "test", root) if data.oracle else of_train[:0]
-        except (DataError, OSError):
-            return None  # loading the images raises the same error
-    kept, _ = split_off(len(of_train), data)
-    return np.concatenate([of_train[kept], of_test if data.oracle else of_test[:0]])
+    try:
+        return _published_labels(data.name, split, root)
+    except (DataError, OSError):
+        return None  # loading the images raises the same error
 
 
 @lru_cache(maxsize=8)

@@ -1,17 +1,19 @@
 """METRICS and PREDICTED: which metrics image training records, and what a run needs for each."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from mixup_core.config.catalogue import CatalogueError, cached_until_growth
 from mixup_core.config.parts import members
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.epoch import Planned
+from mixup_core.images.feasibility import MOST_SEEDS, at_seed, held_out_labels
 from mixup_core.images.image_data import described
-from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.objective import Objective, Plain
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.scores import Scores
 from mixup_core.problem import Metric, spell_odd_name
@@ -136,15 +138,38 @@ def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
     return _lacks_images(config.data, metric) or _lacks_part(config, metric, records)
 
 
+def lacks_at(config: TrainConfig, metric: str, seeds: Sequence[int]) -> str | None:
+    """Return a message if the images that a seed draws keep a probe from recording a metric."""
+    probes = [probe for probe in config.probes if metric in type(probe).metrics]
+    if metric.removesuffix(AVERAGED) in PREDICTED:
+        probes, metric = [Scores()], metric.replace("predicted/", "test/")
+    for seed in seeds[:MOST_SEEDS] if probes else ():
+        own = at_seed(config, seed)
+        labels = partial(held_out_labels, own)
+        info, last = described(config.data), config.epochs - 1
+        planned = Planned(config=own, epoch=last, info=info, labels=labels)
+        reasons = [probe.lacks(planned, metric) for probe in probes]
+        if None not in reasons:
+            return f"at seed {seed}, {reasons[0]}"
+    return None
+
+
 def observed(config: TrainConfig, metric: str) -> TrainConfig:
     """Return a configuration without the settings that do not change the last value of a metric.
 
-    These settings are probes, the average of the weights, and evaluations before the last epoch.
-    Two runs with equal results of this function end with the same value of the metric. For a metric
-    of averaged weights or of a probe, the configuration is returned unchanged.
+    These settings are probes, the average of the weights, evaluations before the last epoch, and
+    those of mixing if no batch is mixed, or if no batch uses the second operation. Two runs with
+    equal results of this function end with the same value of the metric. For a metric of averaged
+    weights, only settings of mixing are removed; for one of a probe, none.
     """
-    is_of_probe = any(metric in kind.metrics for kind in members(Probe))
-    if metric.endswith(AVERAGED) or is_of_probe:
+    if any(metric in kind.metrics for kind in members(Probe)):
+        return config
+    if config.mix.second_probability == 0:
+        first_only = replace(config.mix, second=None, second_law=None, second_probability=0.5)
+        config = replace(config, mix=first_only)
+    if config.mix.probability == 0 and config.objective == Plain():
+        config = replace(config, mix=MixConfig())
+    if metric.endswith(AVERAGED):
         return config
     return replace(config, probes=(), averaging=None, eval_every=config.epochs)
 

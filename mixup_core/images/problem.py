@@ -22,7 +22,7 @@ from mixup_core.images.feasibility import (
 from mixup_core.images.image_data import ImageData, data_remarks, described, facts_of, memory
 from mixup_core.images.losses import CrossEntropy
 from mixup_core.images.memory import most_bytes
-from mixup_core.images.metrics import METRICS, PREDICTED, lacks, observed
+from mixup_core.images.metrics import METRICS, PREDICTED, lacks, lacks_at, observed
 from mixup_core.images.objectives.objective import Plain
 from mixup_core.laws import Erm
 from mixup_core.mixing.partners import FromDataset
@@ -264,6 +264,7 @@ IMAGES = Problem(
         predicted=PREDICTED,
         observed=observed,
         lacks=lacks,
+        lacks_at=lacks_at,
         sample_size=sample_size,
         guessing=guessing,
     ),

@@ -3,13 +3,13 @@
 The module imports no torch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mixup_core.config.checked import Checked
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.feasibility import transparent
+from mixup_core.images.feasibility import MOST_SEEDS, counted, may_lack_classes, transparent
 from mixup_core.images.image_data import ImageData, data_remarks, described, memory
 from mixup_core.laws import Beta, Law
 from mixup_core.problem import (
@@ -78,6 +78,18 @@ def lacks(config: SufficiencyConfig, metric: str, records: int) -> str | None:
     return None if has_images else "the run has no test images; set data.test: true"
 
 
+def lacks_at(config: SufficiencyConfig, metric: str, seeds: Sequence[int]) -> str | None:
+    """Return a message if all training images of a seed have one class, so that no mix counts."""
+    data = config.data
+    if metric.startswith("distance/test") or not may_lack_classes(data, described(data)):
+        return None
+    for seed in seeds[:MOST_SEEDS]:
+        counts = counted(data, seed)
+        if counts is not None and (counts[1] > 0).sum() < 2:
+            return f"all training images of seed {seed} have one class; set a larger data.num_train"
+    return None
+
+
 def setting(config: SufficiencyConfig, metric: str) -> str:
     """Describe the images whose distances are measured, for captions of tables and figures."""
     del metric
@@ -106,7 +118,7 @@ SUFFICIENCY = Problem(
         ),
     },
     headline=("distance/train_smallest",),
-    measuring=Measuring(lacks=lacks),
+    measuring=Measuring(lacks=lacks, lacks_at=lacks_at),
     reading=Reading(
         feasibility=infeasible,
         reserved={"data.digest": "cannot be set in a study file; it is computed from the folder"},

@@ -190,6 +190,10 @@ class Measuring:
     """Takes also the name of a metric and a number n. Returns None if the last n records that can
     contain the metric contain it, else a phrase that says what to set: `set quantity to gap`.
     """
+    lacks_at: Callable[[Any, str, Sequence[int]], str | None] = lambda config, metric, seeds: None
+    """Takes the name of a metric and seeds. Returns None unless the random draws of one of the
+    seeds keep its run from recording the metric; else a phrase as `lacks` does.
+    """
     sample_size: Callable[[Any, str], int | None] = lambda config, metric: None
     """Returns N if the named metric is a fraction p of N independent examples, with the sampling
     error sqrt(p (1 - p) / N); else None.
@@ -198,6 +202,17 @@ class Measuring:
     """Returns the value of the named metric that guessing reaches, such as the error 1 - 1 / k with
     k classes; None if it is unknown. Lower values must be better.
     """
+
+    def missing(self, config: Any, metric: str, records: int, seeds: Sequence[int]) -> str | None:
+        """Return why the run of one of the seeds would not record a metric; None if all record it.
+
+        Example:
+            >>> from mixsweep.plugins import Measuring
+            >>> measuring = Measuring(lacks_at=lambda config, metric, seeds: "set more points")
+            >>> measuring.missing(None, "gap", 1, [0, 1])
+            'set more points'
+        """
+        return self.lacks(config, metric, records) or self.lacks_at(config, metric, seeds)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

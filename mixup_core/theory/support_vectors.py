@@ -10,7 +10,8 @@ project chose the sizes of the data, the number of steps and the shift of the cl
 """
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -145,6 +146,27 @@ def start(config: SupportVectorsConfig) -> ArrayProcess:
     return ArrayProcess(epochs=config.epochs, state=state, advance=advance)
 
 
+def lacks(config: SupportVectorsConfig, metric: str, records: int) -> str | None:
+    """Return None if a run measures a metric, else what to set."""
+    del records
+    is_known = metric != "support/fraction" or config.dimension >= config.points
+    return None if is_known else "its formula needs dimension >= points; set a larger dimension"
+
+
+_MOST_SEEDS = 100
+"""Maximum number of seeds whose points are drawn to check that they can be separated."""
+
+
+def lacks_at(config: SupportVectorsConfig, metric: str, seeds: Sequence[int]) -> str | None:
+    """Return a message if the points of a seed have no direction of the largest margin."""
+    if metric != "margin/cosine" or config.dimension >= config.points:
+        return None
+    for seed in seeds[:_MOST_SEEDS]:
+        if max_margin_direction(*draw_points(replace(config, seed=seed))) is None:
+            return f"the points of seed {seed} are not separable; set a larger dimension or shift"
+    return None
+
+
 SUPPORT_VECTORS = synthetic_problem(
     SupportVectorsConfig,
     start,
@@ -161,6 +183,8 @@ SUPPORT_VECTORS = synthetic_problem(
     },
     headline=("direction/cosine",),
     axis=Axis(label="gradient steps", unit="record", metric="step"),
+    lacks=lacks,
+    lacks_at=lacks_at,
     sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     objectives=("direction/angle",),
     population=lambda config, _: (config.points, config.dimension, config.shift),

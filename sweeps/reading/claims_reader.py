@@ -38,6 +38,8 @@ class ClaimsReader:
     """Returns a configuration with the facts of its data, and the reasons why a run would fail."""
     readout: Readout
     """The read-out of the study."""
+    seeds: Sequence[int]
+    """The seeds of the study."""
     is_confirmed: bool
     has_looks: bool
 
@@ -233,7 +235,7 @@ class ClaimsReader:
         if number is None:  # the validation error can select any record
             is_any = isinstance(readout, ByValidation)
             number = self.problem.cost.evaluations(config) if is_any else readout.evaluations
-        return measuring.lacks(config, name, number)
+        return measuring.missing(config, name, number, self.seeds)
 
     def check_headline(self, at: At, metric: str) -> None:
         """Report a fault if some arm does not record the headline metric where it is read out."""
@@ -254,7 +256,8 @@ class ClaimsReader:
     def check_default_headline(self) -> None:
         """Report a fault if no arm records a metric by which the problem compares arms."""
         pairs = [(m, c) for m in self.problem.headline for c in (self.arms or {}).values()]
-        reasons = [self.problem.measuring.lacks(config, metric, 1) for metric, config in pairs]
+        missing = self.problem.measuring.missing
+        reasons = [missing(config, metric, 1, self.seeds) for metric, config in pairs]
         if reasons and None not in reasons:
             text = f"no arm records {pairs[0][0]}, by which arms are compared: {reasons[0]}"
             self.read.report(("headline",), f"{text}, or write another metric here")

@@ -69,7 +69,7 @@ class SearchReader:
         self._check_seeds(strategy, seeds)
         if space is None or points is None or self._read.faults:
             return None  # corners of an invalid space would repeat its faults
-        base = self._base(space, strategy.objectives)
+        base = self._base(space, strategy.objectives, seeds)
         if base is None or self._read.faults:
             return None
         return Search(base=base, space=space, points=points, strategy=strategy)
@@ -135,7 +135,7 @@ class SearchReader:
                 self._needs[path] = self._read.paths.tagged[name][1]
             self._entry(path, entry, at, {})
 
-    def _base(self, space: Space, objectives: Sequence[str]) -> Config | None:
+    def _base(self, space: Space, objectives: Sequence[str], seeds: Sequence[int]) -> Config | None:
         """Check every corner of the search space; return the configuration that points modify."""
         before = len(self._read.faults)
         base = self._configure(self._fixed)
@@ -156,7 +156,7 @@ class SearchReader:
         self._read.faults[before:] = first.values()
         if base is not None and not self._read.faults:
             self._check_kept(base, corners)
-            self._check_recorded(corners, objectives)
+            self._check_recorded(corners, objectives, seeds)
         return base
 
     def _report_other_data(self, base: Config, space: Space, objectives: Sequence[str]) -> bool:
@@ -178,12 +178,15 @@ class SearchReader:
         return bool(found)
 
     def _check_recorded(
-        self, corners: Sequence[tuple[Mapping[str, Any], Config]], objectives: Sequence[str]
+        self,
+        corners: Sequence[tuple[Mapping[str, Any], Config]],
+        objectives: Sequence[str],
+        seeds: Sequence[int],
     ) -> None:
         """Report each objective that a point does not record."""
         for objective in objectives:
             for values, config in corners:
-                if lacks := self._problem.measuring.lacks(config, objective, 1):
+                if lacks := self._problem.measuring.missing(config, objective, 1, seeds):
                     point = ", ".join(f"{path}={shown(value)}" for path, value in values.items())
                     text = f"a point ({point}) does not record {objective}: {lacks}"
                     self._read.report((*SEARCH, "objective"), text)

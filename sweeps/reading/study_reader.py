@@ -106,6 +106,7 @@ class StudyReader:
             listed=self._listed,
             fitted=self._fitted,
             readout=keys.readout,
+            seeds=self._seeds,
             is_confirmed=search is not None,
             has_looks=isinstance(keys.seeds, UntilDecided),
         )

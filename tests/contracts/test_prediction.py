@@ -88,7 +88,8 @@ AXES: Mapping[str, list[dict[str, Any]]] = {
     "loss": [{"loss": "squared-error"}, {"loss": {"cross-entropy": {"smoothing": 0.1}}}],
     "views": [{"data.views": each} for each in ("concat", "added", "orthogonal")],
     "split": [{"data.val_size": 5}, {"data.val_size": 40, "data.test": False},
-              {"data.test": False}, {"data.folds": 9}],
+              {"data.test": False}, {"data.folds": 9},
+              {"data.val_size": 12, "probes": ["scores"]}],
     "averaging": [{"averaging": {"ema": 0.5}}],
     "noise": [{"data.label_noise": 1.0}, {"data.label_noise": 0.5}],
     "batch": [{"batch_size": 20}, {"batch_size": 19}],
@@ -172,7 +173,7 @@ def test_reading_accepts_exactly_the_image_runs_that_train_and_predicts_their_me
             wrong.append(f"{name} {values}: trains, but is refused: {reasons[0]}")
             continue
         for metric in IMAGES.metrics:
-            lacks = IMAGES.measuring.lacks(config, metric, 1)
+            lacks = IMAGES.measuring.missing(config, metric, 1, [0])
             if (lacks is None) != (metric in record.metrics):
                 wrong.append(f"{name} {values}: {metric}: {lacks}")
     assert not wrong, f"{len(wrong)} of {tried} cases:\n" + "\n".join(wrong)
@@ -244,7 +245,8 @@ SMALL: Mapping[str, dict[str, Any]] = {
 }
 """Settings of short runs of the other problems, whose other fields have their smallest values."""
 CHANGED: Mapping[str, list[dict[str, Any]]] = {
-    "sufficiency": [{"data.test": False}],
+    "sufficiency": [{"data.test": False}, {"data.num_train": 1}],
+    "support-vectors": [{"dimension": 1, "points": 4}, {"dimension": 1, "points": 4, "shift": 9}],
     "entropy-floor": [{"target": 0.5}],
     "linear-views": [
         {"quantity": {"excess": {"points": 2}}},
@@ -253,7 +255,7 @@ CHANGED: Mapping[str, list[dict[str, Any]]] = {
         {"quantity": {"gap": {"draws": 2}}, "law": {"beta": 1.0}},
         {"quantity": {"gradients": {"draws": 2}}},
     ],
-    "mixup-expansion": [{"law": "midpoint"}],
+    "mixup-expansion": [{"law": "midpoint"}, {"law": {"beta": 0.001}}],
     "moons": [{"compared": "midpoint"}],
 }  # fmt: skip
 SLOW_PROBLEMS = {"images"}
@@ -270,7 +272,7 @@ def test_reading_accepts_exactly_the_metrics_that_a_problem_records(name: str) -
         wrong += [
             f"{values}: {metric}: {lacks}"
             for metric in problem.metrics
-            for lacks in [problem.measuring.lacks(config, metric, 1)]
+            for lacks in [problem.measuring.missing(config, metric, 1, [config.seed])]
             if (lacks is None) != (metric in last.metrics)
         ]
     assert not wrong

@@ -67,7 +67,8 @@ class Probe(Checked, ABC):
 
         Args:
             planned: The epoch as it is known before training: `planned.config`, with this probe;
-                `planned.how`, the settings of the epoch; `planned.info`, sizes of the dataset.
+                `planned.how`, the settings of the epoch; `planned.info`, sizes of the dataset;
+                `planned.labels(split)`, labels of `val` or `test` images, or None.
             metric: A name in `metrics`.
 
         Example:

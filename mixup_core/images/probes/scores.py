@@ -50,10 +50,14 @@ class Scores(Probe):
 
     def lacks(self, planned: Planned, metric: str) -> str | None:
         split, data, info = metric.partition("/")[0], planned.config.data, planned.info
-        count = info.num_test if split == "test" else data.num_held_out(info.num_train)
-        if "auroc" not in metric or count >= info.num_classes:
+        if "auroc" not in metric:
             return None
-        return f"{count} images have not all {info.num_classes} classes; set a larger data.val_size"
+        count = info.num_test if split == "test" else data.num_held_out(info.num_train)
+        labels = planned.labels(split)
+        if (count if labels is None else len(set(labels.tolist()))) >= info.num_classes:
+            return None
+        more = "; set a larger data.val_size" if split == "val" else ""
+        return f"the {count} {split} images have not all {info.num_classes} classes{more}"
 
     def measure(self, subject: Subject) -> dict[str, float]:
         from mixup_core.predictions import accuracy, auroc, balanced_accuracy

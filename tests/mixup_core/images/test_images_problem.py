@@ -11,11 +11,14 @@ from mixup_core.config.parts import members
 from mixup_core.images.choices.models import Mlp, Model, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
+from mixup_core.images.data.datasets import load
 from mixup_core.images.memory import most_bytes
 from mixup_core.images.metrics import METRICS
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES, OTHER_NAMES, population, sample_size, setting
+from mixup_core.images.training import fit
+from mixup_core.keys import stage_keys
 from mixup_core.problem import fields_apart, problem_named
 from sweeps.reading.study_file import StudyError
 from sweeps.reading.study_keys import StudyKeys
@@ -151,6 +154,21 @@ def test_declared_metrics_are_registered_distinct_and_leave_the_training_loss_un
     assert len(set(declared)) == len(declared)
     assert list(METRICS)[-len(declared) :] == declared, "the order of columns"
     assert "train/loss" not in declared
+
+
+def test_settings_of_mixing_that_no_batch_uses_do_not_count() -> None:
+    data = DataConfig(name="digits", num_train=40)
+    erm = TrainConfig(data=data, model=Mlp(hidden=(4,)), epochs=1, batch_size=20)
+    mixed = with_values(erm, {"mix.law": "midpoint", "mix.operation": "cutmix"})
+    second = {"mix.second": "linear", "mix.second_law": {"beta": 1.0}}
+    for alike, idle in (
+        (erm, with_values(mixed, {"mix.probability": 0.0, "mix.label_law": "midpoint"})),
+        (mixed, with_values(mixed, {**second, "mix.second_probability": 0.0})),
+    ):
+        keys = [stage_keys(IMAGES.measuring.observed(c, "test/nll")) for c in (alike, idle)]
+        nll = [[*fit(c, load(data))][-1].metrics["test/nll"] for c in (alike, idle)]
+        assert keys[0] == keys[1]
+        assert nll[0] == nll[1]
 
 
 def test_a_metric_with_too_few_records_is_reported_as_lacking(config: TrainConfig) -> None:
