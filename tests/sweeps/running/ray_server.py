@@ -1,10 +1,12 @@
 """A simulated dashboard of a Ray cluster, which answers as a test says."""
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from aiohttp import WSCloseCode, web
@@ -23,6 +25,8 @@ class RayServer:
 
     token: str = "5a"
     """Token that is required; empty if none is."""
+    login: str = ""
+    """Header `Authorization` that a proxy requires and does not pass on; empty without a proxy."""
     jobs: Sequence[dict[str, Any]] = ()
     """All jobs."""
     states: list[dict[str, Any] | int] = field(default_factory=list)
@@ -62,7 +66,11 @@ class RayServer:
         return web.Response(status=state) if isinstance(state, int) else web.json_response(state)
 
     def _refusal(self) -> web.Response | None:
-        given = self.headers.get("Authorization") or self.headers.get("X-Ray-Authorization")
+        authorization = self.headers.get("Authorization")
+        if self.login and authorization != self.login:
+            realm = {"WWW-Authenticate": 'Basic realm="Ray of the lab"'}
+            return web.Response(status=401, headers=realm)
+        given = self.headers.get("X-Ray-Authorization") if self.login else authorization
         if self.token and not given:
             return web.Response(status=401, text="Unauthorized: Missing authentication token")
         if self.token and given != f"Bearer {self.token}":
@@ -80,9 +88,15 @@ class RayServer:
 
 
 @contextmanager
-def ray_server(**script: Any) -> Iterator[RayServer]:
-    """Serve on the loopback, in a thread of this process, until the end of the `with`."""
-    server = RayServer(**script)
+def ray_server(files: tuple[Path, Path] | None = None, **script: Any) -> Iterator[RayServer]:
+    """Serve on the loopback, in a thread of this process, until the end of the `with`.
+
+    With the files of a certificate and of its key, serve by TLS.
+    """
+    server, tls = RayServer(**script), None
+    if files is not None:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(*files)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -92,9 +106,9 @@ def ray_server(**script: Any) -> Iterator[RayServer]:
         application.router.add_route("*", "/{path:.*}", server.answer)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
         host, port = runner.addresses[0][:2]
-        server.address = f"http://{host}:{port}"
+        server.address = f"{'http' if tls is None else 'https'}://{host}:{port}"
         return runner
 
     runner = asyncio.run_coroutine_threadsafe(start(), loop).result()

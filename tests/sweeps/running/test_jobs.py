@@ -1,7 +1,10 @@
 """Jobs: accepted clusters, the content of a job, and following it to its end."""
 
 import gc
+import json
 import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,9 @@ from sweeps.running.jobs import Cluster, ClusterError
 from tests.sweeps.running.ray_server import RUNNING, RayServer, ended, ray_server
 
 pytestmark = [
-    # What Ray's client gives to aiohttp is its own affair.
+    # What Ray's client gives to aiohttp, and leaves open, is its own affair.
     pytest.mark.filterwarnings("ignore:ssl=None is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
 SET = ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_USAGE_STATS_ENABLED")
@@ -156,6 +160,34 @@ def test_a_missing_or_wrong_token_is_reported_in_one_line(
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(ClusterError, match=r"requires a token; .* so no token is sent\.$"):
         Cluster.connect(server.address)
+
+
+@pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="NOT CHECKED: no openssl on this machine"
+)
+def test_behind_a_proxy_with_a_login_and_an_own_authority_the_token_has_its_own_header(
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    certificate, key = tmp_path / "proxy.pem", tmp_path / "proxy.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=the lab",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    login, over = "Basic bWU6c3dvcmRmaXNo", [ended(driver_exit_code=0)]
+    with ray_server((certificate, key), login=login, states=over, logs=[("one\n",)]) as server:
+        with pytest.raises(ClusterError, match="set SSL_CERT_FILE to the file with the certifi"):
+            Cluster.connect(server.address)
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+        with pytest.raises(ClusterError, match='Basic realm="Ray of the lab"'):
+            Cluster.connect(server.address)
+        monkeypatch.setenv("RAY_JOB_HEADERS", json.dumps({"Authorization": login}))
+        assert Cluster.connect(server.address).follow("j") == 0
+        assert server.headers["X-Ray-Authorization"] == f"Bearer {server.token}"
+    assert capsys.readouterr().out == "one\n"
 
 
 MINE = {"study": "digits", "store": "/runs/store"}
