@@ -240,9 +240,12 @@ def interrupt_all():
 
 with cleaned_by_force(lambda: print("left in order", flush=True)), head.starting(Path("/nowhere")):
     raylet = subprocess.Popen([sys.argv[1], "60"])
-    threading.Timer(1.0, interrupt_all).start()
     lock, mutex = ctypes.CDLL(None).pthread_mutex_lock, ctypes.create_string_buffer(64)
     lock(mutex)
+    now = threading.Event()
+    threading.Thread(target=lambda: (now.wait(), interrupt_all())).start()
+    sys.setswitchinterval(60)  # the other thread goes on when this one waits, not before
+    now.set()
     lock(mutex)  # for ever, and no handler is called meanwhile
 """
 

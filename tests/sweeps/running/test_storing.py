@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -280,13 +281,18 @@ def test_training_continues_during_a_write_and_only_one_state_is_written_at_a_ti
 
 
 def test_a_stage_that_other_runs_need_is_stored_before_training_continues(
-    tmp_path: Path, gate: threading.Event
+    store: Store, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, keys = Store(str(tmp_path)), stage_keys(WALK)
+    def opens_the_gate(writes: Any, timeout: float | None) -> Any:
+        if timeout is None:
+            gate.set()
+        return wait(writes, timeout)
+
+    keys = stage_keys(WALK)
     trial = _walk(store, frozenset({2}))
     with trial.storing:
         trial.train(1, SHORT_EPOCH)
-        threading.Timer(0.2, gate.set).start()
+        monkeypatch.setattr(storing_module, "wait", opens_the_gate)
         trial.train(1, SHORT_EPOCH)
         assert dict(store.keys()) == {keys[0]: True, keys[1]: True}
         assert [row["epoch"] for row in trial.storing.take_rows()] == [0, 1]

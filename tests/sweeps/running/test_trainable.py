@@ -1,7 +1,6 @@
 """Trainable: what a trial reports to the driver, and what it refuses, without Ray."""
 
 import math
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -152,13 +151,9 @@ def test_a_node_waits_for_a_lease_that_the_file_system_shows_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempts, "train", _error)
-    written = Lease.acquire(Store(str(tmp_path / "there")), "study", "mixsweep run study")
-    late = threading.Timer(0.5, (tmp_path / "there").rename, [tmp_path / "here"])
-    late.start()
-    try:
-        last = train_run(_parameters(Store(str(tmp_path / "here")), written))
-    finally:
-        late.join()
-        (tmp_path / "here").rename(tmp_path / "there")
-        written.release()
+    there, here = tmp_path / "there", tmp_path / "here"
+    with Lease.acquire(Store(str(there)), "study", "mixsweep run study") as written:
+        monkeypatch.setattr(trainable.time, "sleep", lambda _: there.rename(here))
+        last = train_run(_parameters(Store(str(here)), written))
+        here.rename(there)
     assert last["failure"]["kind"] == "failed", "it came as far as its error"
