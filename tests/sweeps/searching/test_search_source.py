@@ -155,12 +155,15 @@ def diverging(config: TrainConfig) -> dict[str, float]:
     return {"val/error": float("nan")} if broken else noisy(config)
 
 
-def test_a_diverged_seed_fails_its_point_without_an_objective(tmp_path: Path) -> None:
-    driver = Driver(read(tmp_path, CONFIRM), tmp_path, diverging).run()
+@pytest.mark.parametrize("text", [CONFIRM, PRUNED], ids=["confirmed", "pruned"])
+def test_a_diverged_seed_fails_its_point_without_an_objective(tmp_path: Path, text: str) -> None:
+    driver = Driver(read(tmp_path, text), tmp_path, diverging).run()
+    if text == PRUNED:  # the seeds that are compared first are enough
+        assert len(driver.trained) == 2 * 3 + 6 * 2
     assert {point.state for point in points_of(driver)} == {"failed"}
     assert {point.objectives for point in points_of(driver)} == {()}
     assert driver.source.study.confirmation() is None
-    assert Driver(read(tmp_path, CONFIRM), tmp_path, diverging).run().trained == []
+    assert Driver(read(tmp_path, text), tmp_path, diverging).run().trained == []
 
 
 @pytest.mark.parametrize("rule", ["val-mean", "val-1se"])
