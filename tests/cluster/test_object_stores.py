@@ -5,13 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.images.data.datasets import load
-from mixup_core.store.checkpoints import Store
-from sweeps.running.storing import STORE_AT_LEAST_EVERY
 from tests.conftest import CommandLine
-from tests.faults.launches import Task
 from tests.object_stores import moto
-from tests.soak.resuming import resumed
 
 STUDY = ("digits", "--set", "base.epochs=2", "--set", "seeds=1")
 NOBODY = "http://127.0.0.1:9"
@@ -78,39 +73,3 @@ def test_a_full_bucket_is_reported_in_one_line(
     said = _said(command_line(), "run", *STUDY, "--store", "s3://full/store", code=1)
     assert said.startswith("s3://full/store: full, or over its quota (QuotaExceeded); ")
     assert said.endswith("`mixsweep store prune STUDY` shows what can be freed")
-
-
-@pytest.mark.long
-def test_every_command_works_on_a_machine_that_has_only_the_store_address(
-    command_line: Callable[..., CommandLine], s3: Mapping[str, str], tmp_path: Path
-) -> None:
-    task, url = Task("digits", ("base.epochs=2", "seeds=1")), f"s3://studies{tmp_path}"
-    for store in (url, str(tmp_path / "store")):
-        _train_here(task, store)
-
-    def laptop() -> CommandLine:
-        return command_line(MIXSWEEP_STORE=url)
-
-    arms = laptop().json("status", *task.arguments)["arms"]
-    assert [(arm["finished"], arm["expected"]) for arm in arms.values()] == [(1, 1)] * 3
-    planned = laptop().json("plan", *task.arguments)
-    assert (planned["to_run"], planned["stored"]) == (0, 3)
-    reported, local = laptop(), command_line(MIXSWEEP_STORE=str(tmp_path / "store"))
-    for mixsweep in (reported, local):
-        mixsweep("report", *task.arguments)
-    assert reported.report("digits", "runs.csv") == local.report("digits", "runs.csv")
-    assert "3 finished runs of 3 are in MLflow" in laptop()("sync", *task.arguments).stdout
-    assert "no file is damaged" in laptop()("store", "verify").stdout
-    states = sum(stage.state is not None for stage in Store(url).stages())
-    pruned = laptop()("store", "prune", "digits", "--yes").stdout
-    assert "freed 0.0 MB" in pruned, "each state is one that a longer run would start from"
-    assert sum(stage.state is not None for stage in Store(url).stages()) == states == 3
-
-
-def _train_here(task: Task, store: str) -> None:
-    """Train the runs of a study in this process and store every epoch."""
-    for run in task.study.runs():
-        data = load(run.config.data, Path(store))
-        storing, training = resumed(run.config, data, store)
-        for _ in training:
-            storing.add(training, STORE_AT_LEAST_EVERY)
