@@ -40,12 +40,12 @@ def routable_interface() -> Iterator[None]:
 
 
 @cache
-def ray_variables(prefix: str = "RAY_") -> frozenset[str]:
-    """Return each environment variable with a prefix that Ray's Python code mentions, by name."""
+def ray_variables() -> frozenset[str]:
+    """Return each environment variable that Ray's Python code mentions, by name."""
     sources = Path(ray.__file__).parent.rglob("*.py")
     texts = (source.read_text(errors="replace") for source in sources)
     return frozenset(
-        name for text in texts for name in re.findall(rf"\b{prefix}[A-Za-z_]{{3,60}}\b", text)
+        name for text in texts for name in re.findall(r"\bRAY_[A-Za-z_]{3,60}\b", text)
     )
 
 
@@ -70,8 +70,6 @@ class Watch:
 
     listening: set[str] = field(default_factory=set)
     """Sockets to which others may send, such as `tcp 127.0.0.1:80` or `unix @name`."""
-    peers: set[str] = field(default_factory=set)
-    """Addresses outside the loopback to which data was sent."""
     _before: frozenset[str] = frozenset()
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -95,7 +93,6 @@ class Watch:
     def _look(self) -> None:
         while not self._stop.wait(_EVERY):
             self.listening |= _listening() - self._before
-            self.peers |= _peers()
 
 
 def _listening() -> set[str]:
@@ -106,11 +103,6 @@ def _listening() -> set[str]:
     }
     unix = (row.split() for row in Path("/proc/net/unix").read_text().splitlines()[1:])
     return found | {f"unix {row[7]}" for row in unix if len(row) > 7 and row[7].startswith("@")}
-
-
-def _peers() -> set[str]:
-    found = {_address(row[2]) for _, row in _rows() if not row[2].endswith(":0000")}
-    return {address for address in found if not _is_loopback(f"to {address}")}
 
 
 def _rows() -> Iterator[tuple[str, list[str]]]:

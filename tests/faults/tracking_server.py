@@ -1,15 +1,12 @@
 """TrackingServer: a real MLflow server that a test starts, kills and starts again."""
 
-import os
-import signal
-import socket
 import sqlite3
-import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.faults.launches import wait_for
+from tests.servers import listens, running
 
 
 @dataclass
@@ -22,7 +19,7 @@ class TrackingServer:
     """URL of its database; None means an SQLite file in the folder."""
     artifacts: str | None = None
     """Folder or URL of its artifacts; None means the folder."""
-    _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
+    _running: ExitStack = field(default_factory=ExitStack, init=False)
 
     @property
     def uri(self) -> str:
@@ -34,29 +31,18 @@ class TrackingServer:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        process = self._process = subprocess.Popen(
-            [
-                sys.executable, "-m", "mlflow", "server",
-                "--backend-store-uri", self.backend or f"sqlite:///{self.database}",
-                "--artifacts-destination", self.artifacts or str(self.folder / "artifacts"),
-                "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1",
-            ],
-            env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-
-        def answers() -> bool:
-            assert process.poll() is None, "the tracking server ended by itself"
-            with socket.socket() as probe:
-                return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-        wait_for(answers)
+        command = [
+            sys.executable, "-m", "mlflow", "server",
+            "--backend-store-uri", self.backend or f"sqlite:///{self.database}",
+            "--artifacts-destination", self.artifacts or str(self.folder / "artifacts"),
+            "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1",
+        ]  # fmt: skip
+        quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+        self._running.enter_context(running(command, lambda: listens(self.port), **quiet))
 
     def kill(self) -> None:
         """Kill the server and its workers, which share its process group."""
-        assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._running.close()
 
     def has_points(self) -> bool:
         """Return whether any metric of any run has arrived."""
