@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.object_stores import moto
 
 STUDY = ("digits", "--set", "base.epochs=2", "--set", "seeds=1")
@@ -31,7 +31,7 @@ def _said(mixsweep: CommandLine, *arguments: str, code: int) -> str:
     ids=["missing", "unreachable", "no credentials"],
 )
 def test_a_failing_store_is_reported_in_one_line(
-    command_line: Callable[..., CommandLine], s3: Mapping[str, str], tmp_path: Path,
+    command_line: CommandLines, s3: Mapping[str, str], tmp_path: Path,
     changes: Mapping[str, str], url: str, text: str,
 ) -> None:  # fmt: skip
     alone = {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1"}
@@ -50,7 +50,7 @@ def test_a_failing_store_is_reported_in_one_line(
     ids=["unknown", "wrong"],
 )
 def test_refused_credentials_are_reported_in_one_line(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     object_store: Callable[[str], Mapping[str, str]],
     changes: Mapping[str, str],
     reason: str,
@@ -68,7 +68,7 @@ def test_refused_credentials_are_reported_in_one_line(
 
 
 def test_a_full_bucket_is_reported_in_one_line(
-    command_line: Callable[..., CommandLine], s3: Mapping[str, str]
+    command_line: CommandLines, s3: Mapping[str, str]
 ) -> None:
     said = _said(command_line(), "run", *STUDY, "--store", "s3://full/store", code=1)
     assert said.startswith("s3://full/store: full, or over its quota (QuotaExceeded); ")

@@ -3,7 +3,7 @@
 import json
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
@@ -14,7 +14,7 @@ import pytest
 from mixsweep.cli import submission
 from reports.numbers.code_origin import describe_code
 from tests.cluster.head import Head, started_head
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.launches import Task, wait_for
 
 MINE = """
@@ -25,7 +25,6 @@ arms:
   wild: {mix.law: erm, optimizer.name: sgd, optimizer.weight_decay: 1.0e+30}
 seeds: 1
 """
-Line = Callable[..., CommandLine]
 LONGER = Task("digits", ("base.epochs=400", "seeds=1"))
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
@@ -66,7 +65,7 @@ def test_paths_of_a_job_are_made_absolute(place: str, absolute: str) -> None:
 
 
 def test_invalid_jobs_are_refused_before_any_cluster_is_contacted(
-    command_line: Line,
+    command_line: CommandLines,
 ) -> None:
     mixsweep = command_line()
     nobody = ("--address", "http://127.0.0.1:1")
@@ -86,7 +85,7 @@ def test_invalid_jobs_are_refused_before_any_cluster_is_contacted(
 
 @pytest.mark.long
 def test_a_job_that_is_stopped_and_submitted_again_ends_like_a_local_run(
-    command_line: Line, head: Head, monkeypatch: pytest.MonkeyPatch
+    command_line: CommandLines, head: Head, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local, mixsweep = command_line(), command_line(**head.environment())
     local("run", *LONGER.arguments)
@@ -127,7 +126,7 @@ def test_a_job_that_is_stopped_and_submitted_again_ends_like_a_local_run(
 
 
 def test_credentials_beside_a_study_are_not_listed(
-    command_line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command_line: CommandLines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in (".env.local", "server.pem", "mine.yaml"):
         (tmp_path / name).write_text(MINE)
@@ -140,7 +139,7 @@ def test_credentials_beside_a_study_are_not_listed(
 
 @pytest.mark.long
 def test_no_secret_of_client_or_cluster_is_written_to_a_file(
-    command_line: Line, head: Head, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command_line: CommandLines, head: Head, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Token, keys and passwords: not in home, database, report, logs, upload or description."""
     # Drawn anew: the source of this test is among what other jobs upload.

@@ -10,7 +10,7 @@ import json
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from sweeps.searching.selection import grown_study
 from sweeps.state.ledger import launches
 from sweeps.state.results import read_predictions, read_results
 from sweeps.state.stages import plan_study
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 from tests.mixup_core.store.stored_files import reseal
 
 HOMES = sorted(path.parent for path in Path(__file__).with_name("homes").glob("*/old.yaml"))
@@ -164,7 +164,7 @@ def test_a_search_of_an_earlier_version_is_read_as_finished(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_sync_report_list_and_plan_work_on_a_home_of_an_earlier_version(
-    home: Path, command_line: Callable[..., CommandLine]
+    home: Path, command_line: CommandLines
 ) -> None:
     mixsweep, study = command_line(home), str(home / "old.yaml")
     former, (keys, points) = rows_of(home / "reports" / "old"), tracked(home / "mlflow.db")

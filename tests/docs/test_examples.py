@@ -3,7 +3,7 @@
 import csv
 import re
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from reports.numbers.judging import judge
 from sweeps.reading.study_file import study_of
 from sweeps.reading.tree_paths import config_paths
 from tests.bundled import bundled
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -116,7 +116,7 @@ def _masked(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.long
 def test_the_printed_output_of_commands_equals_the_output_of_the_code(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
 ) -> None:
     mixsweep = command_line()
     found = list(_outputs("how-to/debug.md"))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.docs.test_documentation import blocks
+from tests.interpreters import run_python
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -87,9 +88,7 @@ def test_the_command_for_completion_prints_a_script_of_the_shell() -> None:
     text = (ROOT / "docs" / "install.md").read_text()
     assert "_MIXSWEEP_COMPLETE=bash_source mixsweep" in text
     start = "import sys; sys.argv = ['mixsweep']; from mixsweep.__main__ import main; main()"
-    printed = subprocess.run(
-        [sys.executable, "-c", start], capture_output=True, text=True, check=True,
-        env={**os.environ, "_MIXSWEEP_COMPLETE": "bash_source"},
-    ).stdout  # fmt: skip
+    environment = {**os.environ, "_MIXSWEEP_COMPLETE": "bash_source"}
+    printed = run_python(start, env=environment, check=True).stdout
     assert "_mixsweep_completion" in printed
     subprocess.run(["bash", "-n"], input=printed, text=True, check=True)

@@ -4,12 +4,11 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 
 PACKAGE = Path(__file__).parents[2] / "examples" / "plugin_package"
 
@@ -40,7 +39,7 @@ def test_the_tests_of_the_example_package_pass(installed: str) -> None:
 
 
 def test_the_example_package_passes_the_plugin_checks(
-    installed: str, command_line: Callable[..., CommandLine]
+    installed: str, command_line: CommandLines
 ) -> None:
     mixsweep = command_line(PYTHONPATH=installed)
     checked = mixsweep("check", "mixsweep-example").stdout
@@ -53,7 +52,7 @@ def test_the_example_package_passes_the_plugin_checks(
 
 @pytest.mark.long
 def test_the_example_study_trains_without_the_plugin_option(
-    installed: str, command_line: Callable[..., CommandLine]
+    installed: str, command_line: CommandLines
 ) -> None:
     mixsweep, study = command_line(PYTHONPATH=installed), str(PACKAGE / "study.yaml")
     ran = mixsweep("run", study, "--engine", "inline")

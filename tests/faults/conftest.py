@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.launches import TWO_LAWS, Task
 from tests.faults.namespaces import is_in_namespace
 from tests.faults.nodes import Nodes
@@ -40,7 +40,7 @@ def interposed(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def run_undisturbed(command_line: Callable[..., CommandLine]) -> Callable[[Task], CommandLine]:
+def run_undisturbed(command_line: CommandLines) -> Callable[[Task], CommandLine]:
     """Return a function that runs a study without any fault, once, and returns its home."""
 
     @cache

@@ -1,6 +1,5 @@
 """A search on simulated GPUs ends when its budget of GPU-hours is used up."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.searching.search_history import read_history
 from sweeps.state.results import read_results
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 from tests.faults.nodes import Nodes
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300, func_only=True)]
@@ -37,7 +36,7 @@ search:
 
 @pytest.mark.parametrize(("share", "slots"), [("1", "1"), ("0.5", "2")])
 def test_a_budget_of_gpu_hours_ends_a_search_once_they_are_spent(
-    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path, share: str, slots: str
+    command_line: CommandLines, nodes: Nodes, tmp_path: Path, share: str, slots: str
 ) -> None:
     file = tmp_path / "on-gpus.yaml"
     file.write_text(STUDY)

@@ -5,14 +5,13 @@ No GPU is available here: processes of a node raise the errors that PyTorch rais
 
 import dataclasses
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mixup_core.store.checkpoints import Store
 from sweeps.state.results import RunResult
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.launches import Launch, Task
 from tests.faults.nodes import MANY_RUNS, Nodes, gpu_of
 
@@ -69,7 +68,7 @@ def _fails_alone(results: list[RunResult], store: Path) -> str:
 
 
 def test_runs_of_a_faulty_gpu_finish_on_the_other_and_the_faulty_one_is_reported(
-    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+    command_line: CommandLines, nodes: Nodes, tmp_path: Path
 ) -> None:
     is_sick = "os.environ.get('CUDA_VISIBLE_DEVICES') == '1'"
     sabotaged = _sabotaged(tmp_path / "node", is_sick, ILLEGAL, wait_for=2)
@@ -86,7 +85,7 @@ def test_runs_of_a_faulty_gpu_finish_on_the_other_and_the_faulty_one_is_reported
 
 @pytest.mark.long
 def test_a_run_that_fails_on_every_gpu_fails_without_blaming_a_gpu(
-    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+    command_line: CommandLines, nodes: Nodes, tmp_path: Path
 ) -> None:
     nodes.add(cpus=2, gpus=2, environment=_sabotaged(tmp_path / "node", IS_ONE_RUN, ILLEGAL))
     said, results, store = _ends(command_line(**nodes.environment), seeds=2, code=1)
@@ -96,7 +95,7 @@ def test_a_run_that_fails_on_every_gpu_fails_without_blaming_a_gpu(
 
 @pytest.mark.long
 def test_a_run_that_breaks_its_process_fails_once_and_the_next_run_has_a_new_process(
-    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+    command_line: CommandLines, nodes: Nodes, tmp_path: Path
 ) -> None:
     error = "CUDA error: device-side assert triggered"
     nodes.add(cpus=1, gpus=1, environment=_sabotaged(tmp_path / "node", IS_ONE_RUN, error))
@@ -108,7 +107,7 @@ def test_a_run_that_breaks_its_process_fails_once_and_the_next_run_has_a_new_pro
 
 @pytest.mark.long
 def test_the_runs_of_a_node_without_a_driver_finish_on_another_node(
-    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+    command_line: CommandLines, nodes: Nodes, tmp_path: Path
 ) -> None:
     no_driver = _sabotaged(tmp_path / "node", "True", "Found no NVIDIA driver on your system.")
     bad = nodes.add(cpus=1, gpus=1, environment=no_driver)
@@ -126,7 +125,7 @@ def test_the_runs_of_a_node_without_a_driver_finish_on_another_node(
 
 @pytest.mark.long
 def test_a_launch_with_only_faulty_gpus_ends_with_the_error_of_the_driver(
-    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+    command_line: CommandLines, nodes: Nodes, tmp_path: Path
 ) -> None:
     no_driver = _sabotaged(tmp_path / "node", "True", "Found no NVIDIA driver on your system.")
     nodes.add(cpus=2, gpus=2, environment=no_driver)
@@ -140,7 +139,7 @@ def test_a_launch_with_only_faulty_gpus_ends_with_the_error_of_the_driver(
 
 @pytest.mark.long
 def test_a_run_that_loses_its_node_four_times_is_retried_and_finishes(
-    command_line: Callable[..., CommandLine], nodes: Nodes
+    command_line: CommandLines, nodes: Nodes
 ) -> None:
     node = nodes.add(cpus=1)
     mixsweep = command_line(**nodes.environment)

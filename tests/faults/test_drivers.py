@@ -5,7 +5,6 @@ import pickle
 import shutil
 import signal
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from mixup_core.keys import stage_key
 from mixup_core.store.checkpoints import Store
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import Facts, assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, lasting, ray_workers, wait_for
 
@@ -22,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 @pytest.mark.long
 def test_an_interrupted_launch_exits_130_and_the_next_launch_resumes(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine
+    command_line: CommandLines, undisturbed: CommandLine
 ) -> None:
     mixsweep = command_line()
     runs = TWO_LAWS.study.runs()
@@ -46,7 +45,7 @@ def test_an_interrupted_launch_exits_130_and_the_next_launch_resumes(
 
 
 def test_a_driver_whose_home_is_moved_ends_with_3_and_writes_nothing_at_the_old_path(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine
+    command_line: CommandLines, undisturbed: CommandLine
 ) -> None:
     mixsweep = command_line()
     with Launch(mixsweep, TWO_LAWS) as launch:
@@ -66,7 +65,7 @@ def test_a_driver_whose_home_is_moved_ends_with_3_and_writes_nothing_at_the_old_
 
 @pytest.mark.parametrize("engine", [pytest.param("ray", marks=pytest.mark.long), "inline"])
 def test_a_driver_whose_lease_is_deleted_leaves_the_study_to_the_next_driver(
-    command_line: Callable[..., CommandLine], engine: str
+    command_line: CommandLines, engine: str
 ) -> None:
     mixsweep = command_line()
     options, slots = ("--engine", engine), 2 if engine == "ray" else None
@@ -85,7 +84,7 @@ def test_a_driver_whose_lease_is_deleted_leaves_the_study_to_the_next_driver(
 
 
 @pytest.fixture(scope="module")
-def killed(command_line: Callable[..., CommandLine]) -> tuple[CommandLine, Facts]:
+def killed(command_line: CommandLines) -> tuple[CommandLine, Facts]:
     """Return a home whose driver was killed half-way, and what was stored at that time.
 
     Workers end without their driver.
@@ -106,7 +105,7 @@ def killed(command_line: Callable[..., CommandLine]) -> tuple[CommandLine, Facts
 
 
 def test_the_launch_after_a_killed_driver_finishes_despite_a_pause_and_second_start(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     killed: tuple[CommandLine, Facts],
     undisturbed: CommandLine,
     tmp_path: Path,
@@ -126,7 +125,7 @@ def test_the_launch_after_a_killed_driver_finishes_despite_a_pause_and_second_st
 
 @pytest.mark.long
 def test_damaged_and_hostile_checkpoints_are_reported_and_their_epochs_retrained(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     killed: tuple[CommandLine, Facts],
     undisturbed: CommandLine,
     tmp_path: Path,

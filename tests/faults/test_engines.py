@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task
 
@@ -18,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 
 def test_a_killed_inline_launch_without_ray_mlflow_and_optuna_gives_the_results_of_ray(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine, tmp_path: Path
+    command_line: CommandLines, undisturbed: CommandLine, tmp_path: Path
 ) -> None:
     for module in ("ray", "mlflow", "optuna"):
         (tmp_path / f"{module}.py").write_text(f"raise ImportError({module!r})\n")
@@ -87,7 +86,7 @@ ctypes.CDLL = Library
 
 
 def test_without_calls_of_linux_a_killed_inline_launch_resumes_and_ray_is_refused(
-    command_line: Callable[..., CommandLine], tmp_path: Path
+    command_line: CommandLines, tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_CALLS_OF_LINUX)
     here = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])

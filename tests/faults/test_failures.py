@@ -1,13 +1,12 @@
 """Runs that fail because of their own errors, or because the disk fails."""
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task
 
@@ -17,7 +16,7 @@ DIVERGING = Task(str(Path(__file__).with_name("diverging.yaml")))
 
 
 def test_a_run_that_diverges_is_reported_and_never_retried(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
 ) -> None:
     mixsweep = command_line()
     with Launch(mixsweep, DIVERGING) as launch:
@@ -37,7 +36,7 @@ def test_a_run_that_diverges_is_reported_and_never_retried(
 
 @pytest.mark.long
 def test_a_full_disk_is_reported_and_a_launch_with_free_space_loses_no_results(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine, disk: Path
+    command_line: CommandLines, undisturbed: CommandLine, disk: Path
 ) -> None:
     mixsweep = command_line()
     store = ("--store", str(disk))

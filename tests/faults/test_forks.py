@@ -1,6 +1,5 @@
 """Runs that share their first epochs, while the run that trains these epochs keeps dying."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from mixup_core.images.data.datasets import load
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.store.checkpoints import Store
 from sweeps.state.stages import plan_runs
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 from tests.faults.invariants import assert_store_is_whole, assert_tracked
 from tests.faults.launches import Launch, Task
 
@@ -24,7 +23,7 @@ TRIES = 4
 
 @pytest.mark.long
 def test_forks_of_a_killed_trunk_equal_runs_trained_separately(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
 ) -> None:
     mixsweep = command_line()
     plan = plan_runs(FORKS.study.runs(), {})

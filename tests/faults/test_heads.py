@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from sweeps.machine.processes import lives
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
 
@@ -19,7 +19,7 @@ LONGER = Task(TWO_LAWS.file, ("base.epochs=144",))
 
 @pytest.mark.parametrize("name", ["gcs_server", "raylet"])
 def test_a_launch_that_loses_its_cluster_reports_the_loss_and_the_next_launch_resumes(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     run_undisturbed: Callable[[Task], CommandLine],
     name: str,
 ) -> None:
@@ -46,7 +46,7 @@ def test_a_launch_that_loses_its_cluster_reports_the_loss_and_the_next_launch_re
 
 @pytest.mark.parametrize("name", ["gcs_server", "raylet"])
 def test_a_launch_that_loses_its_cluster_at_the_start_reports_the_loss_or_restarts(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     run_undisturbed: Callable[[Task], CommandLine],
     name: str,
 ) -> None:

@@ -1,6 +1,5 @@
 """A study that adds seeds until its claims are decided takes the same looks after any kill."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from mixup_core.store.checkpoints import Store
 from reports.numbers.looks import reached_study
 from sweeps.state.results import read_results
 from sweeps.state.statements import stated_in
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 from tests.faults.launches import Launch, Task, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600, func_only=True)]
@@ -26,7 +25,7 @@ def finished(home: Path) -> int:
 
 @pytest.mark.long
 def test_drivers_killed_between_and_within_looks_give_the_report_of_an_unbroken_launch(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
 ) -> None:
     whole, killed = command_line(), command_line()
     whole("run", TASK.file, "--engine", "inline")

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 from tests.faults.exposure import (
     ROUTABLE,
     Watch,
@@ -53,7 +53,7 @@ ALONE = {"an empty address", "a local address"}
     ],
 )
 def test_a_launch_listens_on_the_loopback_only_and_opens_no_folder_to_others(
-    command_line: Callable[..., CommandLine], tmp_path: Path, variables: dict[str, str]
+    command_line: CommandLines, tmp_path: Path, variables: dict[str, str]
 ) -> None:
     place = Path(os.environ["TMPDIR"]) / "n"
     place.mkdir()

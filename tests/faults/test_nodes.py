@@ -1,13 +1,12 @@
 """Clusters of several nodes: where runs are placed, and nodes that are lost or join."""
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mixup_core.images.data.fetching import data_root, is_present
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
 from tests.faults.nodes import MANY_RUNS, Nodes, gpu_of
@@ -19,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 @pytest.mark.long
 def test_a_node_that_sees_another_store_is_refused(
-    command_line: Callable[..., CommandLine], nodes: Nodes
+    command_line: CommandLines, nodes: Nodes
 ) -> None:
     nodes.add(cpus=1)
     mixsweep = command_line(**nodes.environment)
@@ -38,7 +37,7 @@ def test_a_node_that_sees_another_store_is_refused(
 
 @pytest.mark.long
 def test_nodes_of_different_sizes_run_as_many_runs_as_their_gpus_and_cpus_allow(
-    command_line: Callable[..., CommandLine], nodes: Nodes
+    command_line: CommandLines, nodes: Nodes
 ) -> None:
     two, four, none = (nodes.add(cpus=4, gpus=gpus).node_id for gpus in (2, 4, 0))
     mixsweep = command_line(**nodes.environment)
@@ -56,7 +55,7 @@ def test_nodes_of_different_sizes_run_as_many_runs_as_their_gpus_and_cpus_allow(
 
 @pytest.mark.long
 def test_all_runs_train_on_nodes_of_the_requested_kind(
-    command_line: Callable[..., CommandLine], nodes: Nodes
+    command_line: CommandLines, nodes: Nodes
 ) -> None:
     typed = nodes.add(cpus=4, gpus=1, resources={"accelerator_type:A100": 1}).node_id
     named = nodes.add(cpus=4, gpus=4, resources={"fast": 1}, labels={"zone": "b"}).node_id
@@ -73,7 +72,7 @@ def test_all_runs_train_on_nodes_of_the_requested_kind(
 
 @pytest.mark.long
 def test_a_mixed_cluster_that_loses_a_node_ends_all_runs_and_trains_none_twice(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine, nodes: Nodes
+    command_line: CommandLines, undisturbed: CommandLine, nodes: Nodes
 ) -> None:
     """A head with CPUs alone, a node with one GPU, and a node with four."""
     one, four = (nodes.add(cpus=gpus, gpus=gpus) for gpus in (1, 4))
@@ -91,7 +90,7 @@ def test_a_mixed_cluster_that_loses_a_node_ends_all_runs_and_trains_none_twice(
 
 @pytest.mark.long
 def test_a_node_that_joins_later_uses_as_many_gpus_as_it_has_cpus(
-    command_line: Callable[..., CommandLine], nodes: Nodes
+    command_line: CommandLines, nodes: Nodes
 ) -> None:
     nodes.add(cpus=2, gpus=1)
     mixsweep = command_line(**nodes.environment)
@@ -108,7 +107,7 @@ def test_a_node_that_joins_later_uses_as_many_gpus_as_it_has_cpus(
 
 @pytest.mark.long
 def test_a_node_without_the_data_fetches_it_once_and_its_runs_share_it(
-    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+    command_line: CommandLines, nodes: Nodes, tmp_path: Path
 ) -> None:
     if not is_present("fashion-mnist", data_root()):
         pytest.skip("NOT CHECKED: without Fashion-MNIST, see `mixsweep data fetch fashion-mnist`")
@@ -128,7 +127,7 @@ def test_a_node_without_the_data_fetches_it_once_and_its_runs_share_it(
 
 
 def test_a_study_on_a_full_cluster_soon_gets_slots_of_the_study_that_holds_them(
-    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+    command_line: CommandLines, nodes: Nodes, tmp_path: Path
 ) -> None:
     log = EpochsLog(folder=tmp_path)
     nodes.add(cpus=2, environment=log.variables("cluster", nap=0.5))

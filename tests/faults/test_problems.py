@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import Launch, Task
 
@@ -18,7 +18,7 @@ LINE = Task(str(Path(__file__).with_name("line.yaml")))
 @pytest.mark.long
 @pytest.mark.parametrize(("task", "epochs"), [(CLOSED_FORM, 1), (LINE, 50)], ids=["exact", "line"])
 def test_a_killed_driver_and_worker_do_not_change_the_results_of_other_problems(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     run_undisturbed: Callable[[Task], CommandLine],
     task: Task,
     epochs: int,
@@ -40,7 +40,7 @@ def test_a_killed_driver_and_worker_do_not_change_the_results_of_other_problems(
 
 @pytest.mark.long
 def test_studies_of_one_launch_each_have_their_own_ray_and_report(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
 ) -> None:
     mixsweep = command_line()
     mixsweep("run", CLOSED_FORM.file, LINE.file, "--slots", "2")

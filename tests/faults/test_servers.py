@@ -7,7 +7,7 @@ import pytest
 
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
 from tests.faults.tracking_server import TrackingServer
@@ -29,7 +29,7 @@ def tracking(
 
 
 def test_killed_workers_and_a_killed_driver_lose_no_results_on_remote_servers(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     run_undisturbed: Callable[[Task], CommandLine],
     tracking: TrackingServer,
     tmp_path: Path,

@@ -2,11 +2,11 @@
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 from tests.faults.launches import TWO_LAWS
 
 pytestmark = [pytest.mark.slow]
@@ -22,7 +22,7 @@ def _read_only() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_read_only")
 def test_a_launch_with_read_only_shared_memory_is_refused_before_ray_starts(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
 ) -> None:
     mixsweep, began = command_line(), time.monotonic()
     said = mixsweep("run", TWO_LAWS.file, "--slots", "1", code=2)

@@ -1,11 +1,10 @@
 """Two simultaneous launches of studies that share runs and first epochs train each run once."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 from tests.soak.epochs_log import EpochsLog
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
@@ -30,7 +29,7 @@ switches.
 
 
 def test_two_launches_on_ray_train_each_shared_run_once(
-    tmp_path: Path, command_line: Callable[..., CommandLine]
+    tmp_path: Path, command_line: CommandLines
 ) -> None:
     log, launches = EpochsLog(folder=tmp_path), []
     for name, switches in SWITCHES.items():

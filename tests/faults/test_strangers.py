@@ -5,7 +5,7 @@ import importlib
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import grpc
 import psutil
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 from tests.faults.launches import TWO_LAWS, Launch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
@@ -37,7 +37,7 @@ def place() -> Iterator[Path]:
 @pytest.mark.long
 @pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o077], ids="{:03o}".format)
 def test_another_user_can_neither_write_files_nor_connect_during_a_launch(
-    command_line: Callable[..., CommandLine], place: Path, umask: int
+    command_line: CommandLines, place: Path, umask: int
 ) -> None:
     under = ("sh", "-c", f'umask {umask:03o} && exec "$@"', "sh")
     ours = replace(command_line(place / "runs"), data=place / "data", prefix=under)

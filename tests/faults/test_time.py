@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mixup_core.store.manifests import EpochFacts
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
 
@@ -24,7 +24,7 @@ QUICK = Task(TWO_LAWS.file, ("base.model={name: mlp}", "base.epochs=60", "seeds=
 
 
 def test_a_clock_set_back_and_forward_by_a_day_changes_no_result(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     run_undisturbed: Callable[[Task], CommandLine],
     interposed: str,
     tmp_path: Path,
@@ -47,7 +47,7 @@ def test_a_clock_set_back_and_forward_by_a_day_changes_no_result(
 
 
 def test_a_store_that_takes_five_seconds_to_write_loses_no_results(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     run_undisturbed: Callable[[Task], CommandLine],
     interposed: str,
 ) -> None:

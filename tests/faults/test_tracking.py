@@ -1,12 +1,11 @@
 """Tracking servers that hang or die: training goes on, and `sync` adds what was missed."""
 
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, wait_for
 from tests.faults.tracking_server import TrackingServer
@@ -18,7 +17,7 @@ INCOMPLETE = "tracking is incomplete; when the server is back, run: mixsweep syn
 
 @pytest.mark.long
 def test_a_hanging_tracking_server_does_not_stop_training(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine
+    command_line: CommandLines, undisturbed: CommandLine
 ) -> None:
     mixsweep = command_line(MLFLOW_HTTP_REQUEST_TIMEOUT="2")
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -31,7 +30,7 @@ def test_a_hanging_tracking_server_does_not_stop_training(
 
 @pytest.mark.long
 def test_sync_updates_a_tracking_server_that_was_killed_during_a_launch(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine, tmp_path: Path
+    command_line: CommandLines, undisturbed: CommandLine, tmp_path: Path
 ) -> None:
     mixsweep = command_line()
     server = TrackingServer(tmp_path, port=5000)

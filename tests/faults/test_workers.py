@@ -3,7 +3,7 @@
 import os
 import resource
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,7 +12,7 @@ import torch
 
 from mixup_core.images.data.datasets import load
 from mixup_core.images.training import fit
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost, assert_tracked
 from tests.faults.launches import TWO_LAWS, Launch, Task
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 
 def test_killed_workers_lose_no_stored_epoch(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine
+    command_line: CommandLines, undisturbed: CommandLine
 ) -> None:
     mixsweep = command_line()
     acknowledged = {}
@@ -43,7 +43,7 @@ def begun_workers() -> Iterator[Path]:
 
 @pytest.mark.long
 def test_a_worker_out_of_memory_is_retried_with_unchanged_results(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
 ) -> None:
     mixsweep = command_line()
     task = Task(str(Path(__file__).with_name("narrow-and-wide.yaml")))
@@ -63,7 +63,7 @@ def test_a_worker_out_of_memory_is_retried_with_unchanged_results(
 
 @pytest.mark.long
 def test_a_run_that_ray_kills_for_its_memory_fails_and_the_other_runs_finish(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
 ) -> None:
     memory = psutil.virtual_memory()
     threshold = (memory.total - memory.available + 4e9) / memory.total

@@ -1,11 +1,9 @@
 """Faults of a real GPU: each error of the driver is recognised as the fault that it is."""
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.gpu.device import needs_gpu
+from tests.interpreters import run_python
 
 pytestmark = needs_gpu
 
@@ -30,7 +28,5 @@ def test_a_fault_of_a_real_gpu_is_recognised(statement: str) -> None:
         f"try:\n    {statement}\n"
         "except Exception as error:\n    print(fault_of(error), type(error).__name__, error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    done = run_python(program, check=True)
     assert done.stdout.startswith(f"{FAULTS[statement]} "), done.stdout + done.stderr

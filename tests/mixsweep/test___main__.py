@@ -1,12 +1,11 @@
 """`mixsweep` reacts to signals even while it is still importing modules."""
 
 import signal
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+
+from tests.interpreters import run_python
 
 SAID = "interrupted; to continue, run\nmixsweep schema\n"
 
@@ -31,8 +30,7 @@ def test_a_signal_in_the_first_moments_ends_the_process_in_one_line(
     sys.argv = ["mixsweep", "schema"]
     main()
     """
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ran = run_python(program, timeout=60)
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", SAID)
 
 

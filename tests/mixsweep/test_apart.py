@@ -1,7 +1,5 @@
 """A launch with Ray from Python leaves the caller's process, children, handlers and Ray alone."""
 
-import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +12,7 @@ from mixsweep.launching.launch import LaunchOptions
 from mixsweep.request import RefusedError
 from sweeps.machine.home import Home
 from sweeps.running.head import HeadLostError
+from tests.interpreters import run_python
 
 STUDY = {
     "study": "apart",
@@ -86,8 +85,7 @@ print("alive")
 @pytest.mark.parametrize("wait", [0, pytest.param(70, marks=pytest.mark.long)])
 def test_an_interrupted_launch_with_ray_leaves_its_caller_alone(tmp_path: Path, wait: int) -> None:
     program = CALLER.format(study=STUDY, home=str(tmp_path / "runs"), wait=wait)
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    done = run_python(program, timeout=200)
     assert (done.returncode, done.stdout) == (0, "caught\nalive\n"), done.stderr
 
 

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ import pytest
 import mixsweep
 from sweeps.reading.study_file import StudyError
 from tests.filled import train_into
+from tests.interpreters import run_python
 from tests.mixsweep.cli.conftest import type_in
 from tests.plugin_files import unload_plugins
 
@@ -129,10 +128,10 @@ print(*(value.hex() for _, value in sorted(last.metrics.items())))
 def test_training_gives_the_same_bits_on_one_core_and_on_several() -> None:
     given = {name: value for name, value in os.environ.items() if "_THREADS" not in name}
     one, several = (
-        subprocess.run([sys.executable, "-c", _FEATURES], env=env, stdout=-1, check=True).stdout
+        run_python(_FEATURES, env=env, check=True).stdout
         for env in (given | {"OMP_NUM_THREADS": "1"}, given)
     )
-    assert one == several != b""
+    assert one == several != ""
 
 
 @pytest.mark.long
@@ -141,8 +140,6 @@ def test_the_notebook_runs_from_its_first_cell_to_its_last(home: Path) -> None:
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert not any(cell.get("outputs") for cell in cells), "it is kept without outputs"
     program = "\n".join(code) + "\nassert last.metrics['test/error'] == stored\n"
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=home.parent, capture_output=True, text=True,
-        env={"PYTHONPATH": str(NOTEBOOK.parents[1]), "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+    path = {"PYTHONPATH": str(NOTEBOOK.parents[1]), "PATH": "/usr/bin:/bin"}
+    ran = run_python(program, cwd=home.parent, env=path, timeout=600)
     assert ran.returncode == 0, ran.stderr

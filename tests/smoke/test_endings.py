@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.interpreters import run_python
+
 STUDY = Path(__file__).parents[1] / "faults" / "closed-form.yaml"
 STATES = {
     "open": "{command}",
@@ -97,13 +99,10 @@ cli.main()
 def test_an_unexpected_error_is_reported_in_one_line_and_passed_to_the_hook(tmp_path: Path) -> None:
     told, place = tmp_path / "told", tmp_path / "tmp"
     place.mkdir()
-    done = subprocess.run(
-        [
-            sys.executable, "-c", MISTAKEN, str(STUDY), "--engine", "inline",
-            "--on-finish", f"echo $MIXSWEEP_EXIT_CODE > {told}",
-        ],
+    done = run_python(
+        MISTAKEN, STUDY, "--engine", "inline",
+        "--on-finish", f"echo $MIXSWEEP_EXIT_CODE > {told}",
         env={**os.environ, "TMPDIR": str(place), "MIXSWEEP_HOME": str(tmp_path / "runs")},
-        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, told.read_text()) == (1, "1\n")
     (traced,) = place.glob("mixsweep-error-*.txt")

@@ -4,13 +4,13 @@ import csv
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mixsweep import read_study
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.filled import train_into
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -23,7 +23,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def finished(command_line: Callable[..., CommandLine]) -> CommandLine:
+def finished(command_line: CommandLines) -> CommandLine:
     mixsweep = command_line()
     settings = ("digits", "--set", "seeds=1", "--set", "base.epochs=2")
     train_into(mixsweep.home / "store", read_study("digits", *settings[2::2]).runs())

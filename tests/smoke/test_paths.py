@@ -4,12 +4,12 @@ import json
 import os
 import re
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -45,7 +45,7 @@ COMMANDS = (
     ids=["all", *ODD],
 )
 def test_every_command_works_with_unusual_characters_in_the_home_path(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -69,7 +69,7 @@ def test_every_command_works_with_unusual_characters_in_the_home_path(
 
 @pytest.mark.parametrize("name", REFUSED.values(), ids=REFUSED)
 def test_an_unsupported_home_path_is_refused_before_writing(
-    command_line: Callable[..., CommandLine], tmp_path: Path, name: str
+    command_line: CommandLines, tmp_path: Path, name: str
 ) -> None:
     mixsweep = command_line(MIXSWEEP_HOME=os.fspath(tmp_path / name))
     commands = (*COMMANDS, "ui", "submit digits --address http://127.0.0.1:1")

@@ -1,26 +1,23 @@
 """A plugin that `mixsweep new` writes is edited after its first runs."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900, func_only=True)]
 
 
 @pytest.fixture
-def folder(
-    tmp_path: Path, command_line: Callable[..., CommandLine], monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def folder(tmp_path: Path, command_line: CommandLines, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     command_line()("new", ".")
     return tmp_path
 
 
 def test_an_edited_plugin_retrains_only_the_runs_that_use_the_plugin(
-    folder: Path, command_line: Callable[..., CommandLine]
+    folder: Path, command_line: CommandLines
 ) -> None:
     mixsweep = command_line()
     study = (folder / "study.yaml").read_text().replace("corners, val_size: 80", "digits")

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +9,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_results
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.tracked_runs import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -26,7 +25,7 @@ TABLES = {
 
 
 @pytest.fixture(scope="module")
-def finished(command_line: Callable[..., CommandLine]) -> CommandLine:
+def finished(command_line: CommandLines) -> CommandLine:
     """Return a home in which the digits study was run once, and check the output."""
     mixsweep = command_line()
     before = mixsweep.json("plan", "digits")

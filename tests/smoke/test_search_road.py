@@ -4,7 +4,6 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
 
 import optuna
 import pytest
@@ -14,7 +13,7 @@ from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.searching.search_history import read_history
 from sweeps.study.search import Point
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.tracked_runs import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -51,7 +50,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(command_line: Callable[..., CommandLine], file: str) -> CommandLine:
+def undisturbed(command_line: CommandLines, file: str) -> CommandLine:
     mixsweep = command_line()
     before = mixsweep.json("plan", file)
     assert (before["runs"], before["to_run"]) == (RUNS, RUNS)
@@ -92,7 +91,7 @@ def test_mlflow_has_a_parent_per_point_with_its_mean_and_a_child_per_seed(
 
 @pytest.mark.long
 def test_a_search_killed_five_times_gives_the_same_points_and_report(
-    undisturbed: CommandLine, command_line: Callable[..., CommandLine], file: str
+    undisturbed: CommandLine, command_line: CommandLines, file: str
 ) -> None:
     mixsweep = command_line()
     rng = random.Random(1)

@@ -3,13 +3,13 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -34,7 +34,7 @@ search:
     ],
 )
 def test_the_secret_of_an_address_is_in_no_file_no_output_and_no_process_list(
-    command_line: Callable[..., CommandLine],
+    command_line: CommandLines,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     verbs: str,

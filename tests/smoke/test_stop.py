@@ -2,12 +2,11 @@
 
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -23,7 +22,7 @@ def _started(mixsweep: CommandLine, *options: str) -> "subprocess.Popen[str]":
 
 
 def test_stop_lets_runs_finish_and_stop_now_interrupts_them(
-    command_line: Callable[..., CommandLine], tmp_path: Path
+    command_line: CommandLines, tmp_path: Path
 ) -> None:
     mixsweep, told = command_line(), tmp_path / "told"
     nothing = mixsweep("stop", *STUDY)

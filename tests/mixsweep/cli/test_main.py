@@ -1,8 +1,6 @@
 """Command line: errors give one message and exit code 2; nothing is created or imported."""
 
-import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from click.testing import CliRunner
 
 from mixsweep.cli.main import BAD_INPUT, MOVED, commands, main, spell_usage
 from sweeps.machine.terminal_text import wrapped
+from tests.interpreters import run_python
 
 BAD = (
     "run", "rum digits", "run quikstart", "run digits --slot 2", "run digits --slots 0",
@@ -112,41 +111,23 @@ def test_a_launch_waits_for_its_threads_unless_interrupted(is_cut: bool, said: s
     print("said", end="")
     _end(Ending(has_trained=True), 1, is_cut={is_cut})
     """
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = run_python(program)
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, said, "")
+
+
+def test_a_command_spares_the_processes_that_ran_before_it(
+    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spared: list[bool] = []
+    monkeypatch.setattr("mixsweep.cli.main.spare_children", lambda: spared.append(True))
+    refused("rum", "digits")
+    assert spared == [True]
 
 
 def test_commands_load_no_numerical_library_until_one_is_needed() -> None:
     heavy = "{'numpy', 'scipy', 'torch', 'mlflow'}"
     code = f"import sys, mixsweep.cli.main; print(*{heavy} & {{*sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
-
-
-def test_the_command_spares_the_processes_that_ran_before_it() -> None:
-    program = textwrap.dedent(
-        """
-        import psutil, sys
-        from mixsweep.cli.main import main
-        from sweeps.machine.processes import end_children, lives
-        (before,) = psutil.Process().children()
-        sys.argv = ["mixsweep", "schema"]
-        sys.stdout = open("/dev/null", "w")
-        try:
-            main()
-        except SystemExit:
-            end_children()
-        psutil.wait_procs([before], timeout=0.2)
-        print(lives(before), file=sys.stderr)
-        before.kill()
-        """
-    )
-    shell = 'sleep 60 & exec "$0" -c "$1"'
-    ended = subprocess.run(
-        ["sh", "-c", shell, sys.executable, program], check=True, capture_output=True, text=True
-    )
-    assert ended.stderr == "True\n"
+    assert run_python(code, check=True).stdout.split() == []
 
 
 @pytest.mark.parametrize(

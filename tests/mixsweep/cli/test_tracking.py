@@ -7,7 +7,7 @@ import signal
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from mixsweep.cli.main import commands
 from mixsweep.request import RefusedError
 from sweeps.tracking.connection import connect
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, CommandLines
 from tests.mixsweep.cli.trained import train
 
 STATUSES = "SELECT status, count(*) FROM runs GROUP BY status"
@@ -29,7 +29,7 @@ COUNT = "SELECT count(*) FROM runs"
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["sync", pytest.param("run", marks=pytest.mark.long)])
 def test_an_interrupt_during_an_mlflow_update_leaves_no_run_marked_running(
-    command_line: Callable[..., CommandLine], verb: str
+    command_line: CommandLines, verb: str
 ) -> None:
     """The database is locked once a few runs are in it, so that the interrupt comes in time."""
     homes = (command_line() for _ in range(5))
@@ -115,7 +115,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(command_line: Callable[..., CommandLine], desk: Path) -> Iterator[tuple[int, int]]:
+def server(command_line: CommandLines, desk: Path) -> Iterator[tuple[int, int]]:
     """Return pid and port of a server started in a hostile environment."""
     mixsweep = command_line()
     train(mixsweep.home)

@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -26,6 +25,7 @@ from sweeps.state.results import RunResult, read_results
 from sweeps.study.search import SearchHistory
 from tests.conftest import CommandLine, CommandLines
 from tests.damages import DAMAGES
+from tests.interpreters import run_python
 
 OVERRIDES = ("base.epochs=2", "seeds=2")
 SETS = ("--set", OVERRIDES[0], "--set", OVERRIDES[1])
@@ -77,10 +77,7 @@ def test_a_repeated_launch_imports_no_heavy_module_and_prints_the_same_text(
         f"atexit.register(lambda: print('loaded', *({HEAVY!r} & sys.modules.keys())))\n"
         "main()"
     )
-    again = subprocess.run(
-        [sys.executable, "-c", program, "run", "digits", *SETS],
-        env=concluded.environment(), text=True, capture_output=True, check=True,
-    )  # fmt: skip
+    again = run_python(program, "run", "digits", *SETS, env=concluded.environment(), check=True)
     *said, loaded = again.stdout.splitlines()
     assert loaded == "loaded"
     assert said == first.stdout.splitlines()

@@ -4,8 +4,6 @@ import errno
 import fcntl
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from sweeps.leasing import folder_lease
 from sweeps.leasing.holders import RunningRun, StudyBusyError
 from sweeps.leasing.lease import Lease, ask_to_stop, asked_to_stop, read_progress
 from tests.damages import DAMAGES, bound_by_modes
+from tests.interpreters import run_python
 
 FILES = ("table1.json", "table1.progress.json", "table1.lock")
 
@@ -176,7 +175,7 @@ def test_a_driver_killed_during_training_is_distinguished_from_one_that_ended(st
         "lease = Lease.acquire(Store(sys.argv[1]), 'table1', 'run'); "
         "lease.write_progress([RunningRun(arm='erm', seed=3, epoch=7)]); os.kill(os.getpid(), 9)"
     )
-    subprocess.run([sys.executable, "-c", script, store.url], check=False)
+    run_python(script, store.url)
     cut = Lease.cut_off(store, "table1")
     assert cut is not None
     assert list(cut.running) == running

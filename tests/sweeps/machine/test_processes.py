@@ -6,6 +6,7 @@ import sys
 import psutil
 
 from sweeps.machine.processes import lives, wait_for_end
+from tests.interpreters import run_python
 
 _PARENT = """
 import subprocess, sys
@@ -42,10 +43,7 @@ def test_a_zombie_process_counts_as_ended() -> None:
 
 
 def test_all_descendant_processes_are_ended() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", _ENDING], check=True, capture_output=True, text=True
-    )
-    assert ended.stdout.split() == ["2", "0"]
+    assert run_python(_ENDING, check=True).stdout.split() == ["2", "0"]
 
 
 _SPARING = """

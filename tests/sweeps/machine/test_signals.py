@@ -1,10 +1,9 @@
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from sweeps.machine.signals import arrivals, ending_signals, hear
+from tests.interpreters import run_python
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -27,8 +26,8 @@ def test_leave_ends_the_process_without_running_exit_handlers() -> None:
         "import atexit, os, signal; from sweeps.machine.signals import hear, leave; "
         "atexit.register(print, 'waited'); hear(leave); signal.raise_signal(signal.SIGTERM)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    done = run_python(script)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_a_received_signal_is_recorded_even_if_the_handler_ignores_it() -> None:

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 import time
 from typing import Any
 
@@ -8,6 +6,7 @@ import pytest
 
 from sweeps.machine.processes import lives
 from sweeps.machine.signals import INTERRUPTED
+from tests.interpreters import run_python
 
 SCRIPT = """
 import os, signal, subprocess, sys, threading, time
@@ -36,9 +35,7 @@ WAIT_FOR_A_LOCK = "lock = threading.Lock(); lock.acquire(); lock.acquire()"
 def run(number: str, block: str, patience: float = 0.2) -> Any:
     interrupt = f"signal.raise_signal(signal.{number})" if number.startswith("SIG") else number
     script = SCRIPT.format(interrupt=interrupt, block=block, patience=patience)
-    return subprocess.run(
-        [sys.executable, "-c", script], env={}, capture_output=True, text=True, timeout=60
-    )
+    return run_python(script, env={}, timeout=60)
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])

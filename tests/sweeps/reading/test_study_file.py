@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from sweeps.machine.terminal_text import wrapped
 from sweeps.reading.strict_yaml import Document, Place, read_yaml
 from sweeps.reading.study_file import StudyError, load_study, override, study_of
 from sweeps.reading.tree_paths import config_paths
+from tests.interpreters import run_python
 from tests.sweeps.reading.study_files import (
     ONE_FILE,
     SMALL,
@@ -203,11 +202,7 @@ def test_paths_other_than_study_files_are_refused(tmp_path: Path) -> None:
 def loaded(code: str) -> set[str]:
     """Return the packages that a piece of code imports in a fresh process."""
     packages = "print(*{name.partition('.')[0] for name in sys.modules})"
-    result = subprocess.run(
-        [sys.executable, "-c", f"import sys; {code}; {packages}"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return set(result.stdout.split())
+    return set(run_python(f"import sys; {code}; {packages}", check=True).stdout.split())
 
 
 def test_reading_a_study_imports_no_heavy_package() -> None:

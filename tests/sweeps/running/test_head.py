@@ -7,7 +7,6 @@ import signal
 import socket
 import socketserver
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from sweeps.running.head import (
     is_elsewhere,
 )
 from sweeps.running.placement import PlacementError
+from tests.interpreters import run_python
 
 _HEAD = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """Beginning of an answer of a gRPC server."""
@@ -255,12 +255,6 @@ def test_an_interrupt_while_ray_waits_ends_the_process_with_the_exit_code(
     tmp_path: Path, interrupted: str
 ) -> None:
     program = shutil.copy(shutil.which("sleep") or "", tmp_path / "raylet")
-    done = subprocess.run(
-        [sys.executable, "-c", WITHIN_RAY, program, interrupted],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_python(WITHIN_RAY, program, interrupted, timeout=60)
     assert (done.returncode, done.stdout) == (INTERRUPTED, "left in order\n")
     assert done.stderr.startswith("interrupted; ")

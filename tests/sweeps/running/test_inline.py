@@ -1,9 +1,7 @@
 """The inline engine: no Ray, seed by seed, with a time limit, and usable in a debugger."""
 
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,8 @@ from sweeps.state.stages import PlannedRun, plan_study
 from sweeps.study.study import Study
 from sweeps.tracking.tracker import Tracker
 from tests import toy
-from tests.conftest import CommandLine
+from tests.conftest import CommandLines
+from tests.interpreters import run_python
 
 ARMS = {
     "pupil": toy.ToyConfig(epochs=3, teacher="master"),
@@ -173,7 +172,7 @@ def test_a_failing_run_is_recorded_and_other_runs_continue(
     ],
 )
 def test_options_that_this_machine_cannot_give_are_refused(
-    command_line: Callable[..., CommandLine], options: Sequence[str], named: str
+    command_line: CommandLines, options: Sequence[str], named: str
 ) -> None:
     mixsweep = command_line(CUDA_VISIBLE_DEVICES="")
     said = mixsweep("run", "digits", *options, code=2)
@@ -199,15 +198,14 @@ main()
 
 
 def test_a_debugger_stops_inside_a_run_and_can_continue(
-    tmp_path: Path, command_line: Callable[..., CommandLine]
+    tmp_path: Path, command_line: CommandLines
 ) -> None:
     study = tmp_path / "walk.yaml"
     study.write_text("study: walk\nproblem: toy\nbase: {epochs: 2, drift: 2.5}\nseeds: 1\n")
     mixsweep = command_line()
-    done = subprocess.run(
-        [sys.executable, "-c", _PAUSED, "run", str(study), "--engine", "inline"],
-        input="p config.drift\nc\n", capture_output=True, text=True, env=mixsweep.environment(),
-        timeout=100, cwd=Path(__file__).parents[3],
+    done = run_python(
+        _PAUSED, "run", study, "--engine", "inline", input="p config.drift\nc\n",
+        env=mixsweep.environment(), cwd=Path(__file__).parents[3],
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "(Pdb)" in done.stdout

@@ -4,8 +4,6 @@ import dataclasses
 import itertools
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +33,7 @@ from sweeps.state.results import read_results
 from sweeps.state.stages import plan_runs
 from sweeps.study.study import Run
 from tests import toy
+from tests.interpreters import run_python
 
 BASE = TrainConfig(
     data=DataConfig(name="digits", num_train=100),
@@ -423,9 +422,7 @@ except KeyboardInterrupt:
 def test_an_interrupted_launch_with_ray_finishes_the_state_that_a_worker_writes(
     tmp_path: Path,
 ) -> None:
-    files = [str(tmp_path / name) for name in ("begun", "written")]
-    command = [sys.executable, "-c", _INTERRUPTED, *files]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    done = run_python(_INTERRUPTED, tmp_path / "begun", tmp_path / "written", check=True)
     assert done.stdout == "True\n"
 
 

@@ -1,0 +1,16 @@
+"""Interpreters: Python code that a test runs in a process of its own."""
+
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+
+def run_python(
+    code: str, *arguments: object, timeout: float = 240, check: bool = False, **options: Any
+) -> "subprocess.CompletedProcess[str]":
+    """Run code to its end, with arguments and options of `subprocess.run`; capture its output."""
+    command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout, check=check, **options
+    )
