@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import mixsweep
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts
+from mixup_core.store.manifests import EpochFacts, Failure
 from sweeps.study.study import Run
 
 
@@ -28,10 +29,25 @@ def put(
     run: Run,
     records: Sequence[EpochRecord],
     state: bytes | None = None,
+    *,
+    facts: Sequence[EpochFacts] = (),
     **environment: str,
 ) -> str:
     """Store the first epochs of a run with these records, and return the key of the stage."""
     key = stage_keys(run.config)[len(records) - 1]
-    facts = [EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000)] * len(records)
+    facts = facts or [EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000)] * len(records)
     store.write(key, records=records, facts=facts, environment=environment, state=state)
     return key
+
+
+def fail(
+    store: Store,
+    run: Run,
+    kind: Literal["diverged", "failed"] = "failed",
+    message: str = "as told",
+    epoch: int = 0,
+) -> Failure:
+    """Store that a run failed or diverged in an epoch."""
+    failure = Failure(run_key=run.key, kind=kind, message=message, epoch=epoch, attempts=1)
+    store.failures.write(failure)
+    return failure

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from ray.tune.utils import flatten_dict
@@ -16,7 +16,7 @@ from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure
+from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.tuning import RunSearcher
@@ -25,6 +25,7 @@ from sweeps.searching.search_source import SearchSource
 from sweeps.state.stages import PlannedRun
 from sweeps.study.budget import GPUS_PER_RUN
 from sweeps.study.study import Run, Study
+from tests.filled import fail, put
 
 STUDY = """
 study: s
@@ -46,6 +47,7 @@ search:
 """
 
 GRID = STUDY.partition("search:")[0]
+CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
 
 Metrics = Callable[[TrainConfig], Mapping[str, float]]
 
@@ -153,7 +155,7 @@ class Driver:
             metrics = self.metrics(run.config)
         except WorkerLostError:
             searcher.on_trial_complete(trial, None, error=True)
-            self._fail(run, "failed")
+            fail(self.store, run)
             return
         except BrokenRunError:
             failure = {"kind": "failed", "message": "as told", "epoch": None}
@@ -164,32 +166,28 @@ class Driver:
             failure = {"kind": "diverged", "message": "as told", "epoch": 0}
         if failure is None:
             for epoch in sorted(planned.keep | {run.config.epochs}):
-                self._write(run.config, epoch, metrics)
+                self._write(run, epoch, metrics)
         if dies:
             raise KilledError
         last = {"epochs": run.config.epochs, "trained": True, "failure": failure, "done": True}
         if failure is not None:
-            self._fail(run, failure["kind"])
+            fail(self.store, run, failure["kind"])
         try:
             searcher.on_trial_complete(trial, flatten_dict(last))
         except Exception:  # Tune logs whatever it is, and the trial runs and ends again
             searcher.on_trial_complete(trial, flatten_dict(last))
 
-    def _fail(self, run: Run, kind: Literal["diverged", "failed"]) -> None:
-        self.store.failures.write(
-            Failure(run_key=run.key, kind=kind, message="as told", epoch=0, attempts=1)
-        )
-
-    def _write(self, config: TrainConfig, epochs: int, metrics: Mapping[str, float]) -> None:
-        self.store.write(
-            stage_keys(config)[epochs - 1],
-            records=[EpochRecord(epoch=epoch, metrics=metrics) for epoch in range(epochs)],
+    def _write(self, run: Run, epochs: int, metrics: Mapping[str, float]) -> None:
+        put(
+            self.store,
+            run,
+            [EpochRecord(epoch=epoch, metrics=metrics) for epoch in range(epochs)],
+            b"state" if epochs < run.config.epochs else None,
             facts=[
                 EpochFacts(seconds=36.0, stored_at_ms=self.num_trained * 1_000 + epoch)
                 for epoch in range(epochs)
             ],
-            environment={GPUS_PER_RUN: f"{self.gpus_per_run:g}"} if self.gpus_per_run else {},
-            state=b"state" if epochs < config.epochs else None,
+            **({GPUS_PER_RUN: f"{self.gpus_per_run:g}"} if self.gpus_per_run else {}),
         )
 
 

@@ -14,9 +14,9 @@ from mixsweep.cli.plan import findings
 from mixsweep.cli.status import spell_status, status_summary
 from mixsweep.request import DONE
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
+from tests.filled import fail
 from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import train
 from tests.sweeps.small_searches import asked, read
@@ -88,9 +88,7 @@ def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path) -> No
     study = train(tmp_path / "runs", but=("erm", 1))
     store = Store(str(tmp_path / "runs" / "store"))
     (lost,) = (run for run in study.runs() if (run.arm, run.seed) == ("erm", 1))
-    store.failures.write(
-        Failure(run_key=lost.key, kind="diverged", message="nan", epoch=2, attempts=1)
-    )
+    fail(store, lost, "diverged", "nan", 2)
     with Lease.acquire(store, "digits", "mixsweep run digits") as lease:
         said = told(type_in("status", "digits", "--json"))
         assert said == status_summary(study, store)

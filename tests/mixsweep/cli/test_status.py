@@ -18,6 +18,7 @@ from sweeps.state.ledger import enter, launches
 from sweeps.state.results import TRIED
 from sweeps.state.statements import state
 from sweeps.study.study import Run
+from tests.filled import fail
 from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.photos import forget
 from tests.mixsweep.cli.trained import store_stage, train
@@ -80,8 +81,7 @@ def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = "loss is nan in epoch 1"
-    key = load_study("digits").runs()[0].key
-    store.failures.write(Failure(run_key=key, kind="diverged", message=told, epoch=1, attempts=1))
+    fail(store, load_study("digits").runs()[0], "diverged", told, 1)
     plan = said("plan", "digits")
     assert plan[0] == "digits: 6 runs, 0 stored, 1 diverged, 5 to run"
     assert f"diverged  erm seed 0: {told}" in plan

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
@@ -34,13 +33,9 @@ def train(
         place, epochs = list(study.arms).index(run.arm), range(run.config.epochs)
         shifted = shift * run.seed if place else 0.0
         errors = [error_of(place, run.seed, epoch) + shifted for epoch in epochs]
-        store.write(
-            stage_keys(run.config)[-1],
-            records=[EpochRecord(epoch=e, metrics={"test/error": errors[e]}) for e in epochs],
-            facts=[EpochFacts(seconds=1.0 + epoch, stored_at_ms=epoch) for epoch in epochs],
-            environment=environment,
-            state=None,
-        )
+        records = [EpochRecord(epoch=e, metrics={"test/error": errors[e]}) for e in epochs]
+        facts = [EpochFacts(seconds=1.0 + epoch, stored_at_ms=epoch) for epoch in epochs]
+        put(store, run, records, facts=facts, **environment)
     return study
 
 

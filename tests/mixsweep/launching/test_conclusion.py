@@ -11,10 +11,9 @@ import pytest
 
 from mixsweep.launching.conclusion import Conclusion, conclude, keep, recall
 from mixsweep.request import Request
-from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure, seal
+from mixup_core.store.manifests import Failure, seal
 from reports.pages.build import Report
 from reports.pages.screen import LINES
 from reports.tables.table import tabulate
@@ -25,6 +24,7 @@ from sweeps.state.results import RunResult, read_results
 from sweeps.study.search import SearchHistory
 from tests.conftest import CommandLine, CommandLines
 from tests.damages import DAMAGES
+from tests.filled import put
 from tests.interpreters import run_python
 
 OVERRIDES = ("base.epochs=2", "seeds=2")
@@ -39,16 +39,9 @@ def concluded(command_line: CommandLines) -> CommandLine:
     mixsweep = command_line()
     store = Store(str(mixsweep.home / "store"))
     for number, run in enumerate(load_study("digits", OVERRIDES).runs()):
-        store.write(
-            stage_keys(run.config)[-1],
-            records=[
-                EpochRecord(epoch=e, metrics={"test/error": 0.1 + 0.01 * number, "train/loss": 1.0})
-                for e in range(2)
-            ],
-            facts=[EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000 + e) for e in range(2)],
-            environment={"device": "cpu"},
-            state=None,
-        )
+        metrics = {"test/error": 0.1 + 0.01 * number, "train/loss": 1.0}
+        records = [EpochRecord(epoch=epoch, metrics=metrics) for epoch in range(2)]
+        put(store, run, records, device="cpu")
     run_again(mixsweep)
     return mixsweep
 

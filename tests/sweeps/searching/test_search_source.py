@@ -22,6 +22,7 @@ from sweeps.state.stages import PlannedRun
 from sweeps.study.search import Point
 from sweeps.study.study import Run
 from tests.sweeps.small_searches import (
+    CONFIRM,
     GRID,
     STUDY,
     BrokenRunError,
@@ -32,9 +33,6 @@ from tests.sweeps.small_searches import (
     noisy,
     read,
 )
-
-CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
-
 
 RACE = STUDY.replace("seeds: 3", "seeds: 5") + "  prune: {after: 2, every: 1}\n"
 
@@ -363,7 +361,7 @@ def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: P
     for run in other.runs():
         mix = run.config.mix
         if (mix.law, mix.switch_epoch, run.seed) != (Beta(alpha=0.5), 4, 1):
-            first._write(run.config, run.config.epochs, noisy(run.config))
+            first._write(run, run.config.epochs, noisy(run.config))
     enter(other, first.store, "mixsweep run other")
     text = STUDY.replace("points: 6", "points: 20\n  seed: 1\n  warm_start: true")
     study = read(tmp_path, text)

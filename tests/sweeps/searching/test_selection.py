@@ -8,7 +8,6 @@ import scipy.stats
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import Failure
 from sweeps.searching.selection import (
     PooledSpread,
     confirmation_is_due,
@@ -22,10 +21,9 @@ from sweeps.searching.selection import (
 )
 from sweeps.study.search import Point, Search, SearchHistory
 from sweeps.study.study import Run
-from tests.filled import put
-from tests.sweeps.small_searches import STUDY, read
+from tests.filled import fail, put
+from tests.sweeps.small_searches import CONFIRM, STUDY, read
 
-CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
 GRID = (
     STUDY.replace("log_uniform: [0.1, 32.0]", "categorical: [1.0, 4.0]")
     .replace("[0, 20], step: 2", "[0, 20], step: 10")
@@ -147,12 +145,6 @@ def test_a_search_has_settled_if_its_last_points_improve_less_than_the_noise(
     assert not has_settled([*_told(0.3, 0.2, 0.1), waiting], variances, 1)
 
 
-def _fail(store: Store, run: Run) -> None:
-    store.failures.write(
-        Failure(run_key=run.key, kind="failed", message="as told", epoch=0, attempts=1)
-    )
-
-
 def test_a_study_grows_by_its_points_and_is_confirmed_after_the_last(
     tmp_path: Path, store: Store
 ) -> None:
@@ -179,9 +171,9 @@ def test_confirmation_waits_for_an_open_point_unless_its_seed_failed(
     history = SearchHistory(points=(*points[:5], waiting))
     grown = study.grown(history.points)
     assert grown_study(study, history, store) == grown
-    _fail(store, grown.runs_of("point 0")[1])
+    fail(store, grown.runs_of("point 0")[1])
     assert grown_study(study, history, store) == grown
-    _fail(store, grown.runs_of("point 5")[1])
+    fail(store, grown.runs_of("point 5")[1])
     assert grown_study(study, history, store) == study.grown(history.points, points[4])
 
 

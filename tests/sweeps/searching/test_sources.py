@@ -9,11 +9,10 @@ import pytest
 from mixsweep.cli.hardware import Hardware
 from mixsweep.cli.plan_summary import plan_summary
 from mixsweep.cli.plan_text import spell_plan
-from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure
+from mixup_core.store.manifests import EpochFacts
 from reports.numbers.judging import verdicts_of
 from reports.numbers.looks import reached_study
 from reports.numbers.runs import arrange
@@ -22,7 +21,7 @@ from sweeps.state.results import read_results
 from sweeps.state.stages import plan_study
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Run, Study
-from tests.filled import put
+from tests.filled import fail, put
 from tests.sweeps.small_searches import GRID, noisy, read
 
 
@@ -35,18 +34,17 @@ def drained(source: BudgetedSource, store: Store, *, until: int = 1_000) -> list
             run = planned.run
             epochs = 10 if len(trained) + 1 == until else run.config.epochs
             clock += 360_000  # six minutes each, beside nothing else
-            store.write(
-                stage_keys(run.config)[epochs - 1],
-                records=[
-                    EpochRecord(epoch=epoch, metrics=noisy(run.config)) for epoch in range(epochs)
-                ],
+            metrics, seconds = noisy(run.config), 360 / epochs
+            put(
+                store,
+                run,
+                [EpochRecord(epoch=epoch, metrics=metrics) for epoch in range(epochs)],
+                b"state" if epochs == 10 else None,
                 facts=[
-                    EpochFacts(seconds=360 / epochs, stored_at_ms=clock - 360_000 // epochs * epoch)
+                    EpochFacts(seconds=seconds, stored_at_ms=clock - int(1000 * seconds) * epoch)
                     for epoch in reversed(range(epochs))
                 ],
-                environment={},
-                state=b"state" if epochs == 10 else None,
-            )  # fmt: skip
+            )
             trained.append((run.arm, run.seed))
             if len(trained) == until:
                 return trained
@@ -197,9 +195,7 @@ def test_a_run_that_diverges_after_a_look_leaves_the_verdicts_of_that_look_uncha
     study: Study, store: Store
 ) -> None:
     (lost,) = (run for run in study.runs_of("erm") if run.seed == 4)
-    store.failures.write(
-        Failure(run_key=lost.key, kind="diverged", message="as told", epoch=0, attempts=1)
-    )
+    fail(store, lost, "diverged")
     drain(source := source_of(study, store), store)
     reached = source.study
     assert reached.reached == {"erm": 5, "far": 3, "near": 5, "alone": 3}

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions, Split
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import Failure
 from sweeps.state.results import (
     Addition,
     diverged,
@@ -22,7 +22,7 @@ from sweeps.state.stages import plan_study
 from sweeps.study.budget import Budget
 from sweeps.study.study import Run, Study
 from tests import toy
-from tests.filled import put_epochs
+from tests.filled import fail, put_epochs
 
 RUN = Run(arm="erm", config=TrainConfig(epochs=3, batch_size=8))
 
@@ -45,10 +45,9 @@ def test_entries_of_stages_of_earlier_launches_are_read(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", ["diverged", "failed"])
-def test_a_failure_is_the_outcome_unless_every_epoch_is_stored(store: Store, kind: str) -> None:
+def test_a_failure_is_the_outcome_unless_every_epoch_is_stored(store: Store, kind: Any) -> None:
     put_epochs(store, RUN, 1)
-    failure = Failure(run_key=RUN.key, kind=kind, message="as told", epoch=1, attempts=1)  # type: ignore[arg-type]
-    store.failures.write(failure)
+    failure = fail(store, RUN, kind)
     assert read_results([RUN], store)[0].outcome == kind
     put_epochs(store, RUN, 3)
     (result,) = read_results([RUN], store)
@@ -109,19 +108,10 @@ def school(toy_problem: None) -> Study:
     )
 
 
-def _fail(study: Study, store: Store, kind: str) -> str:
-    """Let the teacher fail at seed 0, and return its key."""
-    master, _ = study.runs_of("master")
-    store.failures.write(
-        Failure(run_key=master.key, kind=kind, message="loss=inf", epoch=2, attempts=1)  # type: ignore[arg-type]
-    )
-    return master.key
-
-
 def test_pupils_of_a_diverged_teacher_get_its_reason_and_are_not_trained(
     school: Study, store: Store
 ) -> None:
-    key = _fail(school, store, "diverged")
+    key = fail(store, school.runs_of("master")[0], "diverged", "loss=inf", 2).run_key
     found = {(r.run.arm, r.run.seed): r for r in read_results(school.runs(), store)}
     for arm in ("child", "grandchild"):
         failed, other = found[arm, 0], found[arm, 1]
@@ -139,14 +129,14 @@ def test_pupils_of_a_diverged_teacher_get_its_reason_and_are_not_trained(
 
 
 def test_a_failed_teacher_and_its_pupils_are_retried(school: Study, store: Store) -> None:
-    key = _fail(school, store, "failed")
+    key = fail(store, school.runs_of("master")[0]).run_key
     assert set(failures_of(school.runs(), store)) == {key}
     assert diverged(failures_of(school.runs(), store)) == set()
     assert len(plan_study(school, store).pending) == 8
 
 
 def test_a_finished_pupil_of_a_diverged_teacher_stays_finished(school: Study, store: Store) -> None:
-    _fail(school, store, "diverged")
+    fail(store, school.runs_of("master")[0], "diverged")
     run, _ = school.runs_of("child")
     put_epochs(store, run, 4, b"end")
     (result,) = read_results([run], store)

@@ -9,7 +9,6 @@ from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import Failure
 from sweeps.running.assignment import Assignment
 from sweeps.running.storing import Storing
 from sweeps.state.results import read_results
@@ -24,7 +23,7 @@ from sweeps.state.stages import (
 )
 from sweeps.study.study import Run, Study
 from tests import toy
-from tests.filled import put_epochs
+from tests.filled import fail, put_epochs
 
 
 def _switching(
@@ -298,16 +297,12 @@ def test_a_diverged_run_is_not_planned_and_final_states_are_kept_on_request(
 ) -> None:
     store, study = Store(str(tmp_path)), school.part(["still"])
     first, second = study.runs()
-    store.failures.write(
-        Failure(run_key=first.key, kind="diverged", message="inf", epoch=0, attempts=1)
-    )
+    fail(store, first, "diverged")
     (planned,) = plan_study(study, store).pending
     assert (planned.run, planned.keep) == (second, frozenset())
     (planned,) = plan_study(study, store, keep_final_states=True).pending
     assert planned.keep == {3}
-    store.failures.write(
-        Failure(run_key=second.key, kind="failed", message="killed", epoch=0, attempts=3)
-    )
+    fail(store, second)
     assert [planned.run for planned in plan_study(study, store).pending] == [second]
 
 
