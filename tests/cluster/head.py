@@ -6,13 +6,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.faults.launches import wait_for
 
 MEMORY = 100 * 2**20
 
@@ -81,19 +82,17 @@ def free_ports(count: int) -> list[int]:
 
 
 def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    give_up_at = time.monotonic() + 90
-    # Another program may have taken the port meanwhile, and would answer too.
-    while "Ray runtime started" not in log.read_text():
+    def answers() -> bool:
         assert process.poll() is None, log.read_text()
-        assert time.monotonic() < give_up_at, log.read_text()
-        time.sleep(0.2)
-    while True:
+        # Another program may have taken the port meanwhile, and would answer too.
+        if "Ray runtime started" not in log.read_text():
+            return False
         try:
-            with urllib.request.urlopen(f"{address}/api/version", timeout=5):
-                return
+            urllib.request.urlopen(f"{address}/api/version", timeout=5).close()
         except urllib.error.HTTPError:
-            return
+            return True
         except OSError:
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < give_up_at, log.read_text()
-            time.sleep(0.2)
+            return False
+        return True
+
+    wait_for(answers)

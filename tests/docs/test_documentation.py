@@ -34,8 +34,10 @@ def blocks(page: Path) -> Iterator[tuple[str, str]]:
         yield found[1], found[2]
 
 
-def _commands(block: str) -> list[str]:
-    return [line[2:].partition("  #")[0] for line in block.splitlines() if line.startswith("$ ")]
+def typed(block: str) -> list[str]:
+    return [
+        line[2:].partition("  #")[0].strip() for line in block.splitlines() if line.startswith("$ ")
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -122,13 +124,13 @@ def test_every_study_file_in_a_page_can_be_read(page: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
 def test_every_command_and_script_of_a_page_runs_in_order(page: Path, tmp_path: Path) -> None:
     _make_photos(tmp_path)
-    environment = _environment(tmp_path)
+    environment = environment_of(tmp_path, ROOT)
     for language, text in blocks(page):
         if language == "yaml" and text.startswith("study:"):
             name = text.split()[1]
             for file in (tmp_path / f"{name}.yaml", tmp_path / "FILE"):
                 file.write_text(text)
-        commands = _commands(text) if language == "console" else []
+        commands = typed(text) if language == "console" else []
         if language == "python":
             commands = [f"python - <<'END'\n{text}\nEND"]
         for line in commands:
@@ -140,7 +142,8 @@ def test_every_command_and_script_of_a_page_runs_in_order(page: Path, tmp_path: 
             assert ran.returncode == 0, f"$ {line}\n{ran.stdout}\n{ran.stderr}"
 
 
-def _environment(folder: Path) -> Mapping[str, str]:
+def environment_of(folder: Path, checkout: Path) -> Mapping[str, str]:
+    """Return an environment in which typed commands run from a checkout, with programs below."""
     programs = folder / "bin"
     programs.mkdir()
     for name, module in (("mixsweep", "-m mixsweep"), ("python", "")):
@@ -149,7 +152,7 @@ def _environment(folder: Path) -> Mapping[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}
     return kept | {
         "PATH": f"{programs}:/usr/bin:/bin",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(checkout),
         "OMP_NUM_THREADS": "1",
     }
 

@@ -6,7 +6,6 @@ import stat
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import mixsweep
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import read_progress
 from tests.command_server import CommandServer
+from tests.faults.launches import wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become other users")
 TEAM = 4500
@@ -130,10 +130,8 @@ def test_a_user_stops_the_driver_of_another_user(place: Path, say: Say, other_sa
     long = ("run", "study.yaml", "--engine", "inline", "--set", "base.epochs=3000")
     driver = threading.Thread(target=lambda: other_say("ann", *long, code=130))
     driver.start()
-    give_up_at = time.monotonic() + 60
-    while read_progress(Store(str(place / "team" / "runs" / "store")), "teams") is None:
-        assert time.monotonic() < give_up_at
-        time.sleep(0.1)
+    store = Store(str(place / "team" / "runs" / "store"))
+    wait_for(lambda: read_progress(store, "teams"))
     said = say("bob", "run", "study.yaml", "--engine", "inline", code=3)
     assert "is already run by pid" in said
     say("bob", "stop", "teams", "--now")

@@ -1,17 +1,17 @@
 """Commands of README.md, run in a clone, in order."""
 
 import os
-import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.docs.test_documentation import blocks, environment_of, typed
+
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+README = ROOT / "README.md"
 
 NOT_TYPED = {
     "make quickstart": "installs gigabytes; CI begins with the same set-up",
@@ -21,31 +21,16 @@ NOT_TYPED = {
 """Commands of README.md that this test does not run, and why."""
 
 
-def _typed(text: str) -> list[str]:
-    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
-    lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
-    return [line.partition("  #")[0].strip() for line in lines]
-
-
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_every_command_and_script_runs_in_a_clone_in_order(tmp_path: Path) -> None:
-    clone, programs = tmp_path / "mixsweep", tmp_path / "bin"
+    clone = tmp_path / "mixsweep"
     subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, clone], check=True)
-    programs.mkdir()
-    for name, module in (("mixsweep", "-m mixsweep"), ("python", "")):
-        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
-        (programs / name).chmod(0o755)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}
-    environment = {
-        **kept,
-        "PATH": f"{programs}:/usr/bin:/bin",
-        "PYTHONPATH": str(clone),
-        "OMP_NUM_THREADS": "1",
-        "MIXSWEEP_DATA": str(tmp_path / "data"),
-    }
-    assert set(_typed(README)) >= NOT_TYPED.keys()
-    for line in _typed(README):
+    environment = {**environment_of(tmp_path, clone), "MIXSWEEP_DATA": str(tmp_path / "data")}
+    parts = list(blocks(README))
+    lines = [line for kind, text in parts if kind == "console" for line in typed(text)]
+    assert set(lines) >= NOT_TYPED.keys()
+    for line in lines:
         if line in NOT_TYPED:
             continue
         if line.startswith("mixsweep ui"):
@@ -55,7 +40,7 @@ def test_every_command_and_script_runs_in_a_clone_in_order(tmp_path: Path) -> No
             line, shell=True, cwd=clone, env=environment, capture_output=True, text=True
         )
         assert ran.returncode == 0, f"$ {line}\n{ran.stdout}\n{ran.stderr}"
-    for script in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+    for script in [text for kind, text in parts if kind == "python"]:
         ran = subprocess.run(
             ["python", "-c", script], cwd=clone, env=environment, capture_output=True, text=True
         )

@@ -1,6 +1,5 @@
 """Secrets: a password in an address works, and is nowhere in files or output."""
 
-import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.conftest import CommandLine, CommandLines
+from tests.conftest import CommandLines
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -53,10 +52,12 @@ def test_the_secret_of_an_address_is_in_no_file_no_output_and_no_process_list(
         out, err = process.communicate()
         assert process.returncode == 0, err
         said += [out, err]
-    said += _said_by_a_hook_that_fails(mixsweep, study)
+    hooked = mixsweep("run", str(study), "--on-finish", f"test -z {CANARY}-hook")
+    said += [hooked.stdout, hooked.stderr]
     for name in ("optuna.db", "mlflow.db"):
         assert (tmp_path / name).stat().st_size > 0
-    assert _files_with_the_canary(tmp_path) == []
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert [file for file in files if CANARY.encode() in file.read_bytes()] == []
     assert [text for text in said if CANARY in text] == []
     assert listed == []
 
@@ -79,14 +80,3 @@ def _command_line_of(process: Path) -> bytes:
         return (process / "cmdline").read_bytes()
     except OSError:
         return b""
-
-
-def _said_by_a_hook_that_fails(mixsweep: CommandLine, study: Path) -> list[str]:
-    """Return the output of a command whose failing `--on-finish` contains a secret."""
-    said = mixsweep("run", str(study), "--on-finish", f"test -z {CANARY}-hook")
-    return [said.stdout, said.stderr]
-
-
-def _files_with_the_canary(*folders: Path) -> list[str]:
-    files = (file for folder in folders for file in folder.rglob("*") if file.is_file())
-    return [os.fspath(file) for file in files if CANARY.encode() in file.read_bytes()]

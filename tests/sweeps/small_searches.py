@@ -3,11 +3,9 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import pytest
 from ray.tune.utils import flatten_dict
 
 from mixup_core.images.config import TrainConfig
@@ -17,7 +15,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from sweeps.reading.study_file import StudyError, load_study
+from sweeps.reading.study_file import load_study
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.tuning import RunSearcher
 from sweeps.searching.proposals import Proposals
@@ -66,16 +64,6 @@ def read(folder: Path, text: str = STUDY, *overrides: str) -> Study:
     file = folder / "s.yaml"
     file.write_text(text)
     return load_study(str(file), overrides)
-
-
-def assert_refused(folder: Path, old: str, new: str, expected: str) -> None:
-    """Assert that the study with one text replaced gives one message that matches a pattern."""
-    assert STUDY.count(old) == 1 or old in {"mix.switch_epoch", "test: true"}
-    with pytest.raises(StudyError) as caught:
-        read(folder, STUDY.lstrip("\n").replace(old, new, 1))
-    (line,) = caught.value.faults
-    place = line.partition("s.yaml:")[2]
-    assert fnmatchcase(place.replace("[", "("), expected.replace("[", "(")), line
 
 
 def expected_error(config: TrainConfig) -> float:

@@ -1,14 +1,14 @@
-import contextlib
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from mixsweep.cli.ending import Ending
+from sweeps.machine.processes import lives
+from tests.faults.launches import wait_for
 
 
 def test_the_on_finish_command_receives_study_exit_code_and_report(tmp_path: Path) -> None:
@@ -49,8 +49,4 @@ def test_an_interrupt_ends_the_on_finish_command_and_its_child_processes(
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (0, "130\n")
     assert err == "--on-finish: the shell command was interrupted\n"
-    give_up_at = time.monotonic() + 10
-    with contextlib.suppress(psutil.NoSuchProcess):
-        while sleeper.status() != psutil.STATUS_ZOMBIE:
-            assert time.monotonic() < give_up_at
-            time.sleep(0.01)  # what is killed ends a moment later
+    wait_for(lambda: not lives(sleeper))  # what is killed ends a moment later

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +17,7 @@ from mixup_core.store.errors import StoreError
 from sweeps.leasing import bucket_lease
 from sweeps.leasing.holders import RunningRun, StudyBusyError
 from sweeps.leasing.lease import Lease, read_progress
+from tests.faults.launches import wait_for
 
 DRIVER = """
 import os, sys, time
@@ -65,13 +66,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process take a driver for dead after two seconds."""
     monkeypatch.setattr(bucket_lease, "_EXPIRY", 2.0)
     monkeypatch.setattr(bucket_lease, "_SILENCE", 2.0)
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.05)
 
 
 def test_a_driver_killed_on_another_machine_frees_its_study_after_a_timeout(
@@ -129,11 +123,11 @@ def test_a_lease_that_cannot_be_renewed_is_not_held_until_its_next_renewal(
         raise StoreError("unreachable")
 
     lease = Lease.acquire(store, "table1", "run")
-    wait_until(lease.is_held)
+    wait_for(lease.is_held)
     with monkeypatch.context() as patch:
         patch.setattr(type(store.files), "write", fail)
-        wait_until(lambda: not lease.is_held())
-    wait_until(lease.is_held)
+        wait_for(lambda: not lease.is_held())
+    wait_for(lease.is_held)
     lease.release()
 
 

@@ -259,19 +259,15 @@ def test_arms_with_other_averages_are_compared_by_averaged_weights_only(
 @pytest.mark.parametrize(
     ("text", "place", "reason"),
     [
-        ("readout: averaged\n", "readout", "the run averages no weights; set averaging"),
-        ("data: {val_size: 9}", "headline", "so val/error would be too good for every arm"),
-        ('untrained: {"a\\e[31mb": {test/error: 0.1}}\n', "untrained", "without control"),
+        (ARMS + "readout: averaged\n", "readout", "the run averages no weights; set averaging"),
+        (HELD_OUT + "readout: best_validation\nheadline: val/error\n",
+         "headline", "so val/error would be too good for every arm"),
+        (ARMS + 'untrained: {"a\\e[31mb": {test/error: 0.1}}\n', "untrained", "without control"),
     ],
-)
+)  # fmt: skip
 def test_readouts_headlines_and_names_that_no_table_can_show_are_refused(
     tmp_path: Path, text: str, place: str, reason: str
 ) -> None:
-    if place == "headline":
-        text = f"base.{text}\nreadout: best_validation\nheadline: val/error\n"
-        text = ARMS.replace("base: {", "base: {data: {val_size: 9}, ", 1) + text.split("\n", 1)[1]
-    else:
-        text = ARMS + text
     assert any(place in line and reason in line for line in refusals(tmp_path, text))
 
 

@@ -33,6 +33,7 @@ from sweeps.state.results import read_results
 from sweeps.state.stages import plan_runs
 from sweeps.study.study import Run
 from tests import toy
+from tests.faults.launches import wait_for
 from tests.interpreters import run_python
 
 BASE = TrainConfig(
@@ -331,10 +332,9 @@ def test_an_interrupt_does_not_wait_for_a_hanging_write(
     with pytest.raises(KeyboardInterrupt):
         train()
     gate.set()
-    give_up_at = time.monotonic() + 30
-    while not store.keys() and time.monotonic() < give_up_at:
-        time.sleep(0.01)
-    assert dict(store.keys()) == {stage_keys(WALK)[0]: True}, "the process lives on, and its thread"
+    assert dict(wait_for(store.keys)) == {stage_keys(WALK)[0]: True}, (
+        "the process lives on, and its thread"
+    )
 
 
 _PHASES = ("mkstemp", "fsync", "replace", "hardlink_to", "unlink")

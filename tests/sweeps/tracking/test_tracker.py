@@ -1,9 +1,7 @@
 import signal
-import socket
 import statistics
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,25 +14,14 @@ from sweeps.machine.home import Home
 from sweeps.study.study import Study
 from sweeps.tracking.study_log import StudyLog
 from sweeps.tracking.tracker import Tracker
+from tests.faults.launches import wait_for
+from tests.servers import free_port
 from tests.sweeps.tracked import epoch_of, log_of, result_of, results_of, runs_of, summarise
 from tests.tracked_runs import read_runs
 
 
 def tracker_of(study: Study, home: Path) -> Tracker:
     return Tracker(log_of(study, home))
-
-
-def wait_until(happened: Callable[[], object]) -> None:
-    until = time.monotonic() + 10
-    while not happened():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-def free_port() -> int:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return int(unused.getsockname()[1])
 
 
 def closed(tracker: Tracker, *arguments: object, **named: float) -> bool:
@@ -52,7 +39,7 @@ def test_an_arm_is_summarised_whenever_a_seed_has_ended(
     results = [result_of(run, 3) for run in study.runs_of("erm")]
     for count, result in enumerate(results, 1):
         tracker.reconcile([result])
-        wait_until(
+        wait_for(
             lambda count=count: (
                 (arm := runs_of(study, client, "config").get("erm erm"))  # type: ignore[misc]
                 and arm.data.tags.get("n") == f"{count}/3"
@@ -85,7 +72,7 @@ def test_a_final_refusal_is_reported_once_and_ends_the_requests(
     monkeypatch.setattr(MlflowClient, "get_experiment_by_name", counted)
     tracker = tracker_of(study, home)
     tracker.start(results_of(study, 1, 1, 1, 1))
-    wait_until(lambda: tracker.trouble)
+    wait_for(lambda: tracker.trouble)
     monkeypatch.setattr(tracker, "_may_write", lambda: False)  # nothing is left to wait for
     tracker.post(study.runs()[0], [epoch_of(study.runs()[0], 1)])
     tracker.log_report(home, "a note")
@@ -105,7 +92,7 @@ def test_a_run_that_was_deleted_from_mlflow_during_the_launch_is_written_again(
 ) -> None:
     tracker = tracker_of(study, home)
     tracker.start(results_of(study, 1, 0, 0, 0))
-    wait_until(lambda: not tracker.num_waiting and not tracker._is_busy)
+    wait_for(lambda: not tracker.num_waiting and not tracker._is_busy)
     (deleted,) = runs_of(study, client, "seed").values()
     client.delete_run(deleted.info.run_id)
     results = results_of(study, 3, 0, 0, 0)
@@ -152,7 +139,7 @@ def test_an_interrupt_during_the_final_update_leaves_no_run_marked_running(
     for run in study.runs()[:5]:
         tracker.post(run, [epoch_of(run, 0)])
     writes.release(written)
-    wait_until(lambda: len(runs_of(study, client, "seed")) == written)
+    wait_for(lambda: len(runs_of(study, client, "seed")) == written)
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
@@ -177,7 +164,7 @@ def test_an_outage_of_the_tracking_server_loses_no_results(
     mount.write_text("a file where a folder should be")
     tracker = tracker_of(study, mount)
     tracker.start(results_of(study, 1, 1, 1, 1))
-    wait_until(lambda: caplog.messages)
+    wait_for(lambda: caplog.messages)
     run = study.runs()[0]
     tracker.post(run, [epoch_of(run, 1)])
     mount.unlink()
@@ -202,7 +189,7 @@ def test_an_unreachable_server_is_reported_without_its_password(
         )
     )
     tracker.start(results_of(study, 1, 0, 0, 0))
-    wait_until(lambda: caplog.messages)
+    wait_for(lambda: caplog.messages)
     assert not closed(tracker, [], timeout=0.1)
     assert f"MLflow at http://***@127.0.0.1:{port}: a write failed" in caplog.text
     assert "secret" not in caplog.text
