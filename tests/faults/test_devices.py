@@ -112,11 +112,7 @@ def test_the_runs_of_a_node_without_a_driver_finish_on_another_node(
     no_driver = _sabotaged(tmp_path / "node", "True", "Found no NVIDIA driver on your system.")
     bad = nodes.add(cpus=1, gpus=1, environment=no_driver)
     nodes.add(cpus=1, gpus=1)
-    mixsweep = command_line(**nodes.environment)
-    task = Task(MANY_RUNS, ("seeds=3",))
-    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
-        said = launch.end(0).stderr
-    results = task.results(launch.store)
+    said, results, _ = _ends(command_line(**nodes.environment), seeds=3, code=0)
     assert [result.outcome for result in results] == ["complete"] * len(results)
     assert bad.node_id not in {gpu_of(result)[0] for result in results}
     assert "Found no NVIDIA driver" in said
@@ -129,12 +125,9 @@ def test_a_launch_with_only_faulty_gpus_ends_with_the_error_of_the_driver(
 ) -> None:
     no_driver = _sabotaged(tmp_path / "node", "True", "Found no NVIDIA driver on your system.")
     nodes.add(cpus=2, gpus=2, environment=no_driver)
-    mixsweep = command_line(**nodes.environment)
-    task = Task(MANY_RUNS, ("seeds=2",))
-    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
-        said = launch.end(1, timeout=100).stderr
+    said, results, _ = _ends(command_line(**nodes.environment), seeds=2, code=1)
     assert "Found no NVIDIA driver" in said
-    assert all(result.outcome in {"failed", "missing"} for result in task.results(launch.store))
+    assert all(result.outcome in {"failed", "missing"} for result in results)
 
 
 @pytest.mark.long

@@ -386,11 +386,3 @@ def test_a_job_array_trains_one_study_in_each_job(site: Site, record: Record) ->
             "seconds in all": round(time.monotonic() - began, 1),
         },
     )
-
-
-@pytest.mark.long
-def test_an_unreadable_study_ends_the_job_with_exit_code_2(site: Site) -> None:
-    number = site.send(TWO_OF_FOUR, "nowhere.yaml")
-    state = site.wait_for_end(number)
-    assert (state["JobState"], state["ExitCode"]) == ("FAILED", "2:0"), site.output(number)
-    wait_for(lambda: not site.slurm.processes("raylet"), timeout=10)
