@@ -1,7 +1,8 @@
 """Stores with runs that were trained in this process, without Ray, or not at all."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import mixsweep
@@ -31,7 +32,7 @@ def put(
     state: bytes | None = None,
     *,
     facts: Sequence[EpochFacts] = (),
-    **environment: str,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Store the first epochs of a run with these records, and return the key of the stage."""
     key = stage_keys(run.config)[len(records) - 1]

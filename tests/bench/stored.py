@@ -16,7 +16,7 @@ def fill(store: Store, study: Study) -> None:
             EpochRecord(epoch=epoch, metrics=made_up_metrics(rng, run.config, epoch))
             for epoch in range(run.config.epochs)
         ]
-        put(store, run, records, device="cpu", torch="none")
+        put(store, run, records, environment={"device": "cpu", "torch": "none"})
 
 
 def made_up_metrics(rng: random.Random, config: object, epoch: int) -> dict[str, float]:

@@ -31,16 +31,11 @@ _ENDS = {
 """Last words of `ray up` without an account; Google's library may be missing besides."""
 
 
-def fill_in(operator: Operator, cloud: str, **values: str) -> None:
-    """Write the operator's copy of a cluster file, with the words in capitals replaced."""
-    words = {**FILLED_IN[cloud], **values}
-    edits = "; ".join(f"s|{word}|{words[word]}|" for word in sorted(words, key=len, reverse=True))
-    operator.type(f"sed '/^#/!{{{edits}}}' {REPOSITORY}/cluster/{cloud}.yaml > {cloud}.yaml")
-
-
 def meet_the_account(operator: Operator, cloud: str) -> None:
     """Let the operator type `ray up` with the provider of the cloud; without an account it ends."""
-    fill_in(operator, cloud)
+    words = FILLED_IN[cloud]
+    edits = "; ".join(f"s|{word}|{words[word]}|" for word in sorted(words, key=len, reverse=True))
+    operator.type(f"sed '/^#/!{{{edits}}}' {REPOSITORY}/cluster/{cloud}.yaml > {cloud}.yaml")
     work = operator.folder / "work"
     said = operator.type(f"cd {REPOSITORY} && ray up --yes {work / cloud}.yaml", code=1)
     assert any(end in said for end in _ENDS[cloud]), said

@@ -42,7 +42,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n/slurmd.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/%n/slurmd.log
-SlurmdTimeout={node_timeout}
+SlurmdTimeout=15
 KillWait=5
 {nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE OverTimeLimit=0 State=UP
@@ -58,17 +58,16 @@ class Slurm:
     nodes: Sequence[Host]
 
     @classmethod
-    def start(cls, folder: Path, num_nodes: int, *, node_timeout: int = 15) -> Self:
+    def start(cls, folder: Path, num_nodes: int) -> Self:
         """Start a cluster and return it once all its nodes are idle.
 
         Args:
             folder: Folder of the cluster; its path must be short, because it contains sockets.
             num_nodes: Number of nodes, named n1, n2, and so on.
-            node_timeout: Seconds without contact after which a node counts as down.
         """
         names = [f"n{index + 1}" for index in range(num_nodes)]
         addresses = [f"10.77.0.{_FIRST_NODE + index}" for index in range(num_nodes)]
-        _write_configuration(folder, dict(zip(names, addresses, strict=True)), node_timeout)
+        _write_configuration(folder, dict(zip(names, addresses, strict=True)))
         login = _start_host(folder / "login", _CONTROLLER)
         _begin(
             login, folder, "munged", "--force", "--foreground", "--num-threads=2",
@@ -140,7 +139,7 @@ def missing_programs() -> Sequence[str]:
     return [name for name in DAEMONS if shutil.which(name, path=path) is None]
 
 
-def _write_configuration(folder: Path, nodes: dict[str, str], node_timeout: int) -> None:
+def _write_configuration(folder: Path, nodes: dict[str, str]) -> None:
     """Write the files of Slurm and munge; each GPU needs a file, whatever its content."""
     for name in ("munge", "state", "gpus", *(f"{node}/spool" for node in nodes)):
         (folder / name).mkdir(parents=True)
@@ -155,7 +154,7 @@ def _write_configuration(folder: Path, nodes: dict[str, str], node_timeout: int)
         f"NodeName={name} NodeAddr={ip} CPUs=32 RealMemory=4000 Gres=gpu:{GPUS_PER_NODE}"
         for name, ip in nodes.items()
     )
-    text = _CONFIGURATION.format(folder=folder, nodes=described, node_timeout=node_timeout)
+    text = _CONFIGURATION.format(folder=folder, nodes=described)
     (folder / "slurm.conf").write_text(text)
     files = f"{folder}/gpus/nvidia[0-{GPUS_PER_NODE - 1}]"
     (folder / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File={files}\n")

@@ -175,7 +175,7 @@ class Driver:
                 EpochFacts(seconds=36.0, stored_at_ms=self.num_trained * 1_000 + epoch)
                 for epoch in range(epochs)
             ],
-            **({GPUS_PER_RUN: f"{self.gpus_per_run:g}"} if self.gpus_per_run else {}),
+            environment={GPUS_PER_RUN: f"{self.gpus_per_run:g}"} if self.gpus_per_run else {},
         )
 
 

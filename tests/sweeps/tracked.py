@@ -71,12 +71,16 @@ def results_of(study: Study, *epochs: int) -> tuple[RunResult, ...]:
     return tuple(map(result_of, study.runs(), epochs))
 
 
-def runs_of(study: Study, client: MlflowClient, level: str) -> dict[str, Any]:
-    """Return MLflow's runs of one level, by arm and run name."""
+def at_level(study: Study, client: MlflowClient, level: str) -> list[Any]:
     experiment = client.get_experiment_by_name(study.name)
     if experiment is None:
-        return {}
-    found = client.search_runs([experiment.experiment_id], f"tags.level = '{level}'")
+        return []
+    return list(client.search_runs([experiment.experiment_id], f"tags.level = '{level}'"))
+
+
+def runs_of(study: Study, client: MlflowClient, level: str) -> dict[str, Any]:
+    """Return MLflow's runs of one level, by arm and run name."""
+    found = at_level(study, client, level)
     return {f"{run.data.tags['arm']} {run.info.run_name}": run for run in found}
 
 

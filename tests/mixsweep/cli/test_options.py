@@ -38,11 +38,6 @@ def typed(*arguments: str) -> Request:
     return request
 
 
-def places(request: Request) -> tuple[Any, ...]:
-    home = request.home
-    return home.folder, home.store_url, home.tracking, home.optuna
-
-
 def test_a_study_that_cannot_be_read_is_refused_before_the_command_starts() -> None:
     with pytest.raises(StudyError, match=r"^digit: no such file or bundled study"):
         typed("digit")

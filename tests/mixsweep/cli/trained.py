@@ -35,7 +35,7 @@ def train(
         errors = [error_of(place, run.seed, epoch) + shifted for epoch in epochs]
         records = [EpochRecord(epoch=e, metrics={"test/error": errors[e]}) for e in epochs]
         facts = [EpochFacts(seconds=1.0 + epoch, stored_at_ms=epoch) for epoch in epochs]
-        put(store, run, records, facts=facts, **environment)
+        put(store, run, records, facts=facts, environment=environment)
     return study
 
 
@@ -49,4 +49,4 @@ def store_stage(
 ) -> str:
     """Store the first epochs of a run, and return the key of the stage."""
     records = [EpochRecord(epoch=epoch, metrics={"test/error": 0.5}) for epoch in range(epochs)]
-    return put(store, run, records, state, **environment)
+    return put(store, run, records, state, environment=environment)

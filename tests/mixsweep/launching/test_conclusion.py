@@ -41,7 +41,7 @@ def concluded(command_line: CommandLines) -> CommandLine:
     for number, run in enumerate(load_study("digits", OVERRIDES).runs()):
         metrics = {"test/error": 0.1 + 0.01 * number, "train/loss": 1.0}
         records = [EpochRecord(epoch=epoch, metrics=metrics) for epoch in range(2)]
-        put(store, run, records, device="cpu")
+        put(store, run, records, environment={"device": "cpu"})
     run_again(mixsweep)
     return mixsweep
 

@@ -25,17 +25,12 @@ from sweeps.study.study import Study
 from sweeps.tracking.connection import FinalRefusalError, is_refusal
 from sweeps.tracking.experiment import CONTENT_TAG, OWNER_TAG, PARENT_TAG
 from sweeps.tracking.rows import RunProgress
-from tests.sweeps.tracked import content_of, epoch_of, log_of, results_of, runs_of, write
+from tests.sweeps.tracked import at_level, content_of, epoch_of, log_of, results_of, runs_of, write
 from tests.tracked_runs import read_runs
 
 
 def uri_of(home: Path) -> str:
     return Home(folder=home).tracking_uri
-
-
-def at_level(study: Study, client: MlflowClient, level: str) -> list[Any]:
-    experiment = client.get_experiment_by_name(study.name)
-    return list(client.search_runs([experiment.experiment_id], f"tags.level = '{level}'"))
 
 
 @pytest.fixture
