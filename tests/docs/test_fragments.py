@@ -50,10 +50,6 @@ def _inline(page: Path) -> Iterator[str]:
     yield from dict.fromkeys(INLINE.findall(text.replace("\n", " ")))
 
 
-def _roots(known: set[str]) -> set[str]:
-    return {path.partition(".")[0] for path in known if "." in path}
-
-
 def _known() -> set[str]:
     """Return all paths of fields, and of the groups of fields above them."""
     found = set[str]()
@@ -80,7 +76,7 @@ def _load_blocks(page: Path, plugin: Write) -> list[Plugin]:
 def test_every_path_in_a_page_names_a_field(page: Path, plugin: Write) -> None:
     _load_blocks(page, plugin)
     known = _known()
-    roots = _roots(known)
+    roots = {path.partition(".")[0] for path in known if "." in path}
     wrong = []
     for text in _inline(page):
         path = text.partition(":")[0].partition("=")[0].removeprefix("base.").removesuffix(".*")

@@ -51,10 +51,6 @@ def _by_choice(default: str) -> dict[str, str]:
     return found
 
 
-def _value(text: str) -> Any:
-    return json.loads(text.strip("`").replace("&lt;", "<"))
-
-
 def _study(problem: str, base: dict[str, Any]) -> Study:
     return study_of({"study": "written", "problem": problem, "base": base, "seeds": 1})
 
@@ -90,6 +86,6 @@ def test_a_study_that_writes_every_shown_default_is_the_study_without_them(
         if text == "required":
             assert missing[path] is REQUIRED, path
         else:
-            written[path] = _value(text)
+            written[path] = json.loads(text.strip("`").replace("&lt;", "<"))
     assert written
     assert _study(name, NEEDED.get(name, {}) | written).runs()[0].config == plain

@@ -3,7 +3,6 @@
 import os
 import resource
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -26,7 +25,8 @@ def test_killed_workers_lose_no_stored_epoch(
     acknowledged = {}
     with Launch(mixsweep, TWO_LAWS) as launch:
         launch.any_worker()
-        assert len(list(begun_workers())) == 2  # one a slot: none is begun for nothing
+        printed = Path(tempfile.gettempdir()).glob("mixsweep-*/ray/session_2*/logs/worker-*.out")
+        assert len(list(printed)) == 2  # one a slot: no worker is begun for nothing
         for epochs in (1, 8, 16):
             pid = launch.any_worker(epochs=epochs)
             seen = TWO_LAWS.acknowledged(launch.store)
@@ -34,11 +34,6 @@ def test_killed_workers_lose_no_stored_epoch(
             acknowledged |= {key: facts for key, facts in seen.items() if facts}
         assert launch.end(0).stderr.count("is tried again") == 3
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
-
-
-def begun_workers() -> Iterator[Path]:
-    """Yield the lines that each new worker process of Ray has printed."""
-    yield from Path(tempfile.gettempdir()).glob("mixsweep-*/ray/session_2*/logs/worker-*.out")
 
 
 @pytest.mark.long

@@ -95,10 +95,10 @@ def test_a_search_killed_five_times_gives_the_same_points_and_report(
 ) -> None:
     mixsweep = command_line()
     rng = random.Random(1)
-    kills = 0
+    kills, store = 0, Store(str(mixsweep.home / "store"))
     for goal in sorted(rng.sample(range(1, RUNS - 1), KILLS)):
         process = mixsweep.start("run", file, "--slots", "1")
-        while process.poll() is None and num_stages(mixsweep) < goal:
+        while process.poll() is None and len(store.keys()) < goal:
             time.sleep(0.02)
         time.sleep(rng.random() * 0.4)
         if process.poll() is None:
@@ -116,8 +116,3 @@ def test_a_search_killed_five_times_gives_the_same_points_and_report(
         assert mixsweep.report("small-search", kept) == undisturbed.report("small-search", kept)
     tracked = read_runs(Home(folder=mixsweep.home).tracking_uri, "small-search")
     assert len({run.run_key for run in tracked}) == len(tracked) == RUNS
-
-
-def num_stages(mixsweep: CommandLine) -> int:
-    """Return the number of stored stages; such short runs have one each."""
-    return len(Store(str(mixsweep.home / "store")).keys())

@@ -57,10 +57,9 @@ def budgeted(study: Study, store: Store) -> BudgetedSource:
 
 @pytest.mark.parametrize("budget", ["hours: 0.3", "runs: 3"])
 def test_a_budget_of_a_grid_gives_every_arm_equal_seeds_and_spans_launches(
-    tmp_path: Path, budget: str
+    tmp_path: Path, store: Store, budget: str
 ) -> None:
     study = read(tmp_path, GRID + f"budget: {{{budget}}}\n")
-    store = Store(str(tmp_path / "store"))
     expected = [("erm", 0), ("uniform", 0), ("erm", 1), ("uniform", 1)]
     assert drained(budgeted(study, store), store) == expected
     assert drained(budgeted(study, store), store) == []
@@ -75,9 +74,8 @@ def test_a_budget_of_a_grid_gives_every_arm_equal_seeds_and_spans_launches(
     assert drained(budgeted(more, store), store) == [("erm", 2), ("uniform", 2)]
 
 
-def test_an_interrupted_seed_is_finished_even_over_budget(tmp_path: Path) -> None:
+def test_an_interrupted_seed_is_finished_even_over_budget(tmp_path: Path, store: Store) -> None:
     study = read(tmp_path, GRID + "budget: {runs: 1}\n")
-    store = Store(str(tmp_path / "store"))
     assert drained(budgeted(study, store), store, until=1) == [("erm", 0)]
     assert sorted(drained(budgeted(study, store), store)) == [("erm", 0), ("uniform", 0)]
     assert drained(budgeted(study, store), store) == []

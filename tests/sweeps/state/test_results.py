@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,6 @@ from tests import toy
 from tests.filled import fail, put_epochs
 
 RUN = Run(arm="erm", config=TrainConfig(epochs=3, batch_size=8))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path))
 
 
 def test_entries_of_stages_of_earlier_launches_are_read(store: Store) -> None:

@@ -68,11 +68,6 @@ def test_the_rise_readout_is_allowed_for_claims_only() -> None:
         parsed(Readout, spelled(Rise()))
 
 
-@pytest.mark.parametrize("readout", [Last(), MeanOfLast(evaluations=5), Averaged()])
-def test_a_readout_survives_a_round_trip_through_its_spelling(readout: Readout) -> None:
-    assert parsed(Readout, spelled(readout)) == readout
-
-
 def _judged(*pairs: tuple[float, float] | None) -> Sequence[EpochRecord]:
     """Return a record for each pair of validation and test error; None means not measured."""
     found = [{} if pair is None else dict(zip(("val/error", "test/error"), pair, strict=True))
