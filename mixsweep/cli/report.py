@@ -31,6 +31,7 @@ from mixup_core.addresses import store_address
 from mixup_core.numeric_settings import installed_version
 from sweeps.machine.command_line import STORE
 from sweeps.machine.home import Home
+from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.tree_reader import named
 from sweeps.state.results import read_predictions
 from sweeps.state.statements import statements_of
@@ -153,7 +154,7 @@ def _write(request: Request, out: Path | None) -> int:
     written = write_report(request, request.grown, results, out)
     if any(result.outcome == "missing" for result in results):
         request.say_elsewhere()
-    click.echo(written.screen)
+    click.echo(fitted_text(written.screen))
     return conclude(request, results, written)
 
 
@@ -217,7 +218,7 @@ def head_to_head(
         click.echo(json.dumps(comparison.record(), indent=2))
         return DONE
     for listing in comparison.listings():
-        click.echo(listing.markdown())
+        click.echo(fitted_text(listing.markdown()))
     return DONE
 
 
@@ -251,7 +252,7 @@ def side_by_side(requests: Sequence[Request], out: Path | None, *, as_json: bool
         records = {listing.name: list(listing.records) for listing in joined.listings()}
         click.echo(json.dumps({"columns": list(joined.heads), **records}, indent=2))
     else:
-        click.echo(joined.markdown())
+        click.echo(fitted_text(joined.markdown()))
     missing = 0
     for request, (head, column) in zip(requests, joined.columns.items(), strict=True):
         lacking = [result for result in column.results if result.outcome != "complete"]

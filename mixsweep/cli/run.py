@@ -27,6 +27,7 @@ from reports.numbers.code_origin import spell_other_sender
 from sweeps.leasing.lease import Lease, ask_to_stop, read_progress
 from sweeps.machine.command_line import program
 from sweeps.machine.home import Home
+from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.study_file import load_study
 
 
@@ -81,7 +82,7 @@ def run(request: Request, **options: Any) -> int:
 
     launched = launch(request, LaunchOptions(**options), begin=begin)
     ending.report = launched.report.folder
-    click.echo(launched.report.screen)
+    click.echo(fitted_text(launched.report.screen))
     code = conclude(
         launched.request,
         launched.results,

@@ -61,6 +61,10 @@ def share(request: Request, out: Path | None) -> int:
                 if launch.settings == study.settings and launch.source]  # fmt: skip
     launch = recorded[-1] if recorded else Launch.of(request.grown, command_line())
     results = request.results()
+    if not any(result.records for result in results):
+        raise RefusedError(
+            f"{study.name}: no run has stored an epoch; {request.spell('run')} trains"
+        )
     file = out or request.home.folder / "exports" / f"{study.name}.mixsweep.zip"
     packed = Launch.of(request.grown, launch.command, launch.at_ms)
     _require_no_secrets(packed)
@@ -68,8 +72,9 @@ def share(request: Request, out: Path | None) -> int:
     known = known_data(request.store, study.name)
     with output_file(file, "an archive of a study", is_archive, makes_folder=out is None) as place:
         runs = write_archive(place, packed, known, results, request.store)
-    size = file.stat().st_size / 1e6
-    click.echo(f"{file}: {runs} of {len(results)} runs, {size:,.1f} MB")
+    size = file.stat().st_size
+    spelled = f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
+    click.echo(f"{file}: {runs} of {len(results)} runs, {spelled}")
     _say_plugins(launch)
     return DONE if runs == len(results) else SOME_FAILED
 

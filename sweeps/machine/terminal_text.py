@@ -16,7 +16,7 @@ _LABEL = re.compile(r"( *\S+(?: \S+)? {2,})?")
 """Label at the start of a line, such as `disk      `; the rest of the line wraps beside it."""
 _LONGEST_LABEL = 24
 COLUMNS = 100
-"""Width of the text at the end of a run, on any terminal."""
+"""Largest width of the text at the end of a run."""
 _LEAST_NAME = 5
 """Length of a name that is cut at its end instead of in its middle."""
 RESERVED_LINES = 8
@@ -30,11 +30,17 @@ def screen(stream: TextIO | None = None) -> os.terminal_size | None:
 
 
 def fitted_text(text: str, stream: TextIO | None = None) -> str:
-    """Return a text wrapped to the terminal that a stream goes to; unchanged without one."""
+    """Return a text wrapped to the terminal that a stream goes to; unchanged without one.
+
+    Rows of a Markdown table stay as they are.
+    """
     size = screen(stream)
     if size is None:
         return text
-    return "\n".join(wrapped(line, size.columns - 1) for line in text.splitlines())
+    lines = text.split("\n")
+    return "\n".join(
+        line if line.startswith("| ") else wrapped(line, size.columns - 1) for line in lines
+    )
 
 
 def wrapped(line: str, columns: int) -> str:

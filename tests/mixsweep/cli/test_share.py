@@ -20,6 +20,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.state.archives import StudyArchiveError, unpack
+from sweeps.state.ledger import Launch, note
 from sweeps.state.statements import Statement, spell_statements, stated_in
 from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.photos import forget
@@ -63,6 +64,14 @@ def test_a_shared_study_gives_the_same_report_in_another_home(shared: Path, tmp_
     assert own.keys().keys() == theirs.keys().keys()
     again = type_in("add", str(shared), "--home", other)
     assert again.stdout == "signs: 0 runs added, 6 already here with the same records\n"
+
+
+def test_a_study_without_a_stored_epoch_is_not_shared(tmp_path: Path, store: Store) -> None:
+    note(Launch.of(load_study("digits", ("seeds=1",)), "mixsweep run digits"), {}, store)
+    said = type_in("share", "digits", "--set", "seeds=1")
+    assert isinstance(said.exception, RefusedError)
+    assert "digits: no run has stored an epoch" in str(said.exception)
+    assert not (tmp_path / "runs" / "exports").exists()
 
 
 def test_existing_runs_with_different_records_are_kept(shared: Path, tmp_path: Path) -> None:

@@ -56,3 +56,6 @@ def test_text_is_wrapped_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> 
     text = "word " * 20
     assert fitted_text(text, io.StringIO()) == text
     assert max(map(len, fitted_text(text, _Terminal()).splitlines())) < 40
+    row = "| " + "word " * 20
+    assert fitted_text(f"{row}\n{text}\n", _Terminal()).startswith(f"{row}\nword")
+    assert fitted_text("word\n", _Terminal()) == "word\n"
