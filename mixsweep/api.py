@@ -84,9 +84,10 @@ class Results:
             1  midpoint  1
             2   uniform  1
         """
+        from reports.pages.build import report_table
         from reports.tables.frames import arms_frame
 
-        return arms_frame(self.study, self.stored)
+        return arms_frame(report_table(self.study, self.stored, history=self._request.history))
 
     def to_latex(self) -> str:
         """Return the main table as LaTeX source, equal to `table.tex` of the report.

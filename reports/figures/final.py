@@ -24,7 +24,7 @@ from reports.figures.canvas import (
 )
 from reports.numbers.comparison import compare
 from reports.numbers.families import Member, holm
-from reports.numbers.runs import Arranged, measure_of, measures_of, minus, values_of
+from reports.numbers.runs import Arranged, are_paired, measures_of, minus, values_of
 from reports.numbers.spelling import spell_csv, spell_heading, spell_number, upper_first
 from reports.numbers.summary import Summary, numbers_of, summarise
 from reports.tables.captions import spell_family
@@ -32,7 +32,7 @@ from reports.tables.table import Table
 from sweeps.study.study import Study
 
 
-def draw_finals(study: Study, arranged: Arranged, table: Table, styles: Styles) -> Figure | None:
+def draw_finals(arranged: Arranged, table: Table, styles: Styles) -> Figure | None:
     """Return the figure of the runs' final values by arm; None if no run is complete."""
     names = {row.arm: name for row, (name, *_) in zip(table.printed, table.cells, strict=True)}
     found = values_of(arranged, table.metric, table.readout)
@@ -44,11 +44,9 @@ def draw_finals(study: Study, arranged: Arranged, table: Table, styles: Styles) 
     shown = table.shown
     means = {
         "value": {
-            arm: summarise(
-                list(values.values()), measure_of(study, arm, table.metric, table.readout)
-            )
-            for arm, values in finals.items()
-            if values
+            row.arm: row.summaries[table.metric]
+            for row in table.printed
+            if table.metric in row.summaries
         },
         "difference": {arm: _mean_of_pairs(member) for arm, member in compared.items()},
     }
@@ -62,7 +60,7 @@ def draw_finals(study: Study, arranged: Arranged, table: Table, styles: Styles) 
         )
         drawn = canvas.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, (what, values) in zip(drawn, panels.items(), strict=True):
-            colours = {arm: styles[arm][0] for arm in finals if arm in means[what]}
+            colours = {arm: styles[arm][0] for arm in finals}
             _draw_dots(axes, list(finals), values, means[what], shown.scale, colours)
             axes.grid(visible=False, axis="y")
             axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
@@ -74,7 +72,9 @@ def draw_finals(study: Study, arranged: Arranged, table: Table, styles: Styles) 
         scale_values(drawn[0], shown, dots, across=True)
         if differences:
             drawn[1].axvline(0, color="#333333", linewidth=0.8)
-            heading = spell_heading(f"minus {table.baseline} at the same seed", shown)
+            heading = spell_heading(
+                f"minus {table.title_of(table.baseline)} at the same seed", shown
+            )
             drawn[1].set_xlabel(wrapped(heading))
         return finished(
             canvas,
@@ -104,16 +104,16 @@ def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
     dots = [
         (scale * value, place + 0.17, colours[arm])
         for place, arm in enumerate(arms)
-        if arm in means
-        for value in values[arm].values()
+        for value in values.get(arm, {}).values()
     ]
     across, heights, shades = zip(*dots, strict=True)
     axes.scatter(across, heights, s=14, c=shades, alpha=0.55, linewidth=0)
     # Draw all intervals at once: 40 separate error bars, of five artists each, take a second.
     drawn = [(place - 0.1, arm, means[arm]) for place, arm in enumerate(arms) if arm in means]
     centres = [(scale * mean.mean, height, colours[arm]) for height, arm, mean in drawn]
-    across, heights, shades = zip(*centres, strict=True)
-    axes.scatter(across, heights, s=25, c=shades)
+    if centres:
+        across, heights, shades = zip(*centres, strict=True)
+        axes.scatter(across, heights, s=25, c=shades)
     barred = [
         (height, colours[arm], scale * mean.ci_low, scale * mean.ci_high)
         for height, arm, mean in drawn
@@ -127,8 +127,8 @@ def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
 
 def _final_caption(table: Table, shown: Metric, *, has_differences: bool) -> str:
     paired = (
-        f" Right: differences from {table.baseline} at the same seed; the vertical line marks 0. "
-        f"{spell_family(table.family)}"
+        f" Right: differences from {table.title_of(table.baseline)} at the same seed; the vertical "
+        f"line marks 0. {spell_family(table.family)}"
         if has_differences
         else ""
     )
@@ -168,7 +168,8 @@ def draw_ranks(study: Study, arranged: Arranged, table: Table) -> Figure | None:
     """Return the figure of the mean paired difference in headline metric between every two arms."""
     found = values_of(arranged, table.metric, table.readout)
     values = {row.arm: found[row.arm] for row in table.printed if len(found[row.arm]) > 1}
-    is_paired = len({tuple(sorted(by_seed)) for by_seed in values.values()}) == 1
+    has_equal_seeds = len({tuple(sorted(by_seed)) for by_seed in values.values()}) == 1
+    is_paired = has_equal_seeds and are_paired(study, values, table.metric)
     if not is_paired or not LEAST_ARMS <= len(values) <= MOST_ARMS:
         return None
     shown = table.shown

@@ -62,7 +62,8 @@ def draw_search(searched: Searched, styles: Styles) -> tuple[Figure, ...]:
             if (summary := searched.summary(arm)) is not None:
                 colour, dashes = styles[arm]
                 level = shown.scale * summary.mean
-                axes.axhline(level, color=colour, linestyle=dashes, linewidth=1, label=arm)
+                title = searched.study.title_of(arm)
+                axes.axhline(level, color=colour, linestyle=dashes, linewidth=1, label=title)
         axes.set_xlabel("complete point, in the order of proposal")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -92,6 +92,12 @@ def values_of(
     }
 
 
+def are_paired(study: Study, arms: Iterable[str], metric: str) -> bool:
+    """Return True if arms are evaluated on the same data, so that they can be paired by seed."""
+    population = study.problem.comparing.population
+    return len({population(study.arms[arm], metric) for arm in arms}) == 1
+
+
 def minus(values: Mapping[int, float], others: Mapping[int, float]) -> dict[int, float]:
     """Return the differences of two arms by seed, at the seeds that both have."""
     return {seed: value - others[seed] for seed, value in values.items() if seed in others}

@@ -13,7 +13,14 @@ from reports.numbers.comparison import (
     ratio_of_variances,
 )
 from reports.numbers.predicted import Predicted
-from reports.numbers.runs import Arranged, complete_runs, counted_runs, measures_of, values_of
+from reports.numbers.runs import (
+    Arranged,
+    are_paired,
+    complete_runs,
+    counted_runs,
+    measures_of,
+    values_of,
+)
 from reports.numbers.summary import ANY
 from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim, Decision
@@ -109,10 +116,7 @@ def difference_of_references(study: Study, claim: Claim) -> float | None:
 def can_be_judged(claim: Claim, study: Study) -> bool:
     """Return True if a study has all arms that a claim compares, evaluated on the same data."""
     arms = claim.that.arms
-    if not study.arms.keys() >= set(arms):
-        return False
-    population, metric = study.problem.comparing.population, claim.that.metric
-    return len({population(study.arms[arm], metric) for arm in arms}) == 1
+    return study.arms.keys() >= set(arms) and are_paired(study, arms, claim.that.metric)
 
 
 def claims_predictions(study: Study) -> bool:

@@ -247,13 +247,13 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
     study, styles, arranged = parts.study, parts.styles, parts.arranged
     figures = (
         draw_curves(study, arranged, table, styles),
-        draw_finals(study, arranged, table, styles),
+        draw_finals(arranged, table, styles),
         *draw_responses(study, table, styles),
         *draw_series(arranged, table, styles),
         draw_decisions(arranged, table),
         draw_ranks(study, arranged, table),
         *draw_schedules(study, styles),
-        *parts.figures,
+        *(draw_search(parts.searched, styles) if parts.searched else ()),
         draw_reliability(predicted, styles) if predicted else None,
     )
     return tuple(figure for figure in figures if figure is not None)
@@ -323,7 +323,6 @@ class _Parts:
     styles: Styles
     selection: Selection = FIXED_ARMS
     searched: Searched | None = None
-    figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -344,12 +343,11 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
     searched = gather(study, results, history)
     winners = () if searched.winner is None else (searched.winner.arm,)
     styles = arm_styles({arm: study.arms[arm] for arm in (*searched.baselines, *winners)})
-    figures = draw_search(searched, styles)
     confirmed = study.confirmation()
     if confirmed is None or searched.winner is None:
         arms = study.part(searched.baselines)
         own = [result for result in results if result.run.arm in arms.arms]
-        return _Parts(study=arms, results=own, styles=styles, searched=searched, figures=figures)
+        return _Parts(study=arms, results=own, styles=styles, searched=searched)
     originals = study.confirmed()
     own = [
         replace(result, run=replace(result.run, arm=originals[result.run.arm]))
@@ -362,5 +360,4 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
         styles=styles,
         selection=searched.selection(confirmed.headline),
         searched=searched,
-        figures=figures,
     )

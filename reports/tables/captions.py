@@ -8,6 +8,7 @@ from reports.numbers.arms import ArmRow
 from reports.numbers.comparison import Comparison
 from reports.numbers.families import Family
 from reports.numbers.power import detectable_difference
+from reports.numbers.runs import are_paired
 from reports.numbers.spelling import spell_amount, spell_number
 from reports.numbers.summary import sampling_noise
 from sweeps.study.study import Study, spell_seeds
@@ -52,12 +53,6 @@ def spell_tags(tags: Iterable[str]) -> list[str]:
     ]
 
 
-def has_differing_populations(study: Study) -> bool:
-    """Return True if a study evaluates its arms on different data, so they cannot be paired."""
-    population = study.problem.comparing.population
-    return len({population(config, study.headline) for config in study.arms.values()}) > 1
-
-
 def spell_unpaired(configs: Iterable[Config], metric: str) -> str:
     """Return, as text, the settings that change the data on which configurations are evaluated."""
     first, *others = configs
@@ -65,6 +60,10 @@ def spell_unpaired(configs: Iterable[Config], metric: str) -> str:
     return " and ".join(paths) or "the data that they are measured on"
 
 
+EFFECT = (
+    "d: standardised difference, that is the mean of the paired differences divided by their "
+    "standard deviation, with Hedges' correction."
+)
 SAME_AT_EVERY_SEED = "Each difference is the same at every seed, so no test is possible."
 """Sentence that says why there are no tests although there are several seeds."""
 
@@ -154,21 +153,19 @@ def spell_comparisons(study: Study, rows: Sequence[ArmRow], family: Family) -> l
     """Return a caption's sentences on how arms are compared with the baseline, or why not."""
     compared = {row.title: row.compared.comparison for row in rows if row.compared is not None}
     tested = {arm: c for arm, c in compared.items() if c.p is not None}
+    baseline = study.title_of(study.baseline)
     if not tested:
         if len(rows) < 2:
             return []
-        if has_differing_populations(study):
+        if not are_paired(study, study.arms, study.headline):
             unpaired = spell_unpaired(study.arms.values(), study.headline)
             return [f"Arms differ in {unpaired}, so they cannot be paired by seed or compared."]
         if any(comparison.is_constant for comparison in compared.values()):
             return [SAME_AT_EVERY_SEED]
-        return [f"No test is possible, because no arm shares two seeds with {study.baseline}."]
-    parts = [f"Differences from {study.baseline} are paired by seed.", spell_family(family)]
+        return [f"No test is possible, because no arm shares two seeds with {baseline}."]
+    parts = [f"Differences from {baseline} are paired by seed.", spell_family(family)]
     if any(comparison.effect is not None for comparison in tested.values()):
-        parts.append(
-            "d: standardised difference, that is the mean of the paired differences divided by "
-            "their standard deviation, with Hedges' correction."
-        )
+        parts.append(EFFECT)
     if study.claims:
         parts.append("Tests of the study's claims are adjusted separately.")
     constant = [arm for arm, c in compared.items() if c.is_constant]

@@ -10,7 +10,7 @@ from reports.numbers.predicted import ReadPredictions, gather_predictions
 from reports.numbers.runs import arrange, run_records, settings_of
 from reports.tables.listings import tagged
 from reports.tables.predictive import class_table
-from reports.tables.table import tabulate
+from reports.tables.table import Table
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
@@ -20,9 +20,9 @@ _OF_EPOCHS = (
 """Columns that `epochs_frame` has even for a study without results."""
 
 
-def arms_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
-    """Return the arms of a study as a DataFrame: one row per arm, the columns of `table.csv`."""
-    return _frame(tabulate(study, results).listing.records)
+def arms_frame(table: Table) -> pd.DataFrame:
+    """Return the main table of a report as a DataFrame: the rows and columns of `table.csv`."""
+    return _frame(table.listing.records)
 
 
 def runs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:

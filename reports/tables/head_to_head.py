@@ -10,7 +10,7 @@ from reports.numbers.comparison import Comparison, over_shared
 from reports.numbers.runs import arrange, complete_runs, measures_of, values_of
 from reports.numbers.spelling import DASH, spell_heading, spell_number, spell_p, spell_value
 from reports.numbers.summary import Measure, summarise
-from reports.tables.captions import spell_tags, spell_unpaired
+from reports.tables.captions import EFFECT, spell_tags, spell_unpaired
 from reports.tables.listings import Listing, spell_difference, spell_summary
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study, value_key, with_tags
@@ -94,6 +94,7 @@ class HeadToHead:
             caption="Values are means ± the half-width of the 95 % t interval over seeds. The "
             f"difference is the mean of the paired differences over the {c.n} seeds that both have."
             " Its interval and p value are not adjusted for other comparisons."
+            + ("" if c.effect is None else f" {EFFECT}")
             + "".join(f" {told}" for told in spell_tags(chain(*self.tags))),
             records=(self.record(),),
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from mixup_core.problem import Metric
 from reports.numbers.families import compare_pair, record_of
-from reports.numbers.runs import arrange, counted_runs, measure_of
+from reports.numbers.runs import are_paired, arrange, counted_runs, measure_of
 from reports.numbers.spelling import spell_heading, spell_p
 from reports.numbers.summary import Summary, summarise, summary_columns
 from reports.tables.captions import Selection, spell_family
@@ -179,13 +179,13 @@ def points_table(searched: Searched) -> Listing:
     front = {point.arm for point in pareto_front(searched.history.points)}
     several = len(search.strategy.objectives) > 1
     marks = ("Pareto",) if several else ()
-    baseline = searched.study.baseline
+    baseline, title_of = searched.study.baseline, searched.study.title_of
     header = (
         "point",
         *paths,
         *(metric(name).heading for name in search.strategy.objectives),
         "n",
-        spell_heading(f"minus {baseline}", searched.shown),
+        spell_heading(f"minus {title_of(baseline)}", searched.shown),
         *marks,
         "state",
     )
@@ -195,7 +195,8 @@ def points_table(searched: Searched) -> Listing:
     entries += [(arm, None) for arm in searched.baselines]
     for place, (arm, point) in enumerate(entries):
         summaries = {name: searched.summary(arm, name) for name in search.strategy.objectives}
-        comparison = None if arm == baseline else compare_pair((arm, baseline), measured)
+        is_paired = arm != baseline and are_paired(searched.study, (arm, baseline), objective)
+        comparison = compare_pair((arm, baseline), measured) if is_paired else None
         values = {} if point is None else point.values
         expected = len(searched.study.seeds_of(arm))
         summary = summaries[objective]
@@ -228,7 +229,7 @@ def points_table(searched: Searched) -> Listing:
             chosen = point is not None and point == searched.winner
             cells.append(
                 (
-                    arm,
+                    title_of(arm),
                     *(_spell_value(values.get(path)) for path in paths),
                     *(spell_summary(found, metric(name)) for name, found in summaries.items()),
                     f"{0 if summary is None else summary.n}/{expected}",
@@ -242,7 +243,7 @@ def points_table(searched: Searched) -> Listing:
         title="Best points",
         header=header,
         cells=tuple(cells),
-        caption=_points_caption(searched, baseline),
+        caption=_points_caption(searched, title_of(baseline)),
         records=tuple(records),
     )
 
@@ -266,7 +267,7 @@ def winner_table(searched: Searched, table: Table) -> Listing:
         header=("comparison", spell_heading(shown.label, shown), "n", "p"),
         cells=tuple(
             (
-                f"{winner} minus {arm}",
+                " minus ".join(map(table.title_of, (winner, arm))),
                 spell_member(member, shown),
                 str(0 if member is None else member.comparison.n),
                 spell_p(None if member is None else member.p),

@@ -8,7 +8,14 @@ from mixup_core.problem import Metric, Problem
 from reports.numbers.arms import ArmRow, equals, mark_best, summarise_arm
 from reports.numbers.families import Family, Member, family_of, record_of
 from reports.numbers.provenance import public
-from reports.numbers.runs import arrange, measures_of, metrics_of, primary_of, values_of
+from reports.numbers.runs import (
+    are_paired,
+    arrange,
+    measures_of,
+    metrics_of,
+    primary_of,
+    values_of,
+)
 from reports.numbers.spelling import (
     DASH,
     escape_markdown,
@@ -22,7 +29,6 @@ from reports.numbers.summary import summary_columns
 from reports.tables.captions import (
     FIXED_ARMS,
     Selection,
-    has_differing_populations,
     spell_comparisons,
     spell_equals,
     spell_guessing,
@@ -88,7 +94,7 @@ class Table:
     def header(self) -> tuple[str, ...]:
         """Headings of the columns of the main table, as printed."""
         signs = ("sign-flip p",) if self._has_sign_flip else ()
-        minus = spell_heading(f"minus {self.baseline}", self.shown)
+        minus = spell_heading(f"minus {self.title_of(self.baseline)}", self.shown)
         comparison = (minus, "p", *signs, "d")
         further = (self.problem.metric(metric).heading for metric in self.further)
         tried = ("points tried",) if self.selection.tried else ()
@@ -237,6 +243,7 @@ def tabulate(
     values = values_of(arranged, metric, study.readout)
     equal = equals(study)
     measures = measures_of(study, metric, study.readout)
+    is_paired = are_paired(study, study.arms, metric)
     family = family_of(printed_pairs(study, selection.winner), values, equal, measures)
     rows = [
         replace(
@@ -246,7 +253,7 @@ def tabulate(
         )
         for arm, by_seed in arranged.items()
     ]
-    if not has_differing_populations(study):
+    if is_paired:
         rows = mark_best(rows, values, equal, family, study)
     table = Table(
         study=study.name,
@@ -318,7 +325,7 @@ def printed_pairs(study: Study, winner: str | None) -> tuple[tuple[str, str], ..
     are no pairs if the arms are evaluated on different data. The comparisons are adjusted together,
     and separately from claims.
     """
-    if has_differing_populations(study):
+    if not are_paired(study, study.arms, study.headline):
         return ()
     against = [(arm, study.baseline) for arm in study.arms if arm != study.baseline]
     won = [(winner, arm) for arm in study.arms if winner and arm != winner]

@@ -10,7 +10,6 @@ from tests.reports.decay import DECAY
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the figures out of reports, because drawing takes most of their time."""
     monkeypatch.setattr("reports.pages.build._drawn", lambda *_: ())
-    monkeypatch.setattr("reports.pages.build.draw_search", lambda *_: ())
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
     styles = arm_styles(study.arms)
     figures = (
         draw_curves(study, arranged, table, styles),
-        draw_finals(study, arranged, table, styles),
+        draw_finals(arranged, table, styles),
     )
     return {figure.name: figure for figure in figures if figure is not None}
 

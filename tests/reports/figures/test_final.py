@@ -1,17 +1,27 @@
 """Tests of the figures of final values."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from scipy import stats
 
+from mixup_core.config.building import with_values
 from reports.figures.canvas import Figure
 from reports.figures.final import draw_ranks
 from reports.numbers.runs import arrange
 from reports.tables.table import tabulate
 from sweeps.study.study import Study
 from tests.reports.drawn import draw, numbers_of
-from tests.reports.synthetic import AT_A_BOUND, FINISHED, SMALL, at_a_bound, ended, make_study
+from tests.reports.synthetic import (
+    AT_A_BOUND,
+    FINISHED,
+    SMALL,
+    at_a_bound,
+    ended,
+    make_study,
+    with_metrics,
+)
 
 
 def test_final_numbers_contain_every_seed_and_the_paired_differences() -> None:
@@ -68,6 +78,26 @@ def test_pairs_of_arms_are_compared_with_holm_adjusted_p_values() -> None:
     assert f"{len(apart)} of 15" in figure.caption
     assert {"f"} < {line["better"] for line in apart}
     assert not any({line["better"], line["worse"]} == {"b", "e"} for line in apart)
+
+
+def test_arms_that_are_evaluated_on_other_images_are_not_ranked() -> None:
+    study = make_study(ARMS)
+    config = with_values(study.arms["c"], {"data.val_size": 1000})
+    assert _ranks(replace(study, arms={**study.arms, "c": config})) is None
+
+
+@pytest.mark.parametrize("without", [("midpoint",), tuple(SMALL.arms)])
+def test_an_arm_without_a_mean_in_the_table_has_dots_but_no_mean(without: tuple[str, ...]) -> None:
+    results = tuple(
+        with_metrics(result, lambda record: {"train/loss": record.metrics["train/loss"]})
+        if result.run.arm in without and result.run.seed == 0
+        else result
+        for result in FINISHED
+    )
+    lines = numbers_of(draw(SMALL, results)["final_values"])
+    shown = [line for line in lines if line["shown"] == "value"]
+    assert {line["arm"] for line in shown if line["mean"]} == SMALL.arms.keys() - {*without}
+    assert {line["arm"] for line in shown if line["value"]} == SMALL.arms.keys()
 
 
 def test_there_is_no_rank_figure_for_few_arms_or_unequal_seeds() -> None:

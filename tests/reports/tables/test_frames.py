@@ -39,7 +39,10 @@ def by_arm(results: Sequence[RunResult]) -> list[RunResult]:
 
 @pytest.mark.parametrize(
     ("frame_of", "text_of"),
-    [(arms_frame, lambda *made: tabulate(*made).csv()), (runs_frame, runs_csv)],
+    [
+        (lambda *made: arms_frame(tabulate(*made)), lambda *made: tabulate(*made).csv()),
+        (runs_frame, runs_csv),
+    ],
 )
 def test_the_frames_of_arms_and_runs_equal_their_csv_files_to_every_digit(
     frame_of: Callable[..., pd.DataFrame], text_of: Callable[..., str], unfinished: list[RunResult]
@@ -79,7 +82,7 @@ def test_the_tables_of_epochs_predictions_and_classes_mark_an_oracle() -> None:
         }  # fmt: skip
 
 
-@pytest.mark.parametrize("frame_of", [arms_frame, runs_frame, epochs_frame])
+@pytest.mark.parametrize("frame_of", [runs_frame, epochs_frame])
 def test_results_of_another_study_are_refused(frame_of: Callable[..., pd.DataFrame]) -> None:
     with pytest.raises(ValueError, match=r"results must belong to runs of the study.*uniform"):
         frame_of(make_study(arms=("erm", "midpoint")), FINISHED)

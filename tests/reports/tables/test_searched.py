@@ -1,10 +1,14 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mixup_core.config.building import with_values
 from reports.pages.build import draft_report, report_table
 from reports.tables.searched import gather, points_table, winner_table
+from sweeps.study.search import name_of_confirmation
+from tests.reports.synthetic import with_oracle
 from tests.reports.synthetic_search import (
     GROWN,
     GROWN_RESULTS,
@@ -32,6 +36,22 @@ def test_points_are_ranked_by_mean_and_the_caption_states_the_selection_rule() -
         assert said in table.caption
     difference = next(r for r in table.records if r["arm"] == "point 1")["difference"]
     assert difference == pytest.approx(0.18 - 0.225)
+
+
+def test_an_oracle_is_marked_beside_the_winner() -> None:
+    study = with_oracle(GROWN, name_of_confirmation("erm"))
+    searched = gather(study, GROWN_RESULTS, HISTORY)
+    table = report_table(study, GROWN_RESULTS, history=HISTORY)
+    text = winner_table(searched, table).markdown()
+    assert "erm [oracle]" in text
+    assert not re.findall(r".*\berm\b(?! \[oracle\]).*", text)
+
+
+def test_points_are_not_compared_with_an_arm_of_other_validation_images() -> None:
+    config = with_values(GROWN.arms["erm"], {"data.val_size": 1000})
+    study = replace(GROWN, arms={**GROWN.arms, "erm": config})
+    table = points_table(gather(study, GROWN_RESULTS, HISTORY))
+    assert {row["difference"] for row in table.records if row["arm"] != "erm"} == {None}
 
 
 def test_a_winner_is_shown_with_its_values_and_the_number_of_tied_points() -> None:
