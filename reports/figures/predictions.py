@@ -58,6 +58,8 @@ def draw_decisions(arranged: Arranged, table: Table) -> Figure | None:
     across = np.linspace(-EXTENT, EXTENT, _CELLS)
     up = np.linspace(heights[0], heights[-1], _CELLS)
     seed = next(iter(next(iter(arms.values()))))
+    lack = any(seed not in boundaries for boundaries in arms.values())
+    others = " (in a panel without it, of the arm's first seed)" if lack else ""
     with styled():
         canvas, panels = panelled(len(arms), height=2.7)
         colours = mpl.colors.LinearSegmentedColormap.from_list(
@@ -69,7 +71,7 @@ def draw_decisions(arranged: Arranged, table: Table) -> Figure | None:
             axes.pcolormesh(
                 across, up, shares, norm=norm, cmap=colours, shading="nearest", rasterized=True
             )
-            shown = next((s for s in (seed, *boundaries) if s in boundaries), seed)
+            shown = seed if seed in boundaries else next(iter(boundaries))
             config = arranged[arm][shown].run.config
             assert isinstance(config, MoonsConfig)
             points, labels = draw_moons(config)
@@ -88,11 +90,11 @@ def draw_decisions(arranged: Arranged, table: Table) -> Figure | None:
             title="Decision maps",
             caption="Share of the seeds whose network predicts class 1 (red) instead of class 0 "
             f"(blue) at each point, at the end of training ({spell_counts(table)}). Dots: the "
-            f"training points of seed {seed}. The maps are drawn from one stored number for each "
-            f"of {len(heights)} values of x_2: the position at which a single boundary would give "
-            "each class the same part of the row as the network does. Positions are interpolated "
-            "linearly between rows. If a network's boundary crosses a row several times, the map "
-            f"shows one crossing. {table.selection.brief}",
+            f"training points of seed {seed}{others}. The maps are drawn from one stored number "
+            f"for each of {len(heights)} values of x_2: the position at which a single boundary "
+            "would give each class the same part of the row as the network does. Positions are "
+            "interpolated linearly between rows. If a network's boundary crosses a row several "
+            f"times, the map shows one crossing. {table.selection.brief}",
             numbers=spell_csv(
                 [
                     {"arm": arm, "seed": of_seed, "x_2": height, "boundary": place}

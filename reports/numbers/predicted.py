@@ -134,6 +134,10 @@ class Predicted:
         measured = of_size.measures.get(name)
         return {} if measured is None else dict(measured.by_seed)
 
+    def title_of(self, arm: str) -> str:
+        """Return the name of an arm with its tags, for tables and figures."""
+        return self.arms[arm].title if arm in self.arms else arm
+
     @property
     def counts(self) -> str:
         """The number of runs with predictions, as text: `predictions of 14 of 15 runs`."""

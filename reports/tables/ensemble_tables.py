@@ -62,7 +62,8 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
         records.append(record)
     heads = [_SHOWN[name][0] for name in names]
     heads.insert(
-        names.index("calibration_error") + 1, f"calibration error minus {baseline}, points"
+        names.index("calibration_error") + 1,
+        f"calibration error minus {predicted.title_of(baseline)}, points",
     )
     family = families["calibration_error"]
     adjusted = f"Differences are paired by seed. {spell_family(family)} " if family.size else ""

@@ -45,7 +45,7 @@ def calibration_table(
     for kind in families if has_scaled else ("",):
         header += ["temperature"] if kind else []
         header += [f"{kind}calibration error, %", "if calibrated"]
-        header += [f"{kind}minus {baseline}, points", f"{kind}Brier score"]
+        header += [f"{kind}minus {predicted.title_of(baseline)}, points", f"{kind}Brier score"]
     cells, records = [], []
     for arm, of_arm in predicted.arms.items():
         summaries = {name: _summary(values[name][arm], _BOUNDS[name]) for name in values}
@@ -91,7 +91,7 @@ def calibration_table(
         "has on as many images; it is not 0. Brier score: mean squared distance between the "
         "probabilities and the one-hot label, from 0 to 2. Values are means ± the half-width of "
         "the 95 % t interval over seeds. "
-        f"{_adjusted('In each column of differences: ', families[''])}{fitted}",
+        f"{_adjusted_columns(*families.values())}{fitted}",
         records=tuple(records),
     )
 
@@ -147,7 +147,7 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
             "error of one network, %",
             "disagreement of two, %",
             "gain of two, points",
-            f"gain of two minus {baseline}, points",
+            f"gain of two minus {predicted.title_of(baseline)}, points",
             "p",
             "error of all n together, %",
             "gain of all n, points",
@@ -175,11 +175,11 @@ def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Lis
     summaries = {
         (label, arm): summarise(
             [float(run.classes[label]) for run in of_arm.runs.values()],
-            Measure(least=0.0, most=1.0, size=of_arm.of_class[label] or None),
+            Measure(least=0.0, most=1.0, size=of_arm.of_class[label]),
         )
         for label in range(num_classes)
         for arm, of_arm in predicted.arms.items()
-        if all(label < len(run.classes) for run in of_arm.runs.values())
+        if label < len(of_arm.of_class) and of_arm.of_class[label]
     }
     names = {arm: [printable(name) for name in of_arm] for arm, of_arm in names.items()}
     of_all = {tuple(names.get(arm, ())) for arm in predicted.arms}
@@ -259,8 +259,9 @@ def class_differences(
             )
             for label in printed
         ),
-        caption=f"Test error of the images of each class minus that of {baseline} at the same "
-        f"seed, in points, from the {predicted.counts} ({predicted.weights}). "
+        caption="Test error of the images of each class minus that of "
+        f"{predicted.title_of(baseline)} at the same seed, in points, from the {predicted.counts} "
+        f"({predicted.weights}). "
         f"{spell_family(family)} The adjustment covers all classes and arms together. Bold: "
         f"significantly different from 0 ({len(told)} of {family.size})."
         + (f" The first {_MOST_CLASSES} classes are shown." if len(sizes) > _MOST_CLASSES else ""),
@@ -321,6 +322,13 @@ def _against_baseline(
 def _adjusted(before: str, family: Family) -> str:
     """Return `before`, a sentence on how differences are adjusted, and a space."""
     return f"{before}{spell_family(family)} " if family.size else ""
+
+
+def _adjusted_columns(raw: Family, scaled: Family) -> str:
+    if raw.size == scaled.size or not scaled.size:
+        return _adjusted("In each column of differences: ", raw)
+    unscaled = _adjusted("Differences of the calibration error: ", raw)
+    return unscaled + _adjusted("Differences of the scaled calibration error: ", scaled)
 
 
 def _compared(name: str, member: Member | None) -> dict[str, Any]:

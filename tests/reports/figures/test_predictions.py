@@ -48,6 +48,8 @@ def test_the_decision_map_is_drawn_from_stored_boundaries() -> None:
         assert said in figure.caption
     for said in (b"<!-- erm -->", b"<!-- midpoint -->"):
         assert said in figure.svg
+    lacking = tuple(r for r in results if (r.run.arm, r.run.seed) != ("midpoint", 0))
+    assert "seed 0 (in a panel without it, of the arm's first seed)" in draw(MOONS, lacking).caption
 
 
 def test_the_decision_map_agrees_with_the_predictions_of_the_network() -> None:

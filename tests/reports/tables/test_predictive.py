@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 import scipy.stats
 
-from reports.numbers.predicted import Predicted
+from reports.numbers.predicted import Predicted, PredictedRun
+from reports.numbers.spelling import DASH
 from reports.tables.predictive import (
     calibration_table,
     class_differences,
@@ -71,6 +72,31 @@ def test_each_class_has_a_line_and_no_predictions_give_no_table(predicted: Predi
     assert class_table(none, {}) is None
     assert calibration_table(none, "erm", EQUAL) is None
     assert ensemble_table(none, "erm", EQUAL) is None
+
+
+def test_a_class_without_test_images_has_no_error(predicted: Predicted) -> None:
+    arms = {
+        arm: replace(of_arm, of_class=[0, *of_arm.of_class[1:]])
+        for arm, of_arm in predicted.arms.items()
+    }
+    listing = class_table(replace(predicted, arms=arms), {})
+    assert {*listing.cells[0][1:]} == {DASH}
+    assert {row["class"] for row in listing.records} == {1, 2, 3}
+
+
+def test_each_kind_of_calibration_error_names_the_number_of_its_own_tests(
+    predicted: Predicted,
+) -> None:
+    def unscaled(run: PredictedRun) -> PredictedRun:
+        return replace(
+            run, scaled=None, measures={**run.measures, "scaled_calibration_error": None}
+        )
+
+    runs = {seed: unscaled(run) for seed, run in predicted.arms["uniform"].runs.items()}
+    arms = {**predicted.arms, "uniform": replace(predicted.arms["uniform"], runs=runs)}
+    caption = calibration_table(replace(predicted, arms=arms), "erm", {}).caption
+    assert "the calibration error: Intervals and p values are adjusted for 2 comparisons" in caption
+    assert "the scaled calibration error: There is one comparison" in caption
 
 
 def test_differences_of_all_classes_are_adjusted_as_one_family(predicted: Predicted) -> None:
