@@ -149,19 +149,21 @@ def _together(
         axes.set_ylabel(wrapped(shown.heading))
         draw_axis(axes, axis)
         scale_values(axes, shown, _ends(by_arm.values(), shown))
-        told.append((axes, _told(by_arm, shown, axis)))
+        told.append((axes, _told(by_arm, table, shown, axis)))
     legend(canvas, panels[0])
     return canvas, told
 
 
-def _told(by_arm: Mapping[str, _Curve], shown: Metric, axis: Axis) -> dict[float, str]:
+def _told(
+    by_arm: Mapping[str, _Curve], table: Table, shown: Metric, axis: Axis
+) -> dict[float, str]:
     """Return the tooltip of each position: a line with mean and interval for every arm."""
     lines: dict[float, list[str]] = {}
-    for arm, curve in by_arm.items():
+    for title, curve in ((table.title_of(arm), curve) for arm, curve in by_arm.items()):
         for place, summary in curve.summaries.items():
             interval = spell_interval(summary.ci_low, summary.ci_high, shown.scale, shown.digits)
             mean = spell_number(shown.scale * summary.mean, shown.digits)
-            lines.setdefault(place, []).append(f"{arm} {mean}{interval}")
+            lines.setdefault(place, []).append(f"{title} {mean}{interval}")
     unit = axis.label if axis.metric else axis.unit
     return {
         place: "\n".join([f"{shown.heading}, {unit} {place:g}", *lines[place]])
@@ -212,7 +214,7 @@ def _multiples(
         is_left, is_lowest = place % columns == 0, place + columns >= len(curves)
         axes.tick_params(left=is_left, labelleft=is_left, bottom=is_lowest, labelbottom=is_lowest)
     told: list[Told] = [
-        (axes, _told({table.baseline: baseline, arm: curve}, shown, axis))
+        (axes, _told({table.baseline: baseline, arm: curve}, table, shown, axis))
         for axes, (arm, curve) in zip(panels, curves.items(), strict=True)
     ]
     canvas.supxlabel(axis.label, fontsize=9, y=0.06 / height, va="bottom")
@@ -327,7 +329,7 @@ def _curves_caption(
         else ""
     )
     notes = "".join(f" {note}" for metric in metrics if (note := table.problem.metric(metric).note))
-    grey = f" Grey line: mean of {table.baseline}." if has_many else ""
+    grey = f" Grey line: mean of {table.title_of(table.baseline)}." if has_many else ""
     along = axis.label if axis.metric else axis.unit
     return (
         f"{upper_first(labels)} by {along}. Thick line: mean over the complete runs "

@@ -37,7 +37,7 @@ from reports.numbers.spelling import spell_csv, spell_number, upper_first
 from reports.numbers.summary import Summary, numbers_of
 from reports.tables.listings import spell_summary
 from reports.tables.table import Table
-from sweeps.study.study import Study
+from sweeps.study.study import Study, with_tags
 
 _MOST_PANELS = 4
 _MOST_WITH_DIGITS = 8
@@ -75,13 +75,14 @@ def _along(study: Study, table: Table, response: Response, styles: Styles) -> Fi
             for label, line in response.lines.items():
                 found = {v: summaries[arm].get(metric) for v, arm in line.items()}
                 means = {value: s for value, s in found.items() if s is not None}
-                _draw_line(axes, label, means, shown, of_lines[label])
+                tags = dict.fromkeys(tag for arm in line.values() for tag in study.tags_of(arm))
+                _draw_line(axes, with_tags(label, tags), means, shown, of_lines[label])
             for arm in response.levels:
                 if (level := summaries[arm].get(metric)) is not None:
                     colour, dashes = styles[arm]
                     axes.axhline(
                         shown.scale * level.mean, color=colour, linestyle=dashes, linewidth=1,
-                        alpha=0.8, label=arm, clip_on=False,
+                        alpha=0.8, label=table.title_of(arm), clip_on=False,
                     )  # fmt: skip
             _mark_values(axes, response.values)
             axes.set_xlabel(response.path)
@@ -90,7 +91,8 @@ def _along(study: Study, table: Table, response: Response, styles: Styles) -> Fi
             scale_values(axes, shown, [shown.scale * s.mean for s in drawn if s is not None])
         legend(canvas, panels[0])
         levels = (
-            f" Horizontal lines: {', '.join(response.levels)}, without this setting."
+            f" Horizontal lines: {', '.join(map(table.title_of, response.levels))}, without this "
+            "setting."
             if response.levels
             else ""
         )

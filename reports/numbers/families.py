@@ -1,6 +1,6 @@
 """Families: the comparisons of one metric that a report prints, adjusted for their number."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reports.numbers.comparison import Comparison, over_shared
@@ -118,7 +118,9 @@ def family_of(
     return replace(family, members=members)
 
 
-def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> list[str]:
+def changed_decisions(
+    pairs: Iterable[Pair], families: Mapping[str, Family], title_of: Callable[[str], str]
+) -> list[str]:
     """Return a sentence for each comparison whose sign or significance differs between families."""
     (_, first), *others = families.items()
     sentences = []
@@ -136,7 +138,7 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
                     f"is {'' if other.is_told else 'not '}significantly different from 0 at 5 %"
                 )
             if changed:
-                difference = f"{pair[0]} minus {pair[1]}"
+                difference = " minus ".join(map(title_of, pair))
                 sentences.append(f"{beginning}, {difference} {' and '.join(changed)}.")
     return sentences
 

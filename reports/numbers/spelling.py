@@ -183,7 +183,9 @@ def _latex_heading(heading: str) -> str:
     """Return a heading as LaTeX; a long one is broken into stacked lines."""
     if len(heading) <= _LONGEST_HEADING:
         return escape_latex(heading)
-    lines = "\\\\".join(map(escape_latex, textwrap.wrap(heading, _LONGEST_HEADING)))
+    wrapped = map(escape_latex, textwrap.wrap(heading, _LONGEST_HEADING))
+    # LaTeX would read `[` after a line's end as the length of a space.
+    lines = "\\\\".join(f"{{}}{line}" if line[0] in "[*" else line for line in wrapped)
     return f"\\shortstack[l]{{{lines}}}"
 
 

@@ -255,7 +255,7 @@ def _grid(table: Table, found: Sequence[ComparisonResult]) -> list[list[str]]:
         if finding.arm is not None:
             by_arm.setdefault(finding.arm, []).append(finding)
     has_claims = any(finding.claim and finding.arm for finding in found)
-    minus = spell_heading(f"minus {table.baseline}", table.shown)
+    minus = spell_heading(f"minus {table.title_of(table.baseline)}", table.shown)
     header = ["arm", table.shown.heading, "n", minus, "p", *(["claim"] if has_claims else [])]
     rows = [header]
     for row in table.printed:

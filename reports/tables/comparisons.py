@@ -43,7 +43,8 @@ def seeds_table(arranged: Arranged, table: Table) -> Listing | None:
         for row in table.printed
         if row.compared is not None
     }
-    heading = spell_heading(f"minus {table.baseline}", shown)
+    baseline = table.title_of(table.baseline)
+    heading = spell_heading(f"minus {baseline}", shown)
     lines = [
         *((arm, shown.heading, by_seed) for arm, by_seed in values.items()),
         *((arm, heading, by_seed) for arm, by_seed in compared.items()),
@@ -57,7 +58,7 @@ def seeds_table(arranged: Arranged, table: Table) -> Listing | None:
             for arm, what, by_seed in lines
         ),
         caption=f"Value of each run (read-out: {table.readout}), and its difference from the run "
-        f"of {table.baseline} at the same seed.",
+        f"of {baseline} at the same seed.",
         records=tuple(
             {"arm": row.arm, "seed": seed, "value": found[row.arm].get(seed)}
             | {"difference": compared.get(row.title, {}).get(seed)}
@@ -116,7 +117,9 @@ def sensitivity_table(study: Study, arranged: Arranged, table: Table) -> Listing
         "read-out (Bonferroni), not for the number of read-outs. "
         + " ".join(
             changed_decisions(
-                pairs, {f"By the {readout}": family for readout, family in families.items()}
+                pairs,
+                {f"By the {readout}": family for readout, family in families.items()},
+                table.title_of,
             )
             or [_UNCHANGED]
         ),
@@ -147,6 +150,7 @@ def equivalence_table(table: Table, margin: float | None) -> Listing | None:
     if margin is None:
         return None
     cells, records = [], []
+    baseline = table.title_of(table.baseline)
     for row in table.printed:
         if row.compared is None:
             continue
@@ -169,7 +173,7 @@ def equivalence_table(table: Table, margin: float | None) -> Listing | None:
         title="Probability that an arm is better, equivalent or worse",
         header=("arm", "P(better)", "P(equivalent)", "P(worse)", "n"),
         cells=tuple(cells),
-        caption=f"Probabilities that an arm is better than {table.baseline}, equivalent to it or "
+        caption=f"Probabilities that an arm is better than {baseline}, equivalent to it or "
         f"worse. Arms are equivalent if their true means of the {table.shown.label} differ by no "
         f"more than the margin of {spell_amount(margin, table.shown)} that the study declares. The "
         "probabilities are a Bayesian posterior of the true mean of the paired differences: a "

@@ -209,10 +209,10 @@ class Joined:
         if not pairs:
             return None
         shown = self._tables[0].shown
+        titles = {row.arm: row.title for table in self._tables for row in table.rows}
         cells, records = [], []
         for pair in pairs:
-            table = next(table for table in self._tables if pair in table.pairs)
-            line = [" minus ".join(map(table.title_of, pair))]
+            line = [" minus ".join(titles[arm] for arm in pair)]
             for head, column in self.columns.items():
                 member = column.table.family.members.get(pair)
                 expected = min(len(column.study.seeds_of(side)) for side in pair)
@@ -227,7 +227,7 @@ class Joined:
         families = {
             f"In the column {head}": column.table.family for head, column in self.columns.items()
         }
-        told = changed_decisions(pairs, families) + self._changed_verdicts()
+        told = changed_decisions(pairs, families, titles.__getitem__) + self._changed_verdicts()
         told = told or [
             "Between the columns, no difference changes its sign or its significance at 5 %, and "
             "no verdict changes."

@@ -7,6 +7,7 @@ from mixup_core.problem import Metric
 from reports.numbers.spelling import (
     escape_latex,
     escape_markdown,
+    latex_table,
     spell_amount,
     spell_csv,
     spell_half,
@@ -64,6 +65,11 @@ def test_markdown_and_latex_markup_is_escaped() -> None:
     assert escape_markdown("p < 0.001") == "p < 0.001"
     assert escape_markdown("[x](y) 1 [0, 2] (n)") == "[x\\](y) 1 [0, 2] (n)"
     assert escape_latex("50%_x&y -1 a-b ±") == "50\\%\\_x\\&y $-$1 a-b $\\pm$"
+
+
+def test_no_line_of_a_latex_heading_starts_with_a_bracket() -> None:
+    grid = [["arm", "minus a-long-name [oracle], points"], ["erm", "1"]]
+    assert "\\\\[" not in latex_table(grid, (), caption="", label="")
 
 
 def test_a_number_that_is_not_0_never_reads_as_0() -> None:
