@@ -40,8 +40,9 @@ class Home:
         object.__setattr__(self, "folder", local_path(self.folder))
         for name in ("store_url", "tracking", "optuna"):
             place = getattr(self, name) or None
-            is_at_user = place is not None and place.startswith("~")
-            object.__setattr__(self, name, str(local_path(place)) if is_at_user else place)
+            if place is not None and place.startswith("~"):
+                place = str(local_path(place))
+            object.__setattr__(self, name, place)
         places = {"--home": str(self.folder), "--store": self.store_url,
                   "--tracking-uri": self.tracking, "--optuna": self.optuna}  # fmt: skip
         for option, place in places.items():
