@@ -50,9 +50,6 @@ def test_require_reads_the_named_fields_from_the_value() -> None:
     ("value", "text"),
     [
         (None, "null"),
-        (True, "the boolean true"),
-        ("x", "text 'x'"),
-        (0.5, "0.5"),
         ([1, 2], "[1, 2]"),
         (list(range(50)), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16..."),
     ],

@@ -95,18 +95,6 @@ def test_the_erased_window_becomes_the_mean_pixel() -> None:
     assert torch.equal(seen, expected)
 
 
-@pytest.mark.parametrize("probability", [0.0, 0.25, 1.0])
-def test_windows_are_erased_with_the_given_probability_and_mean_area(probability: float) -> None:
-    erasing = Erasing(probability=probability)
-    drawn = erasing.draw((4000,), (32, 32), np.random.default_rng(0))
-    assert drawn is not None
-    height, width = drawn[:, 4] - drawn[:, 3], drawn[:, 6] - drawn[:, 5]
-    is_erased = height > 0
-    assert is_erased.mean() == pytest.approx(probability, abs=0.03)
-    area = (height * width / 32**2)[is_erased]
-    assert probability == 0 or area.mean() == pytest.approx((0.02 + 0.33) / 2, abs=0.02)
-
-
 def test_the_crop_before_erasing_is_optional() -> None:
     pixels = torch.arange(60, dtype=torch.uint8).view(1, 1, 6, 10)
     drawn = torch.tensor([[0, 0, 1, 0, 0, 0, 0]])

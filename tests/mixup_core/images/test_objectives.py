@@ -96,11 +96,6 @@ def test_a_filter_keeps_images_on_the_chosen_side_of_its_threshold(
     assert float(minimised.measured["low_fraction"]) == pytest.approx(int(is_low.sum()) / 6)
 
 
-def test_the_loss_floor_is_known_only_of_a_filter_that_keeps_all() -> None:
-    assert Filter(teacher="t", keep="all").floor(0.6) == 0.6
-    assert Filter(teacher="t").floor(0.6) is None
-
-
 @pytest.mark.parametrize("loss", ["cross-entropy", "squared-error"])
 def test_a_filter_that_keeps_all_has_the_bits_of_plain_mixup(
     mixed: TrainConfig, splits: Splits, teacher: Teacher, loss: str

@@ -1,13 +1,7 @@
-from dataclasses import replace
-
 import pytest
 import torch
-from scipy import stats
 from torch import Tensor
 
-from mixup_core.images.augmentations.crop import Crop, CropFlip
-from mixup_core.images.batches import Draws
-from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.data.sets import DATASETS
@@ -18,7 +12,6 @@ from mixup_core.images.views import (
     draw_view_partners,
     pair_classes,
 )
-from mixup_core.laws import Beta, Erm
 from tests.mixup_core.small_files import noise_images
 
 CPU = torch.device("cpu")
@@ -60,32 +53,6 @@ def test_a_held_out_image_is_unscaled_and_its_second_view_is_zero() -> None:
     seen = EvaluationImages(images, CIFAR, DataConfig(name="cifar10", views="concat"), CPU)[:4]
     torch.testing.assert_close(seen[:, :3], NormalisedPixels(images, CIFAR, 1, CPU)[:4])
     assert (seen[:, 3:] == 0).all()
-
-
-@pytest.mark.parametrize("augment", [Crop(), CropFlip()], ids=str)
-def test_moves_are_uniform_and_depend_on_the_epoch_but_not_on_the_law(augment: Crop) -> None:
-    config = TrainConfig(
-        data=DataConfig(name="cifar10", augment=augment),
-        epochs=2,
-        batch_size=100,
-    )
-    images = TrainingImages(_images(2000), CIFAR, config.data, 0, CPU)
-    draws = [Draws.for_training(replace(config, mix=MixConfig(law=law)), epoch, images)
-             for epoch, law in ((0, Erm()), (0, Beta(alpha=1.0)), (1, Erm()))]  # fmt: skip
-    first, again, later = (draw.augmentation for draw in draws)
-    assert first is not None
-    assert again is not None
-    assert later is not None
-    assert torch.equal(first, again), "at one seed every arm sees the same crops"
-    assert not torch.equal(first, later)
-    assert not torch.equal(first[0], first[1]), "a partner has crops of its own"
-    for axis in (0, 1):
-        counts = torch.bincount(first[..., axis].flatten(), minlength=9)
-        assert len(counts) == 9
-        assert stats.chisquare(counts.numpy()).pvalue > 1e-3
-    share = float(first[..., 2].double().mean())
-    assert share == (pytest.approx(0.5, abs=0.03) if augment == CropFlip() else 0)
-    assert Draws.for_probing(config, 0, images).augmentation is None
 
 
 def test_label_noise_changes_training_labels_and_neither_view_partners_nor_test_labels() -> None:

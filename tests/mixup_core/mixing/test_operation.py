@@ -180,14 +180,6 @@ def test_each_grid_cell_shows_pixels_of_one_image(cells: int, size: tuple[int, i
     assert float(weight[0]) == pytest.approx(1 - float(images.mean()))
 
 
-def test_cells_stay_independently_with_probability_lam() -> None:
-    kept = GridMix().draw(np.full(4000, 0.3), (28, 28), np.random.default_rng(0))
-    assert kept.shape == (4000, 4, 4)
-    assert kept.mean(axis=0) == pytest.approx(np.full((4, 4), 0.3), abs=0.03)
-    together = np.corrcoef(kept.reshape(4000, 16).T)
-    assert abs(together - np.eye(16)).max() < 0.07
-
-
 def test_the_weight_of_the_partner_is_gaussian_in_the_distance_from_the_centre() -> None:
     own, beside = torch.zeros(1, 1, 5, 4), torch.ones(1, 1, 5, 4)
     images, weight = SmoothMix().mix(own, beside, torch.ones(1), torch.tensor([[1.0, 2.0, 1.5]]))
@@ -263,13 +255,6 @@ def test_the_saliency_equals_its_definition_pixel_by_pixel() -> None:
     found = fine_grained(torch.from_numpy(images)).numpy()
     for image, saliency in zip(images, found, strict=True):
         np.testing.assert_allclose(saliency, _slowly(image), atol=1e-12)
-
-
-def test_layers_are_drawn_uniformly() -> None:
-    drawn = Manifold(layers=(0, 2, 3)).draw(np.ones(3000), (8, 8), np.random.default_rng(0))
-    values, counts = np.unique(drawn, return_counts=True)
-    assert values.tolist() == [0, 2, 3]
-    assert counts == pytest.approx([1000] * 3, abs=110)
 
 
 def test_a_batch_uses_the_first_of_its_layers() -> None:

@@ -41,16 +41,6 @@ def store_in(folder: Path, name: str) -> Store:
     return Store(str(folder / name))
 
 
-def test_a_stage_reads_back_as_it_was_written(store: Store, url: str) -> None:
-    written = write(store)
-    again = Store(url)
-    assert again.read(KEY) == written
-    assert again.states.read(written) == STATE
-    assert (written.records, written.facts) == (RECORDS, FACTS)
-    assert written.environment == ENVIRONMENT
-    assert written.epochs == 2
-
-
 def test_opening_and_reading_a_store_creates_no_file(store: Store, url: str) -> None:
     assert store.keys() == {}
     assert store.read(KEY) is None

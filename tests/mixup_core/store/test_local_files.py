@@ -77,18 +77,6 @@ def test_a_written_file_is_complete_and_private_and_leaves_no_temporary_file(
     assert num_open() == num
 
 
-def test_an_existing_file_is_replaced_only_when_overwrite_is_true(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(OLD)
-    assert not write_durably(path, NEW, overwrite=False)
-    assert path.read_bytes() == OLD
-    assert write_durably(path, NEW)
-    assert path.read_bytes() == NEW
-    assert write_durably(path, b"")
-    assert path.read_bytes() == b""
-    assert names(tmp_path) == ["file"]
-
-
 def test_content_name_and_folder_are_synced_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:

@@ -25,10 +25,14 @@ OTHERS: dict[str, dict[str, Any]] = {
     "linear-views, gap": {"nodes": 2, "quantity": {"gap": {"draws": 100}}},
     "rare-features, cutmix": {"operation": "cutmix", "steps_per_epoch": 100},
     "rare-features, mask": {"operation": "mask", "steps_per_epoch": 100},
+    "rare-features, two patches of feature noise": {"noise_features": 2, "steps_per_epoch": 100},
     "two-layer, cutmix": {"operation": "cutmix", "network": {"init": 0.5}},
     "two-layer, mask": {"operation": "mask", "network": {"init": 0.5}},
     "two-layer, three features": {"data": {"features": 3}, "network": {"init": 0.5}},
-}
+    "two-layer, more patches": {
+        "data": {"signal_patches": 2, "noise_classes": 3}, "network": {"init": 0.5},
+    },
+}  # fmt: skip
 """Values with which a problem draws in other places, by name of the problem and what is special."""
 NAMES = [name for name, place in PROBLEMS.items() if ".theory." in str(place)] + [*OTHERS]
 

@@ -95,31 +95,6 @@ def test_masking_drops_patches_and_keeps_the_label(points: PatchSet) -> None:
     np.testing.assert_allclose(left.pooled, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("features", [2, 4])
-def test_signals_share_delta2_equally_and_noise_has_all_features_of_other_classes(
-    features: int,
-) -> None:
-    data = replace(DATA, features=features, delta2=float(features))
-    many = draw_points(data, 1_000, 0, "training points")
-    assert many.counts[:, 0].tolist() == [1.0] * 2 * features + [data.noise_patches * 25]
-    assert np.bincount(many.labels).tolist() == [1_000] * 5
-    shares = many.patches[:-1].sum(axis=2).reshape(features, 2, -1)
-    np.testing.assert_allclose(shares.sum(axis=0), features)
-    assert shares.min() >= 0.5
-    np.testing.assert_allclose(shares.mean(axis=(1, 2)), 1.0, atol=0.02)
-    low, high = 0.0425 * 5**-1.5, 0.055 * 5**-1.5
-    for point in (0, 2_500, 4_999):
-        y = many.labels[point]
-        for feature in range(features):
-            own = many.patches[2 * feature, point]
-            assert np.flatnonzero(own).tolist() == [features * y + feature]
-        noise = many.patches[-1, point].reshape(5, features)
-        assert not noise[y].any()
-        others = noise[noise.any(axis=1)]
-        assert others.shape == (3, features)
-        assert low <= others.min() <= others.max() <= high
-
-
 def test_each_pair_is_mixed_at_every_node_of_the_law() -> None:
     law, data = Beta(alpha=2.0), PatchData(classes=3, points_per_class=5)
     config = TwoLayerConfig(epochs=1, law=law, data=data)
@@ -132,14 +107,6 @@ def test_each_pair_is_mixed_at_every_node_of_the_law() -> None:
     np.testing.assert_allclose(first[:, ::-1].sum(axis=1), first.sum(axis=1))
     one = training_set(replace(config, law=Midpoint(), nodes=4), points)
     assert one.targets.shape[1] == drawn.targets.shape[1]
-
-
-def test_initial_weights_have_the_configured_standard_deviation() -> None:
-    config = TwoLayerConfig(epochs=1, network=PatchNetwork(neurons=200, init=0.07))
-    weights = initial_weights(config)
-    assert weights.shape == (6, 1_200, 12)
-    assert weights.std() == pytest.approx(0.07 / 6, rel=0.01)
-    assert abs(weights.mean()) < 4 * weights.std() / np.sqrt(weights.size)
 
 
 DIMENSION, CLASSES, NEURONS = 60, 3, 6
