@@ -189,16 +189,6 @@ def test_special_files_are_never_replaced(
         require_places(tmp_path, ["out"], is_own=True)
 
 
-def test_a_file_of_the_same_kind_is_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    path.write_text("ours, old")
-    with output_file(path, "ours", _is_own) as place:
-        place.write_text("ours, new")
-        assert path.read_text() == "ours, old"
-    assert path.read_text() == "ours, new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_another_file_and_a_missing_folder_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("mine")
@@ -212,7 +202,7 @@ def test_another_file_and_a_missing_folder_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_error_while_writing_leaves_the_earlier_file(tmp_path: Path) -> None:
+def test_a_file_of_the_same_kind_is_replaced_only_by_a_complete_one(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_text("ours, old")
 
@@ -224,6 +214,11 @@ def test_an_error_while_writing_leaves_the_earlier_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space"):
         write()
     assert path.read_text() == "ours, old"
+    assert list(tmp_path.iterdir()) == [path]
+    with output_file(path, "ours", _is_own) as place:
+        place.write_text("ours, new")
+        assert path.read_text() == "ours, old"
+    assert path.read_text() == "ours, new"
     assert list(tmp_path.iterdir()) == [path]
 
 

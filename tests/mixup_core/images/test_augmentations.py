@@ -85,16 +85,6 @@ def test_reflection_repeats_when_a_side_is_shorter_than_the_padding() -> None:
     assert last.flatten().tolist() == [2, 1, 0], "rows 2, 3, 4"
 
 
-def test_the_erased_window_becomes_the_mean_pixel() -> None:
-    images = torch.ones(2, 3, 5, 6)
-    still = [PADDING, PADDING, 0]
-    drawn = torch.tensor([[*still, 1, 3, 2, 6], [*still, 0, 0, 0, 0]])
-    seen = Erasing().on_images(images.clone(), drawn)
-    expected = images.clone()
-    expected[0, :, 1:3, 2:6] = 0
-    assert torch.equal(seen, expected)
-
-
 def test_the_crop_before_erasing_is_optional() -> None:
     pixels = torch.arange(60, dtype=torch.uint8).view(1, 1, 6, 10)
     drawn = torch.tensor([[0, 0, 1, 0, 0, 0, 0]])

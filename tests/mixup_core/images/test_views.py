@@ -26,28 +26,6 @@ def _training(data: DataConfig, seed: int = 0) -> TrainingImages:
     return TrainingImages(_images(), CIFAR, data, seed, CPU)
 
 
-@pytest.mark.parametrize("num_classes", [2, 10, 100])
-@pytest.mark.parametrize("seed", range(5))
-def test_pairing_classes_twice_is_the_identity_and_no_class_pairs_itself(
-    num_classes: int, seed: int
-) -> None:
-    paired = pair_classes(num_classes, seed)
-    classes = torch.arange(num_classes)
-    assert torch.equal(paired[paired], classes)
-    assert (paired != classes).all()
-
-
-def test_a_view_partner_is_drawn_from_the_whole_paired_class() -> None:
-    labels = torch.arange(4).repeat_interleave(torch.tensor([1, 2, 3, 4])).repeat(300)
-    paired = pair_classes(4, 1)
-    partners = draw_view_partners(labels, paired, seed=1)
-    assert torch.equal(labels[partners], paired[labels])
-    for label in range(4):
-        wanted = torch.nonzero(labels == paired[label]).flatten()
-        drawn = partners[labels == label]
-        assert len(drawn.unique()) > 0.4 * min(len(drawn), len(wanted))
-
-
 def test_a_held_out_image_is_unscaled_and_its_second_view_is_zero() -> None:
     images = _images()
     seen = EvaluationImages(images, CIFAR, DataConfig(name="cifar10", views="concat"), CPU)[:4]

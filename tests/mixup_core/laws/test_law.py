@@ -1,6 +1,5 @@
 """Laws: quantiles, draws, moments and label entropy of every law agree with SciPy."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,18 +106,6 @@ def test_closed_forms_agree_with_values_computed_from_quantiles(law: Law) -> Non
         law.moments_within(0.2, 0.55), abs=3e-4
     )
     assert Law.is_symmetric.fget(law) == law.is_symmetric  # type: ignore[attr-defined]
-
-
-def test_constant_laws_use_no_random_numbers() -> None:
-    rng = stream(0, "mixing")
-    before = rng.bit_generator.state["state"]["counter"].copy()
-    assert (Erm().draw(3, rng) == 1).all()
-    assert (Midpoint().draw((2, 3), rng) == 0.5).all()
-    np.testing.assert_array_equal(rng.bit_generator.state["state"]["counter"], before)
-    assert Erm().nodes(9).tolist() == [1.0]
-    assert Midpoint().nodes(9).tolist() == [0.5]
-    assert (Erm().label_entropy(), Midpoint().label_entropy()) == (0, math.log(2))
-    assert (Erm().mixes, Midpoint().mixes) == (False, True)
 
 
 @pytest.mark.parametrize("count", [4, 7, 8, 16])

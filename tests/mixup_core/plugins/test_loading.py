@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from mixup_core.config.building import built, with_values
-from mixup_core.config.written_forms import flatten, origins_in, plugins_of
+from mixup_core.config.written_forms import origins_in, plugins_of
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.sets import DATA_NAMES, DATASETS
+from mixup_core.images.data.sets import DATA_NAMES
 from mixup_core.images.metrics import METRICS
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.loading import load, use
@@ -69,20 +69,6 @@ class Second:
 
 def _config(**values: Any) -> TrainConfig:
     return built(TrainConfig, {"data.name": "digits", "epochs": 2, "batch_size": 50} | values)
-
-
-def test_a_plugin_adds_its_models_probes_and_datasets(plugin: Write) -> None:
-    before = list(METRICS)
-    found = use(plugin(TINY, MARGIN, DOTS))
-    assert found.names == ("model tiny", "probe margin", "dataset dots")
-    assert ("dots" in DATA_NAMES, DATASETS["dots"].info.num_train) == (True, 200)
-    assert list(METRICS) == [*before, "train/margin"]
-    values = {"data.name": "dots", "model.name": "tiny", "model.width": 3, "probes": ["margin"]}
-    config = _config(**values)
-    assert built(TrainConfig, flatten(config)) == config
-    first, last = problem_of(config).start(config, None, "cpu")
-    assert "train/margin" in last.metrics
-    assert first.metrics["test/error"] <= 1
 
 
 def test_the_digest_of_a_plugin_changes_only_keys_of_configurations_that_use_it(
