@@ -152,17 +152,6 @@ def test_class_counts_match_the_labels_of_the_training_images(values: dict[str, 
             assert np.array_equal(row, torch.bincount(trained.labels, minlength=10).numpy())
 
 
-@pytest.mark.parametrize(("num_train", "is_refused"), [(8, True), (12, True), (200, False)])
-def test_two_views_need_an_image_of_each_class_at_each_seed(
-    num_train: int, is_refused: bool
-) -> None:
-    config = with_values(DIGITS, {"data.views": "concat", "data.num_train": num_train})
-    errors = [*infeasible(config), *infeasible_at(config, range(3))]
-    assert bool(errors) == is_refused
-    for error in errors:
-        assert "two views need a training image of each class" in str(error)
-
-
 def test_a_class_whose_only_image_is_held_out_is_refused_for_two_views_and_else_gives_a_warning(
     folder: Path,
 ) -> None:

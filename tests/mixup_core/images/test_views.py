@@ -1,6 +1,4 @@
-import pytest
 import torch
-from torch import Tensor
 
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
@@ -48,21 +46,6 @@ def test_train_fraction_selects_the_same_subset_as_num_train() -> None:
     assert len(by_fraction) == 12
     assert torch.equal(by_fraction.labels, by_size.labels)
     assert len(_training(DataConfig(name="cifar10", train_fraction=1e-9))) == 1
-
-
-@pytest.mark.parametrize("size", [10, 13, 20, 40])
-def test_a_balanced_subset_has_as_many_images_of_each_class(size: int) -> None:
-    images = _images(400)
-    data = DataConfig(name="cifar10", num_train=size, balanced=True)
-
-    def labels(seed: int, data: DataConfig = data) -> Tensor:
-        return TrainingImages(images, CIFAR, data, seed, CPU).labels
-
-    counts = torch.bincount(labels(0), minlength=10)
-    assert counts.sum() == size
-    assert counts.max() - counts.min() <= 1
-    half = DataConfig(name="cifar10", num_train=size // 2, balanced=True)
-    assert torch.equal(labels(0, half), labels(0)[: size // 2]), "a larger one holds a smaller one"
 
 
 def test_an_added_second_view_shares_the_channels_and_is_used_only_in_training() -> None:

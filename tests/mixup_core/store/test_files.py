@@ -338,8 +338,7 @@ def caused_by(error: Exception, cause: Exception) -> Exception:
         *(
             (caused_by(OSError("full"), answered(OSError(), code)),
              f"url: full, or over its quota ({code})", StoreFullError)
-            for code in
-            ("QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull")
+            for code in ("InsufficientStorage", "StorageFull", "XMinioStorageFull")
         ),
         (answered(PermissionError("over quota"), "QuotaExceeded"),
          "url: full, or over its quota (QuotaExceeded)", StoreFullError),

@@ -29,7 +29,6 @@ from mixup_core.theory.two_layer.points import (
     cut,
     draw_points,
     fresh_points,
-    mixed,
     training_points,
     training_set,
 )
@@ -49,19 +48,6 @@ DATA = PatchData(classes=5, points_per_class=40, signal_patches=2, noise_classes
 @pytest.fixture
 def points() -> PatchSet:
     return draw_points(DATA, DATA.points_per_class, 0, "training points")
-
-
-def test_mixed_patches_and_targets_use_the_same_weights(points: PatchSet) -> None:
-    pairs, lam = np.array([[0, 7, 50], [190, 7, 3]]), np.array([0.25, 0.5, 0.9])
-    both = mixed(points, pairs, lam)
-    for index, (i, j) in enumerate(pairs.T):
-        own, partner = lam[index], 1 - lam[index]
-        expected = own * points.patches[:, i] + partner * points.patches[:, j]
-        np.testing.assert_allclose(both.patches[:, index], expected, rtol=1e-15)
-        target = np.zeros(5)
-        target[points.labels[i]] += own
-        target[points.labels[j]] += partner
-        np.testing.assert_allclose(both.targets[:, index], target)
 
 
 def test_cutmix_takes_patches_from_either_point_and_targets_by_their_share(

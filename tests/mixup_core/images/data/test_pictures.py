@@ -120,19 +120,12 @@ def test_exif_orientation_is_applied_in_every_image_mode(
     if (mode, suffix) == ("CMYK", "png"):
         return
     stored = Image.fromarray(np.arange(24, dtype=np.uint8).reshape(4, 6) * 10).convert(mode)
-    turned = {
-        1: [], 2: [Transpose.FLIP_LEFT_RIGHT], 3: [Transpose.ROTATE_180],
-        4: [Transpose.FLIP_TOP_BOTTOM], 5: [Transpose.TRANSPOSE], 6: [Transpose.ROTATE_270],
-        7: [Transpose.TRANSVERSE], 8: [Transpose.ROTATE_90],
-    }  # fmt: skip
-    for orientation, how in turned.items():
+    for orientation, turn in ((5, Transpose.TRANSPOSE), (6, Transpose.ROTATE_270)):
         exif = Image.Exif()
         exif[ExifTags.Base.Orientation] = orientation
         stored.save(tmp_path / f"x.{suffix}", exif=exif)
-        wanted = stored.convert("RGB")
-        for step in how:
-            wanted = wanted.transpose(step)
         shown = rgb_picture(tmp_path / f"x.{suffix}", SIDE)
+        wanted = stored.convert("RGB").transpose(turn)
         assert np.array_equal(np.asarray(shown), np.asarray(wanted)), orientation
 
 
