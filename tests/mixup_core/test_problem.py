@@ -1,5 +1,5 @@
 import pickle
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 
@@ -7,20 +7,9 @@ from mixup_core.config.parts import leaves
 from mixup_core.problem import (
     PROBLEMS,
     DivergedError,
-    Problem,
     all_data_needs,
     problem_named,
-    problem_of,
 )
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_a_problem_is_found_under_its_name_and_by_its_configurations(name: str) -> None:
-    problem = problem_named(name)
-    assert isinstance(problem, Problem)
-    assert problem.name == name == problem.config.problem  # type: ignore[attr-defined]
-    assert problem_of(problem.config) is problem
-    assert {"epochs", "seed"} <= {field.name for field in fields(problem.config)}
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -13,10 +13,10 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.losses import CrossEntropy
-from mixup_core.laws import Erm, Midpoint
+from mixup_core.laws import Midpoint
 from mixup_core.mixing.cutmix import CutMix
 from mixup_core.mixing.linear import Linear
-from mixup_core.mixing.partners import FromBatch, Similar
+from mixup_core.mixing.partners import Similar
 
 BASE = TrainConfig(epochs=4, batch_size=8)
 
@@ -73,15 +73,6 @@ def test_as_loaded_leaves_out_subset_and_augmentation() -> None:
         name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, pool=2
     )
     assert DataConfig(train_fraction=0.5).as_loaded() == DataConfig()
-
-
-def test_an_epoch_without_mixing_ignores_all_mixing_options() -> None:
-    config = TrainConfig(epochs=2, batch_size=8)
-    values = {"mix.law": "midpoint", "mix.switch_epoch": 1, "mix.lam_scope": "sample"}
-    other = with_values(config, values | {"mix.partner": "permutation"})
-    assert other.in_epoch(0) == Epoch(law=Midpoint(), lam_scope="sample", partner=FromBatch())
-    assert other.in_epoch(1) == config.in_epoch(1) == Epoch(law=Erm())
-    assert Epoch().key == "erm"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import entr
 
 from mixup_core.config.building import parsed
-from mixup_core.config.written_forms import SpellingError, spelled, spellings
+from mixup_core.config.written_forms import SpellingError, spellings
 from mixup_core.contracts import ContractError, require_quantiles, weights_of
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
 from mixup_core.rules import RuleError
@@ -116,22 +116,6 @@ def test_nodes_of_pairs_have_the_mean_of_all_nodes_for_functions_that_reversal_l
 def test_a_law_that_is_not_a_distribution_is_refused(make: Any, rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         make()
-
-
-@pytest.mark.parametrize(
-    ("spelling", "law"),
-    [
-        ("erm", Erm()),
-        ("midpoint", Midpoint()),
-        ({"beta": 0.5}, Beta(alpha=0.5)),
-        ({"beta": {"a": 2.0, "b": 0.5}}, BetaAb(a=2.0, b=0.5)),
-        ({"0.5": 0.7, "1.0": 0.3}, DISCRETE),
-        ({"truncated": {"alpha": 1.0, "low": 0.5, "high": 1.0}}, Truncated(alpha=1.0, low=0.5)),
-    ],
-)
-def test_laws_round_trip_through_their_spelling(spelling: object, law: Law) -> None:
-    assert parsed(Law, spelling) == law
-    assert spelled(law) == spelling
 
 
 @pytest.mark.parametrize(
