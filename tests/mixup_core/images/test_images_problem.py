@@ -33,6 +33,7 @@ from tests.sweeps.reading.study_files import SMALL, read
         (DataConfig(name="digits", val_size=37), 1400),
         (DataConfig(name="digits", num_train=7), 7),
         (DataConfig(name="digits", val_size=37, train_fraction=0.25), 350),
+        (DataConfig(name="digits", train_fraction=1e-9), 1),
         (DataConfig(name="digits", oracle=True), 1797),
         (DataConfig(name="digits", oracle=True, train_fraction=0.5), 899),
     ],

@@ -24,13 +24,6 @@ def _training(data: DataConfig, seed: int = 0) -> TrainingImages:
     return TrainingImages(_images(), CIFAR, data, seed, CPU)
 
 
-def test_a_held_out_image_is_unscaled_and_its_second_view_is_zero() -> None:
-    images = _images()
-    seen = EvaluationImages(images, CIFAR, DataConfig(name="cifar10", views="concat"), CPU)[:4]
-    torch.testing.assert_close(seen[:, :3], NormalisedPixels(images, CIFAR, 1, CPU)[:4])
-    assert (seen[:, 3:] == 0).all()
-
-
 def test_label_noise_changes_training_labels_and_neither_view_partners_nor_test_labels() -> None:
     data = DataConfig(name="cifar10", views="concat", label_noise=0.5)
     noisy, clean = _training(data), _training(DataConfig(name="cifar10", views="concat"))
@@ -38,14 +31,6 @@ def test_label_noise_changes_training_labels_and_neither_view_partners_nor_test_
     everything, gamma = torch.arange(40), torch.full((40,), 0.5)
     torch.testing.assert_close(noisy.batch(everything, gamma), clean.batch(everything, gamma))
     assert torch.equal(EvaluationImages(_images(), CIFAR, data, CPU).labels, _images().labels)
-
-
-def test_train_fraction_selects_the_same_subset_as_num_train() -> None:
-    by_fraction = _training(DataConfig(name="cifar10", train_fraction=0.3))
-    by_size = _training(DataConfig(name="cifar10", num_train=12))
-    assert len(by_fraction) == 12
-    assert torch.equal(by_fraction.labels, by_size.labels)
-    assert len(_training(DataConfig(name="cifar10", train_fraction=1e-9))) == 1
 
 
 def test_an_added_second_view_shares_the_channels_and_is_used_only_in_training() -> None:

@@ -26,8 +26,6 @@ from mixup_core.theory.two_layer.config import (
 from mixup_core.theory.two_layer.network import Landscape, PatchOutputs, initial_weights
 from mixup_core.theory.two_layer.points import (
     PatchSet,
-    cut,
-    draw_points,
     fresh_points,
     training_points,
     training_set,
@@ -41,29 +39,6 @@ from mixup_core.theory.two_layer.training import (
     start,
 )
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
-
-DATA = PatchData(classes=5, points_per_class=40, signal_patches=2, noise_classes=3)
-
-
-@pytest.fixture
-def points() -> PatchSet:
-    return draw_points(DATA, DATA.points_per_class, 0, "training points")
-
-
-def test_cutmix_takes_patches_from_either_point_and_targets_by_their_share(
-    points: PatchSet,
-) -> None:
-    i, j = 0, 190
-    pairs = np.tile([[i], [j]], 2_000)
-    cuts = cut(points, pairs, np.full(2_000, 0.3), np.random.default_rng(0))
-    own, partner = cuts.counts[:5], cuts.counts[5:]
-    np.testing.assert_array_equal(own + partner, points.counts[:, pairs[0]])
-    assert set(np.unique(own[:4])) == {0, 1}
-    share = own.sum(axis=0) / DATA.patches
-    np.testing.assert_allclose(cuts.targets[points.labels[i]], share)
-    np.testing.assert_allclose(cuts.targets[points.labels[j]], 1 - share)
-    expected = own.T @ points.patches[:, i] + partner.T @ points.patches[:, j]
-    np.testing.assert_allclose(cuts.pooled, expected, rtol=1e-12)
 
 
 def test_each_pair_is_mixed_at_every_node_of_the_law() -> None:
