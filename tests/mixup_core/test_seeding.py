@@ -1,5 +1,6 @@
 """Seeding: streams by seed, purpose and epoch, and a watch over the global generators."""
 
+import hashlib
 import random
 from collections.abc import Callable
 from functools import partial
@@ -8,7 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from mixup_core.seeding import seeded_globally, watched
+from mixup_core.seeding import seeded_globally, stream_seed, watched
+
+
+def test_the_seed_of_a_stream_is_the_start_of_a_sha256_hash() -> None:
+    digest = hashlib.sha256(b"3/mixing/7").hexdigest()
+    assert stream_seed(3, "mixing", 7) == int(digest[:16], 16) // 2
+    assert 0 <= stream_seed(3, "mixing", 7) < 2**63
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Augmentations: what every one has to pass, and each against its definition or torchvision."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -83,6 +85,28 @@ def test_reflection_repeats_when_a_side_is_shorter_than_the_padding() -> None:
     assert last.flatten().tolist() == [2, 1, 0], "rows 2, 3, 4"
 
 
+def test_the_erased_window_becomes_the_mean_pixel() -> None:
+    images = torch.ones(2, 3, 5, 6)
+    still = [PADDING, PADDING, 0]
+    drawn = torch.tensor([[*still, 1, 3, 2, 6], [*still, 0, 0, 0, 0]])
+    seen = Erasing().on_images(images.clone(), drawn)
+    expected = images.clone()
+    expected[0, :, 1:3, 2:6] = 0
+    assert torch.equal(seen, expected)
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.25, 1.0])
+def test_windows_are_erased_with_the_given_probability_and_mean_area(probability: float) -> None:
+    erasing = Erasing(probability=probability)
+    drawn = erasing.draw((4000,), (32, 32), np.random.default_rng(0))
+    assert drawn is not None
+    height, width = drawn[:, 4] - drawn[:, 3], drawn[:, 6] - drawn[:, 5]
+    is_erased = height > 0
+    assert is_erased.mean() == pytest.approx(probability, abs=0.03)
+    area = (height * width / 32**2)[is_erased]
+    assert probability == 0 or area.mean() == pytest.approx((0.02 + 0.33) / 2, abs=0.02)
+
+
 def test_the_crop_before_erasing_is_optional() -> None:
     pixels = torch.arange(60, dtype=torch.uint8).view(1, 1, 6, 10)
     drawn = torch.tensor([[0, 0, 1, 0, 0, 0, 0]])
@@ -104,6 +128,21 @@ def test_random_resized_crop_matches_torchvision(size: tuple[int, int]) -> None:
         )
         expected = expected.flip(-1) if mirrored else expected
         torch.testing.assert_close(image, expected, atol=0.01, rtol=0)
+
+
+def test_drawn_windows_have_the_requested_areas_and_aspect_ratios() -> None:
+    windows, found = draw_windows(
+        (20_000,), (64, 64), (0.1, 0.5), (0.5, 2.0), np.random.default_rng(0)
+    )
+    assert found.all()
+    height, width = windows[:, 1] - windows[:, 0], windows[:, 3] - windows[:, 2]
+    area, ratio = height * width / 64**2, width / height
+    assert 0.09 < area.min() < area.max() < 0.52
+    assert area.mean() == pytest.approx(0.3, abs=0.01)
+    assert np.log(ratio).mean() == pytest.approx(0, abs=0.02)
+    assert abs(np.log(ratio)).max() < math.log(2) + 0.1
+    assert (windows >= 0).all()
+    assert (windows <= 64).all()
 
 
 def test_the_window_is_the_whole_image_when_no_window_fits() -> None:

@@ -211,6 +211,17 @@ def _config(**values: Any) -> TrainConfig:
     return built(TrainConfig, fixed | {"model": model, "data.num_train": 40})
 
 
+def test_a_timm_network_has_the_weight_spread_of_timm() -> None:
+    import timm  # slow to load
+
+    own = Timm(architecture=SMALL).initialised(1, 4, 32, 0).state_dict()
+    with torch.random.fork_rng(devices=[]):
+        published = timm.create_model(SMALL, in_chans=1, num_classes=4).state_dict()
+    assert own.keys() == published.keys()
+    weight = "layer1.0.conv1.weight"
+    assert float(own[weight].std()) == pytest.approx(float(published[weight].std()), rel=0.1)
+
+
 def test_a_fixed_size_architecture_is_built_for_the_image_size() -> None:
     model = Timm(architecture="vit_tiny_patch16_224")
     assert model.initialised(3, 4, 32, 0).eval()(torch.zeros(1, 3, 32, 32)).shape == (1, 4)

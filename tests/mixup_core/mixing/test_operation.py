@@ -96,6 +96,13 @@ def test_the_largest_decay_of_fmix_gives_finite_surfaces() -> None:
         FMix(decay=300.0)
 
 
+@pytest.mark.parametrize("lam", [0.0, 0.19, 0.51, 1.0])
+def test_box_sides_before_clipping_follow_from_lam(lam: float) -> None:
+    drawn = CutMix().draw(np.full(500, lam), (32, 32), np.random.default_rng(0))
+    lengths = drawn[:, 1::2] - drawn[:, ::2]
+    assert lengths.max(initial=0) == 2 * (int(32 * (1 - lam) ** 0.5) // 2)
+
+
 def test_cutmix_agrees_with_torchvision() -> None:
     """v2.CutMix pairs by roll(1) and does not report its box, which is where pixels changed."""
     images = torch.rand(5, 3, 16, 16, generator=torch.Generator().manual_seed(0))
@@ -126,6 +133,12 @@ def test_the_box_shows_the_whole_partner_resized_by_nearest_pixels(box: list[int
     expected[:, :, top:bottom, left:right] = interpolate(beside, (bottom - top, right - left))
     assert torch.equal(images, expected)
     assert float(weight[0]) == pytest.approx(1 - (bottom - top) * (right - left) / (12 * 16))
+
+
+def test_box_sides_range_from_the_smallest_at_lam_1_to_the_largest_at_lam_0() -> None:
+    for lam, side in ((1.0, 4), (0.0, 32), (0.5, 18)):
+        drawn = ResizeMix().draw(np.full(300, lam), (40, 40), np.random.default_rng(0))
+        assert (drawn[:, 1] - drawn[:, 0]).max() == side
 
 
 def test_a_mask_keeps_the_share_lam_rounded_up_or_down() -> None:
@@ -165,6 +178,14 @@ def test_each_grid_cell_shows_pixels_of_one_image(cells: int, size: tuple[int, i
             stays = bool(kept[0, row * cells // size[0], column * cells // size[1]])
             assert float(images[0, 0, row, column]) == (0 if stays else 1)
     assert float(weight[0]) == pytest.approx(1 - float(images.mean()))
+
+
+def test_cells_stay_independently_with_probability_lam() -> None:
+    kept = GridMix().draw(np.full(4000, 0.3), (28, 28), np.random.default_rng(0))
+    assert kept.shape == (4000, 4, 4)
+    assert kept.mean(axis=0) == pytest.approx(np.full((4, 4), 0.3), abs=0.03)
+    together = np.corrcoef(kept.reshape(4000, 16).T)
+    assert abs(together - np.eye(16)).max() < 0.07
 
 
 def test_the_weight_of_the_partner_is_gaussian_in_the_distance_from_the_centre() -> None:
@@ -242,6 +263,13 @@ def test_the_saliency_equals_its_definition_pixel_by_pixel() -> None:
     found = fine_grained(torch.from_numpy(images)).numpy()
     for image, saliency in zip(images, found, strict=True):
         np.testing.assert_allclose(saliency, _slowly(image), atol=1e-12)
+
+
+def test_layers_are_drawn_uniformly() -> None:
+    drawn = Manifold(layers=(0, 2, 3)).draw(np.ones(3000), (8, 8), np.random.default_rng(0))
+    values, counts = np.unique(drawn, return_counts=True)
+    assert values.tolist() == [0, 2, 3]
+    assert counts == pytest.approx([1000] * 3, abs=110)
 
 
 def test_a_batch_uses_the_first_of_its_layers() -> None:

@@ -3,8 +3,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
-from mixup_core.mixing.partners import EpochOrder, Similar
+from mixup_core.mixing.partners import EpochOrder, FromDataset, Similar
 from mixup_core.rules import RuleError
 
 
@@ -18,6 +19,16 @@ def _order(
     shown: Callable[[torch.Tensor], torch.Tensor] = torch.Tensor.float,
 ) -> EpochOrder:
     return EpochOrder(indices=indices, batch_sizes=sizes, shown=shown)
+
+
+def test_partners_of_the_dataset_are_uniform_with_replacement() -> None:
+    partners = FromDataset().draw(_order(torch.arange(10), [10]), _rng())
+    many = torch.cat(
+        [FromDataset().draw(_order(torch.arange(10), [10]), _rng(i)) for i in range(999)]
+    )
+    assert partners.shape == (10,)
+    assert stats.chisquare(torch.bincount(many, minlength=10).numpy()).pvalue > 1e-3
+    assert (many.view(-1, 10) == torch.arange(10)).any(), "an image may be its own partner"
 
 
 def test_similar_partners_follow_the_kernel() -> None:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from mixup_core.mixing.puzzlemix import PuzzleMix, arranged, least_cost_labels, least_cost_transport
+from mixup_core.seeding import stream
 
 SIZE = 8
 
@@ -91,6 +92,17 @@ def test_mixing_images_without_saliency_is_finite_and_weight_1_keeps_the_image()
     assert mixed.isfinite().all()
     assert float(weight[1]) == 1
     assert torch.equal(mixed[1], own[1])
+
+
+def test_grid_sizes_that_divide_the_image_sides_are_drawn_uniformly() -> None:
+    operation = PuzzleMix()
+    drawn = operation.draw(np.full(4000, 0.5), (28, 28), stream(0, "mixing operation", 0))
+    values, counts = np.unique(drawn, return_counts=True)
+    assert values.tolist() == [2, 4]
+    assert abs(counts[0] - 2000) < 160
+    assert set(operation.draw(np.full(99, 0.5), (32, 32), stream(0, "mixing", 0)).flat) == {
+        2, 4, 8, 16,
+    }  # fmt: skip
 
 
 def test_images_with_too_many_blocks_to_move_are_refused() -> None:

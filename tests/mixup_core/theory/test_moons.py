@@ -11,6 +11,7 @@ from mixup_core.theory.moons import (
     decision_map,
     distances_to_segments,
     draw_moons,
+    largest_margin,
     local_weights,
     start,
 )
@@ -26,6 +27,12 @@ def test_moons_are_the_scikit_learn_moons_folded_and_separated() -> None:
     height = np.abs(height - height.mean()) + 0.25
     np.testing.assert_allclose(points[:, 0], np.where(sides == 0, height, -height), atol=1e-12)
     np.testing.assert_allclose(points[:, 1], reference[:, 0] - 0.5, atol=1e-12)
+
+
+def test_drawn_classes_keep_the_configured_separation() -> None:
+    points, labels = draw_moons(CONFIG)
+    assert (np.where(labels == 0, 1, -1) * points[:, 0]).min() >= 0.1
+    assert largest_margin(points, labels) >= 0.1
 
 
 def test_the_boundary_of_a_circle_is_a_circle() -> None:

@@ -36,6 +36,21 @@ def full(part: Patches) -> Floats:
     return whole.reshape(points, patches, -1)
 
 
+def test_points_have_one_feature_patch_and_the_configured_noise_patches() -> None:
+    patches = draw_patches(CONFIG, stream(0, "training points"), 400, 0.4)
+    whole = full(patches)
+    assert whole.shape == (400, 5, 30)
+    has_feature = (whole[..., :4] == 1).sum(axis=1)  # of each point, which feature it has
+    assert (has_feature.sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(has_feature.argmax(axis=1) % 2, patches.labels)
+    assert (has_feature.argmax(axis=1) >= 2).mean() == pytest.approx(0.4, abs=0.08)
+    assert ((whole[..., :4] == CONFIG.noise_scale).any(axis=2).sum(axis=1) == 2).all()
+    is_noise = (whole[..., 4:] != 0).any(axis=2)
+    assert (is_noise.sum(axis=1) == CONFIG.patches - 1 - CONFIG.noise_features).all()
+    assert not whole[is_noise][:, :4].any()
+    assert whole[is_noise][:, 4:].std() == pytest.approx(0.5, rel=0.05)
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("law", [UNIFORM, Midpoint(), Erm()])
 def test_training_steps_match_autograd_on_the_full_patches(
@@ -78,6 +93,24 @@ def test_training_steps_match_autograd_on_the_full_patches(
         test = draw_patches(config, rng, config.test_points, rarity)
         wrong = logits(torch.from_numpy(full(test))).argmax(dim=1).numpy() != test.labels
         assert metrics[f"test/{name}_error"] == wrong.mean()
+
+
+def test_operations_keep_the_expected_patches_and_labels() -> None:
+    mixings = {
+        operation: draw_mixings(
+            replace(CONFIG, operation=operation), UNIFORM, stream(0, "mixing"), 9
+        )
+        for operation in OPERATIONS
+    }
+    for linear, cut, mask in zip(*mixings.values(), strict=True):
+        assert sorted(linear.order) == list(range(12))
+        np.testing.assert_array_equal(linear.own, linear.label[:, None] * np.ones((12, 5)))
+        np.testing.assert_array_equal(linear.own + linear.partner, 1)
+        assert set(np.unique(cut.own)) <= {0.0, 1.0}
+        np.testing.assert_array_equal(cut.own + cut.partner, 1)
+        np.testing.assert_allclose(cut.label, cut.own.mean(axis=1))
+        assert not mask.partner.any()
+        assert (mask.label == 1).all()
 
 
 def test_a_feature_teacher_keeps_points_by_the_loss_of_the_network() -> None:

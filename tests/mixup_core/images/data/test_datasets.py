@@ -72,6 +72,24 @@ def test_a_number_of_images_that_differs_from_the_catalogue_is_refused(
         load(DataConfig(), fashion.root)
 
 
+def test_validation_images_are_cut_from_training_images_reproducibly(fashion: FashionMnist) -> None:
+    def cut(val_size: int) -> tuple[list[int], list[int]]:
+        splits = load(DataConfig(val_size=val_size), fashion.root)
+        assert splits.val is not None
+        train, val = splits.train, splits.val
+        for images in (train, val):
+            assert torch.equal(images.labels, images.pixels[:, 0, 0, 0].long() % 10)
+        return train.pixels[:, 0, 0, 0].tolist(), val.pixels[:, 0, 0, 0].tolist()
+
+    train, val = cut(6)
+    assert len(val) == 6
+    assert sorted(train + val) == list(range(NUM_TRAIN))
+    assert train == sorted(train)
+    assert val != list(range(6))
+    assert cut(6) == (train, val)
+    assert set(cut(3)[1]) < set(val)
+
+
 def test_digits_are_the_scikit_learn_images_scaled_by_fifteen(tmp_path: Path) -> None:
     splits = load(DataConfig(name="digits"), tmp_path)
     assert int(torch.bincount(splits.train.labels).min()) == splits.info.smallest_class

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 
 from mixup_core.config.building import with_values
@@ -14,6 +15,27 @@ from mixup_core.images.data.draws import draw_noise
 
 def noisy(labels: np.ndarray, seed: int, **noise: object) -> np.ndarray:
     return draw_noise(labels, 10, DataConfig(**noise), seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
+def test_label_noise_replaces_its_share_of_labels_by_uniform_other_classes(rate: float) -> None:
+    labels = np.tile(np.arange(10), 2000)
+    drawn = noisy(labels, 3, label_noise=rate)
+    is_wrong = drawn != labels
+    assert is_wrong.mean() == pytest.approx(rate, abs=0.015)
+    steps = np.bincount((drawn - labels)[is_wrong] % 10, minlength=10)
+    assert steps[0] == 0
+    assert scipy.stats.chisquare(steps[1:]).pvalue > 1e-3
+    assert np.array_equal(drawn, noisy(labels, 3, label_noise=rate))
+    assert not np.array_equal(drawn, noisy(labels, 4, label_noise=rate))
+    assert noisy(labels, 3, label_noise=0.0) is labels
+
+
+@pytest.mark.parametrize("to", ["any", "one"])
+def test_a_higher_noise_rate_keeps_the_wrong_labels_of_a_lower_rate(to: str) -> None:
+    labels = np.tile(np.arange(10), 100)
+    less, more = (noisy(labels, 0, label_noise=rate, noise_to=to) for rate in (0.2, 0.4))
+    assert np.array_equal(more[less != labels], less[less != labels])
 
 
 def test_noise_to_one_class_uses_the_same_class_pairs_at_every_seed() -> None:
