@@ -1,8 +1,11 @@
 """`mixsweep submit` on real heads: refused, followed, stopped, submitted again, finished."""
 
 import json
+import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +19,7 @@ from reports.numbers.code_origin import describe_code
 from tests.cluster.head import Head, started_head
 from tests.conftest import CommandLine, CommandLines
 from tests.faults.launches import Task, wait_for
+from tests.sweeps.running.proxy import LOGIN, needs_nginx, proxy
 
 MINE = """
 study: mine
@@ -123,6 +127,43 @@ def test_a_job_that_is_stopped_and_submitted_again_ends_like_a_local_run(
     status = command_line().json("status", *LONGER.arguments, "--store", str(store))
     assert all(arm["finished"] == arm["expected"] for arm in status["arms"].values())
     assert "nothing to train" in _submit(mixsweep, head, *LONGER.arguments)
+
+
+@needs_nginx
+@pytest.mark.long
+def test_a_job_through_a_login_is_followed_and_its_results_are_fetched(
+    command_line: CommandLines, head: Head, tmp_path: Path
+) -> None:
+    """nginx with TLS of an own authority and a login stands before the head."""
+    small = ("digits", "--set", "seeds=1", "--set", "base.epochs=2")
+    local = command_line()
+    local("run", *small)
+    with proxy(head.address, tmp_path) as before:
+        address = f"{before.address}/basic"
+        login = json.dumps({"Authorization": LOGIN})
+        trusted = {"REQUESTS_CA_BUNDLE": str(before.authority)}  # replaces the machine's
+        mixsweep = command_line(**head.environment(), **trusted, RAY_JOB_HEADERS=login)
+        ran = mixsweep("submit", *small, "--address", address)
+        assert ran.stdout.strip()
+        assert mixsweep.report("digits", "runs.csv") == local.report("digits", "runs.csv")
+        refused = command_line(**head.environment(), **trusted)(
+            "submit", *small, "--address", address, code=2
+        )
+        assert 'Basic realm="Ray of the lab"' in refused.stderr
+        (line,) = (line for line in ran.stderr.splitlines() if line.startswith("fetch "))
+        # The token goes in a header of its own, which `ray job` must be told behind a login.
+        token = f"Bearer {head.token.read_text()}"
+        headers = json.dumps({"Authorization": LOGIN, "X-Ray-Authorization": token})
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        subprocess.run(
+            ["sh", "-ec", line.removeprefix("fetch").strip()], cwd=tmp_path, check=True,
+            env=mixsweep.environment() | {"RAY_JOB_HEADERS": headers, "PATH": path},
+        )  # fmt: skip
+    fetched = tmp_path / "reports" / "digits" / "runs.csv"
+    assert fetched.read_bytes() == local.report("digits", "runs.csv")
+    other = command_line(tmp_path / "other")
+    other("add", str(tmp_path / "exports" / "digits.mixsweep.zip"))
+    other("report", "digits", *small[1:])
 
 
 def test_credentials_beside_a_study_are_not_listed(
