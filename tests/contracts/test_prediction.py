@@ -88,8 +88,7 @@ AXES: Mapping[str, list[dict[str, Any]]] = {
     "loss": [{"loss": "squared-error"}, {"loss": {"cross-entropy": {"smoothing": 0.1}}}],
     "views": [{"data.views": each} for each in ("concat", "added", "orthogonal")],
     "split": [{"data.val_size": 5}, {"data.val_size": 40, "data.test": False},
-              {"data.test": False}, {"data.folds": 9},
-              {"data.val_size": 12, "probes": ["scores"]}],
+              {"data.test": False}, {"data.folds": 9}],
     "averaging": [{"averaging": {"ema": 0.5}}],
     "noise": [{"data.label_noise": 1.0}, {"data.label_noise": 0.5}],
     "batch": [{"batch_size": 20}, {"batch_size": 19}],
@@ -105,6 +104,7 @@ NUM_RANDOM = 60
 def _cases() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each value of each axis alone, and random combinations of three values."""
     yield "plain", {}
+    yield "few held out", {"data.val_size": 12, "probes": ["scores"]}
     for axis, values in AXES.items():
         for index, value in enumerate(values):
             yield f"{axis}{index}", value
