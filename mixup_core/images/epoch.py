@@ -169,7 +169,7 @@ class Planned:
     """Sizes and classes of the dataset."""
     labels: "Callable[[str], Ints | None]" = lambda _: None
     """Function that returns the labels of the images of a split, `val` or `test`; None if they are
-    unknown before training.
+    unknown. They are known only when a study is read, and only if they can be read quickly.
     """
 
     @property

@@ -11,7 +11,7 @@ from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.epoch import Planned
-from mixup_core.images.feasibility import MOST_SEEDS, at_seed, held_out_labels
+from mixup_core.images.feasibility import at_seed, held_out_labels
 from mixup_core.images.image_data import described
 from mixup_core.images.objectives.objective import Objective, Plain
 from mixup_core.images.probes.probe import Probe
@@ -139,18 +139,19 @@ def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
 
 
 def lacks_at(config: TrainConfig, metric: str, seeds: Sequence[int]) -> str | None:
-    """Return a message if the images that a seed draws keep a probe from recording a metric."""
+    """Return a message if the images that a seed holds out keep a probe from recording a metric."""
     probes = [probe for probe in config.probes if metric in type(probe).metrics]
     if metric.removesuffix(AVERAGED) in PREDICTED:
         probes, metric = [Scores()], metric.replace("predicted/", "test/")
-    for seed in seeds[:MOST_SEEDS] if probes else ():
+    folds = config.data.folds or 1  # without folds, every seed holds out the same images
+    for seed in {seed % folds: seed for seed in seeds}.values() if probes else ():
         own = at_seed(config, seed)
         labels = partial(held_out_labels, own)
         info, last = described(config.data), config.epochs - 1
         planned = Planned(config=own, epoch=last, info=info, labels=labels)
         reasons = [probe.lacks(planned, metric) for probe in probes]
         if None not in reasons:
-            return f"at seed {seed}, {reasons[0]}"
+            return reasons[0] if folds == 1 else f"at seed {seed}, {reasons[0]}"
     return None
 
 

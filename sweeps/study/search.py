@@ -206,7 +206,8 @@ class Search:
     def fork_epochs(self, values: Mapping[str, Any]) -> frozenset[int]:
         """Return the epochs after which points that differ in one parameter fork from this one.
 
-        None in a space of real numbers, or of many values: its points rarely differ in one alone.
+        There are none in a space of real numbers or of many values, whose points rarely differ in
+        one parameter alone.
         """
         if not self.space.is_countable or self.space.num_values > MAX_PROBED:
             return frozenset()

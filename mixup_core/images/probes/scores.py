@@ -57,7 +57,7 @@ class Scores(Probe):
         if (count if labels is None else len(set(labels.tolist()))) >= info.num_classes:
             return None
         more = "; set a larger data.val_size" if split == "val" else ""
-        return f"the {count} {split} images have not all {info.num_classes} classes{more}"
+        return f"the {count} {split} images lack some of the {info.num_classes} classes{more}"
 
     def measure(self, subject: Subject) -> dict[str, float]:
         from mixup_core.predictions import accuracy, auroc, balanced_accuracy

@@ -8,6 +8,7 @@ import pytest
 
 from mixup_core.config.building import with_values
 from mixup_core.config.parts import members
+from mixup_core.images import metrics
 from mixup_core.images.choices.models import Mlp, Model, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
@@ -16,6 +17,7 @@ from mixup_core.images.memory import most_bytes
 from mixup_core.images.metrics import METRICS
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.scores import Scores
 from mixup_core.images.problem import IMAGES, OTHER_NAMES, population, sample_size, setting
 from mixup_core.images.training import fit
 from mixup_core.keys import stage_keys
@@ -170,6 +172,27 @@ def test_settings_of_mixing_that_no_batch_uses_do_not_count() -> None:
         nll = [[*fit(c, load(data))][-1].metrics["test/nll"] for c in (alike, idle)]
         assert keys[0] == keys[1]
         assert nll[0] == nll[1]
+
+
+def test_labels_are_drawn_once_for_all_seeds_that_hold_out_the_same_images(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = []
+
+    def labels(config: TrainConfig, split: str) -> None:
+        drawn.append((split, config.data.fold))
+
+    monkeypatch.setattr(metrics, "held_out_labels", labels)
+    few = "the {} val images lack some of the 10 classes; set a larger data.val_size"
+    for data, lacks in (
+        (DataConfig(name="digits", val_size=20), None),
+        (DataConfig(name="digits", folds=3), None),
+        (DataConfig(name="digits", val_size=9), few.format(9)),
+        (DataConfig(name="digits", folds=500), "at seed 500, " + few.format(3)),
+    ):
+        config = TrainConfig(data=data, epochs=1, batch_size=20, probes=(Scores(),))
+        assert IMAGES.measuring.lacks_at(config, "val/auroc", range(1000)) == lacks
+    assert drawn == [("val", fold) for fold in (None, 0, 1, 2, None, 0)]
 
 
 def test_a_metric_with_too_few_records_is_reported_as_lacking(config: TrainConfig) -> None:
