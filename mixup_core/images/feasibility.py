@@ -250,8 +250,10 @@ def counted(data: DataConfig, seeds: int | Seeds) -> Ints | None:
 
 
 def held_out_labels(config: TrainConfig, split: str) -> Ints | None:
-    """Return the labels of a run's `val` or `test` images; None if they cannot be read quickly."""
+    """Return the labels of a run's `val` or `test` images; None if this would decode images."""
     data = config.data
+    if facts_of(data) is None and (data.name not in DATASETS or DATASETS[data.name].labels is None):
+        return None
     if (labels := _labels(data, "train" if split == "val" else "test", data_root())) is None:
         return None
     own = labels[split_off(len(labels), data)[1]] if split == "val" else labels

@@ -7,8 +7,11 @@ import torch
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load
+from mixup_core.images.data.fetching import is_present
 from mixup_core.images.feasibility import (
+    held_out_labels,
     images_of_classes,
     infeasible,
     infeasible_at,
@@ -219,3 +222,14 @@ def test_each_seed_holds_out_another_fold_and_the_folds_cover_all_images() -> No
     images = {tuple(image.flatten().tolist()) for image in torch.cat(seen[:4])}
     assert images == {tuple(image.flatten().tolist()) for image in whole}
     assert sum(map(len, seen[:4])) == len(whole)
+
+
+def test_held_out_labels_are_known_unless_images_would_be_decoded(cifar_c: Path) -> None:
+    config = TrainConfig(data=DataConfig(name="digits", val_size=37), epochs=1, batch_size=20)
+    for split, count in (("val", 37), ("test", 360)):
+        labels = held_out_labels(config, split)
+        assert labels is not None
+        assert len(labels) == count
+    decoded = with_values(config, {"data.name": "cifar10", "data.val_size": 4})
+    assert is_present("cifar10", cifar_c)
+    assert held_out_labels(decoded, "val") is None
