@@ -183,8 +183,9 @@ class Measuring:
     them; records do not contain them.
     """
     observed: Callable[[Any, str], Any] = lambda config, metric: config
-    """Returns a copy in which fields that only decide which metrics other than the named one are
-    measured, and when, have fixed values. Runs with equal copies end with the same value of it.
+    """Returns a copy in which fields that cannot change the last value of the named metric have
+    fixed values, such as those that only decide which others are measured, and when. Runs with
+    equal copies end with the same value of it.
     """
     lacks: Callable[[Any, str, int], str | None] = lambda config, metric, records: None
     """Takes also the name of a metric and a number n. Returns None if the last n records that can
