@@ -16,8 +16,8 @@ GRIDS = (2, 4, 8, 16)
 divide both sides.
 """
 _TINY = 1e-8
-_MOST_MOVED = 4096
-"""Largest number of blocks of an image that are moved: the costs of all moves are in memory."""
+_MOST_MOVED = 8192
+"""Largest number of blocks of an image that are moved; a matrix of their costs has 512 MiB."""
 Strength = Annotated[float, Range(0, 1e6)]
 """Type of the weight of a part of the cost."""
 
