@@ -194,7 +194,7 @@ _PLACEMENT = (
         "--gpus-per-run",
         metavar="SHARE",
         type=AtLeastZero(),
-        help="GPUs per run: 0, 1, or 1/2, 1/3, 1/4, ..., as 0.25. Default: 1 if there are GPUs.",
+        help="GPUs per run: 0, 1, 1/2, 1/3, ... (a quarter: 0.25). Default: 1 if there are GPUs.",
     ),
     click.option(
         "--device",
