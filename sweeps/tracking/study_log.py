@@ -347,9 +347,11 @@ def _rows_agree(entry: Entry, progress: RunProgress) -> bool:
     Compares the hash in the run's tag with a hash of the stored rows. Notes the rows that MLflow
     has already in `entry.sent`, so that only newer ones are sent.
     """
+    if entry.sent:  # epochs that were damaged are trained again, and stored with other times
+        return progress.is_live or entry.sent <= {*rows_of(progress.epochs)}
     digest, _, count = entry.tags.get(CONTENT_TAG, "").partition(" ")
-    if not digest or entry.sent:
-        return True  # the process that wrote it was killed, or is this one
+    if not digest:
+        return True  # the process that wrote it was killed
     first = rows_of(progress.epochs[: int(count)]) if count.isdigit() else []
     if digest != digest_of(first):
         return False

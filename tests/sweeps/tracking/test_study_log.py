@@ -173,6 +173,23 @@ def test_a_resumed_run_is_running_and_keeps_its_rows_once(
     assert before <= {entry.info.run_id for entry in kept}
 
 
+def test_epochs_that_are_trained_again_in_one_launch_are_not_in_mlflow_twice(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    """A worker may find that a stored state is damaged, after its epochs were sent."""
+    run, log = study.runs()[0], log_of(study, home)
+    early = [epoch_of(run, epoch) for epoch in range(2)]
+    earlier = [(r, replace(f, stored_at_ms=f.stored_at_ms - 5000)) for r, f in early]
+    log.write_run(RunProgress(run=run, outcome="missing").trained(earlier))
+    results = results_of(study, 3, 0, 0, 0)
+    write(log, results)
+    once = content_of(study, client)
+    write(log, results)
+    assert content_of(study, client) == once
+    (tracked,) = read_runs(uri_of(home), study.name)
+    assert (tracked.outcome, tracked.records) == ("complete", results[0].records)
+
+
 def test_a_report_is_attached_to_the_study_with_its_common_settings(
     study: Study, home: Path, client: MlflowClient, report: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
