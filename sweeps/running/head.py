@@ -36,8 +36,11 @@ _CLOSED = {
     # Every port is on the loopback interface, and the token is valid for this process only.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_AUTH_MODE": "token",
-    # The metrics are not used, and their server requires no token.
+    # The metrics are not used, and their servers require no token. Two of these have no switch, but
+    # do not start on an impossible port.
     "RAY_enable_metrics_collection": "0",
+    "AUTOSCALER_METRIC_PORT": "-1",
+    "DASHBOARD_METRIC_PORT": "-1",
     # If the GCS dies before it has a port, Ray blocks every thread of this process for this time.
     "RAY_gcs_server_port_wait_time_s": "10",
 }
