@@ -12,7 +12,7 @@ from tests.faults.tracking_server import TrackingServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
-INCOMPLETE = "tracking is incomplete; when the server is back, run: mixsweep sync "
+INCOMPLETE = "when the cause is fixed, run: mixsweep sync "
 
 
 @pytest.mark.long
