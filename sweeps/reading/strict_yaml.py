@@ -177,8 +177,10 @@ def _syntax_problem(error: yaml.MarkedYAMLError, content: bytes) -> tuple[int, s
     mark = error.problem_mark or error.context_mark
     line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
     around = content.decode("utf-8-sig").split("\n")[line - 1 : line]
-    if any(text[: column + 1].lstrip(" ").startswith("\t") for text in around):
-        return line, f"tabs cannot indent (column {column})"
+    for text in around:
+        if text[: column + 1].lstrip(" ").startswith("\t"):
+            place = text.index("\t") + 1
+            return line, f"tabs cannot indent (column {place})"
     description = ", ".join(part for part in (error.context, error.problem) if part)
     return line, f"not valid YAML: {description} (column {column})"
 

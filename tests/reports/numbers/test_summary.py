@@ -148,6 +148,14 @@ def test_the_smallest_step_is_the_least_change_by_one_item(
     assert smallest_step(factors) == pytest.approx(step)
 
 
+@pytest.mark.parametrize(("mean", "limit"), [(0.5, 0.025), (0.1, 0.01), (0.0, 0.01), (1.2, 0.01)])
+def test_the_limit_of_a_fraction_of_ten_items_is_its_sampling_variance(
+    mean: float, limit: float
+) -> None:
+    """That of one item of ten, if fewer or all are counted."""
+    assert least_variance(mean, 10) == pytest.approx(limit)
+
+
 @pytest.mark.parametrize("factor", [1.0, 0.5, 0.75, 3.0])
 def test_the_limit_of_a_weighted_difference_is_below_the_variance_of_any_networks(
     factor: float,

@@ -81,7 +81,9 @@ _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quo
         (b"a: 1\nb: [[1], &b 2]", "f:2: b[1]: anchors are not allowed, got &b"),
         (b"a: !x 1", "f:1: a: tags are not allowed, got !x"),
         (b"<<: 1", "f:1: merge keys are not allowed, got <<"),
+        (b"a: 1\n \tb: 1\n", "f:2: tabs cannot indent (column 2)"),
         (b"1: a", "f:1: keys must be text, got 1; quote it"),
+        (b"{1: 0.7, a: 0.3}", "f:1: keys must be text, got 1; quote it"),
         (b"0777: 1", "f:1: expected a name or a decimal number, got a non-decimal number; quote "
                      "'0777'"),
         (b"[1]: a", "f:1: keys must be text, got a collection"),
