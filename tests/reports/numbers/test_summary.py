@@ -152,7 +152,7 @@ def test_the_smallest_step_is_the_least_change_by_one_item(
 def test_the_limit_of_a_fraction_of_ten_items_is_its_sampling_variance(
     mean: float, limit: float
 ) -> None:
-    """That of one item of ten, if fewer or all are counted."""
+    """The limit is at least that of one counted item of ten."""
     assert least_variance(mean, 10) == pytest.approx(limit)
 
 
