@@ -165,11 +165,13 @@ def observed(config: TrainConfig, metric: str) -> TrainConfig:
     """
     if any(metric in kind.metrics for kind in members(Probe)):
         return config
+    default = MixConfig()
     if config.mix.second_probability == 0:
-        first_only = replace(config.mix, second=None, second_law=None, second_probability=0.5)
+        chance = default.second_probability
+        first_only = replace(config.mix, second=None, second_law=None, second_probability=chance)
         config = replace(config, mix=first_only)
     if config.mix.probability == 0 and config.objective == Plain():
-        config = replace(config, mix=MixConfig())
+        config = replace(config, mix=default)
     if metric.endswith(AVERAGED):
         return config
     return replace(config, probes=(), averaging=None, eval_every=config.epochs)
