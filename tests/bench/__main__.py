@@ -22,7 +22,6 @@ LEAST: Mapping[str, tuple[str, ...]] = {
     "overhead": ("--pairs", "1", "--seeds", "1"),
     "scale": ("20", "--more", "2", "2"),
     "growth": ("20", "40", "--bucket", "20"),
-    "checks": ("--epochs", "2"),
     "races": ("2", "--orders", "5", "--on", "digits"),
 }
 """Options that make a bench quick, by its module. Benches that measure wall time (overhead, scale)
