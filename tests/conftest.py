@@ -4,7 +4,6 @@ import gc
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from tests.command_server import CommandServer
 from tests.object_stores import NAMES, forget_clients, object_stores
 from tests.plugin_files import plugin as plugin
 from tests.plugin_files import unregistered as unregistered
+from tests.servers import free_port
 
 pytest_plugins = ["tests.cpu_seconds"]
 
@@ -116,8 +116,7 @@ class CommandLine:
     @contextmanager
     def serving(self, *arguments: str) -> "Iterator[tuple[subprocess.Popen[str], int]]":
         """Run `mixsweep ui` during a `with`; yield its process and port once the pages answer."""
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         server = self.start("ui", *arguments, "--port", str(port))
         give_up_at = time.monotonic() + 120
         try:

@@ -1,15 +1,15 @@
 """A real reverse proxy, nginx, before a Ray cluster: with TLS of an own authority, and a login."""
 
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.servers import free_port, listens, running
 
 NGINX, OPENSSL = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin"), "openssl"
 needs_nginx = pytest.mark.skipif(
@@ -52,28 +52,15 @@ class Proxy:
 @contextmanager
 def proxy(cluster: str, folder: Path) -> Iterator[Proxy]:
     """Start nginx on the loopback, before a cluster with a given URL."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     _certify(folder)
     (folder / "users").write_text("me:{PLAIN}swordfish\n")
     config = folder / "nginx.conf"
     config.write_text(_CONFIG.format(folder=folder, port=port, cluster=cluster))
     assert NGINX is not None
-    process = subprocess.Popen([NGINX, "-p", str(folder), "-e", str(folder / "e"), "-c", config])
-    try:
-        give_up_at = time.monotonic() + 30
-        while True:
-            assert process.poll() is None, (folder / "error.log").read_text()
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                assert time.monotonic() < give_up_at
-                time.sleep(0.05)
+    command = [NGINX, "-p", str(folder), "-e", str(folder / "e"), "-c", str(config)]
+    with running(command, lambda: listens(port)):
         yield Proxy(address=f"https://127.0.0.1:{port}", authority=folder / "ca.pem")
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
 
 
 def _certify(folder: Path) -> None:
