@@ -90,10 +90,10 @@ def study_of(source: Mapping[str, Any]) -> Study:
     return bundled(source["study"].removesuffix("-jpeg"))
 
 
-def facts_of(study: Study, metric: str, arm: str, *, is_rise: bool = False) -> Facts:
+def facts_of(study: Study, metric: str, arm: str) -> Facts:
     least, most = study.problem.metric(metric).bounds
     config = study.arms.get(arm)
-    is_share = (least, most) == (0, 1) and not is_rise
+    is_share = (least, most) == (0, 1)
     size = (
         study.problem.measuring.sample_size(config, metric)
         if config is not None and is_share

@@ -15,7 +15,7 @@ from mixup_core.problem import KnownData
 from mixup_core.store.json_records import record_of
 from sweeps.reading.study_file import StudyError, load_study, study_of_launch
 from sweeps.state.ledger import Launch
-from tests.plugin_files import DOTS, HALVING, LATE, MARGIN, TINY, Write
+from tests.plugin_files import DOTS, HALVING, LATE, MARGIN, TINY, Write, unload_plugins
 
 MIXING = """
 from mixsweep.plugins import Augmentation, Guided, Positive, Range, Share
@@ -86,12 +86,6 @@ CASES: dict[str, Any] = {
 }
 
 
-def _unloaded() -> None:
-    for place, plugin in list(loading._loaded.items()):
-        loading._take_out(plugin)
-        del loading._loaded[place]
-
-
 def _known(study: str) -> KnownData:
     del study
     return KnownData(configs=[], facts={})
@@ -104,7 +98,7 @@ def _launched(plugin: Write, folder: Path, document: Any) -> tuple[Any, Launch]:
     file.write_text(yaml.safe_dump({"study": "x", **document}))
     study = load_study(str(file))
     launch = Launch.of(study, "mixsweep run study.yaml --plugin tiny.py")
-    _unloaded()
+    unload_plugins()
     stored = json.loads(json.dumps({name: getattr(launch, name) for name in Launch.__slots__}))
     return study, record_of(Launch, stored)
 

@@ -1,7 +1,6 @@
 """SealedFiles: a damaged file is reported once and never used."""
 
 import dataclasses
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -208,30 +207,6 @@ def test_fields_that_a_later_version_added_are_ignored_and_kept(store: Store, ur
     kept = json.loads(store.files.read(f"stages/{KEY[:2]}/{KEY}.json"))
     assert (kept["gifts"], kept["facts"][0]["joules"], kept["state"]) == ([1], 5.0, None)
     assert write(store).state == written.state
-
-
-EARLIER = (
-    '{"sha256":"%s","environment":{"host":"a","threads":"1"},"facts":[{"seconds":0.25,'
-    '"stored_at_ms":1795298400000}],"format":1,"key":"aa01","records":[{"epoch":0,"metrics":'
-    '{"test/error":0.5,"train/loss":2.25}}],"state":{"sha256":"%s","size":42}}'
-)
-"""A manifest of the first version of this format, with its sha256 and that of its state."""
-
-
-def test_a_stage_that_the_first_version_of_this_format_wrote_is_read(disk: Store) -> None:
-    blob = b"mixsweep state of stage aa01\n0123456789abc"
-    state = hashlib.sha256(blob).hexdigest()
-    text = (EARLIER % ("", state)).replace('"sha256":"",', "", 1)
-    manifest_of(disk, "aa01").parent.mkdir(parents=True)
-    manifest_of(disk, "aa01").write_text(
-        EARLIER % (hashlib.sha256(text.encode()).hexdigest(), state)
-    )
-    disk.files.write(f"states/aa/aa01-{state}.bin", blob)
-    stage = disk.read("aa01")
-    assert stage is not None
-    assert stage.records[0].metrics == {"test/error": 0.5, "train/loss": 2.25}
-    assert (stage.facts[0].seconds, stage.environment["threads"]) == (0.25, "1")
-    assert disk.states.read(stage) == b"0123456789abc"
 
 
 @pytest.mark.parametrize(
