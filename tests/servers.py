@@ -13,11 +13,18 @@ from pathlib import Path
 import pytest
 
 
+def free_ports(count: int) -> list[int]:
+    """Return different ports on which nothing listens."""
+    with contextlib.ExitStack() as stack:
+        return [
+            int(stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1])
+            for _ in range(count)
+        ]
+
+
 def free_port() -> int:
     """Return a port on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
+    return free_ports(1)[0]
 
 
 @contextlib.contextmanager

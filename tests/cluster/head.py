@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.launches import wait_for
+from tests.servers import free_ports
 
 MEMORY = 100 * 2**20
 
@@ -70,15 +70,6 @@ def started_head() -> Iterator[Head]:
         finally:
             process.terminate()
             process.wait(timeout=60)
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback that were free a moment ago."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(found.getsockname()[1]) for found in sockets]
-    for found in sockets:
-        found.close()
-    return ports
 
 
 def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
