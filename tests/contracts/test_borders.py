@@ -3,23 +3,22 @@
 import contextlib
 import io
 import pkgutil
-import subprocess
-import sys
+from collections.abc import Collection
 from pathlib import Path
 
+import pytest
+
 import mixup_core
+from tests.interpreters import run_python
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "ray", "mlflow", "optuna", "pandas")
 
 
-def _loaded_by(*lines: str) -> set[str]:
-    shown = f"import sys\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
-    ran = subprocess.run(
-        [sys.executable, "-c", "\n".join((*lines, shown))],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    )  # fmt: skip
-    return set(ran.stdout.splitlines()[-1].split())
+def _loaded_by(*lines: str, heavy: Collection[str] = HEAVY) -> set[str]:
+    shown = f"import sys\nprint(*(m for m in {heavy!r} if m in sys.modules))"
+    program = "\n".join((*lines, shown))
+    return set(run_python(program, check=True, cwd=ROOT).stdout.splitlines()[-1].split())
 
 
 def test_the_core_loads_neither_ray_nor_mlflow_nor_pandas() -> None:
@@ -49,6 +48,24 @@ def test_importing_the_run_command_loads_ray_and_no_other_heavy_package() -> Non
     """PyTorch is imported by the workers, MLflow by the tracker, Optuna by searches."""
     program = "import mixsweep.cli.run, sweeps.running.launch, sweeps.tracking.study_log"
     assert _loaded_by(program) == {"ray"}
+
+
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        ("import mixsweep.cli.main", {"numpy", "scipy", "torch", "mlflow"}),
+        ("import reports.pages.build", {"torch", "ray", "optuna", "mlflow"}),
+        (
+            "from mixup_core.problem import PROBLEMS, problem_named\n"
+            "[problem_named(n) for n, place in PROBLEMS.items() if '.theory.' in place]",
+            {"torch", "scipy", "ray", "optuna", "mlflow"},
+        ),
+    ],
+)
+def test_commands_reports_and_theory_problems_load_no_library_that_they_rarely_need(
+    program: str, heavy: set[str]
+) -> None:
+    assert _loaded_by(program, heavy=heavy) == set()
 
 
 def test_the_core_trains_a_run_in_ten_lines() -> None:

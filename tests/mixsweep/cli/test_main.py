@@ -124,12 +124,6 @@ def test_a_command_spares_the_processes_that_ran_before_it(
     assert spared == [True]
 
 
-def test_commands_load_no_numerical_library_until_one_is_needed() -> None:
-    heavy = "{'numpy', 'scipy', 'torch', 'mlflow'}"
-    code = f"import sys, mixsweep.cli.main; print(*{heavy} & {{*sys.modules}})"
-    assert run_python(code, check=True).stdout.split() == []
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -1,8 +1,6 @@
 """Tests of the provenance and of published paths."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,17 +77,6 @@ def test_the_origin_names_device_torch_and_commit() -> None:
         "Trained on x86_64, torch 2.14.1. Report made at commit 0123456 with changes."
     )
     assert spell_origin({"environments": [], "code": None}) == ""
-
-
-def test_a_report_imports_neither_torch_nor_ray_nor_optuna() -> None:
-    program = (
-        "import sys, reports.pages.build; "
-        "print(sorted({'torch', 'ray', 'optuna', 'mlflow'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
 
 
 def test_the_origin_names_the_seeds_whose_arms_were_trained_on_different_devices() -> None:
