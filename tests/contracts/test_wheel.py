@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.interpreters import run_python
+
 pytestmark = [pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
@@ -82,10 +84,8 @@ def test_an_unpacked_wheel_reports_its_version_and_commit(wheel: Path, tmp_path:
         "from reports.numbers.provenance import installed_versions; "
         "print(json.dumps([describe_code(), installed_versions()['mixsweep']]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": ""}
+    done = run_python(program, cwd=tmp_path, env=environment, check=True)
     code, version = json.loads(done.stdout)
     source = wheel.parent / "source"
     assert code["commit"] == _git(source, "rev-parse", "HEAD")

@@ -3,8 +3,6 @@
 import json
 import os
 import platform
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from mixup_core.numeric_settings import (
     recorded_settings,
     require_instructions,
 )
+from tests.interpreters import run_python
 
 
 def test_fix_precision_overrides_precision_variables_of_the_environment() -> None:
@@ -64,9 +63,7 @@ print(json.dumps([(pool["prefix"], pool["num_threads"]) for pool in threadpool_i
 
 def test_libraries_loaded_before_and_later_compute_in_one_thread() -> None:
     variables = {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
-    said = subprocess.run(
-        [sys.executable, "-c", _POOLS], env=os.environ | variables, stdout=-1, check=True
-    )
+    said = run_python(_POOLS, env=os.environ | variables, check=True)
     pools = json.loads(said.stdout)
     assert len(pools) >= 3
     assert {threads for _, threads in pools} == {1}
@@ -139,8 +136,5 @@ def test_a_training_step_reuses_the_memory_freed_by_the_step_before() -> None:
 
     It depends on the heap, so three processes are tried.
     """
-    cleared = [
-        int(subprocess.run([sys.executable, "-c", _FAULTS], check=True, stdout=-1).stdout)
-        for _ in range(3)
-    ]
+    cleared = [int(run_python(_FAULTS, check=True).stdout) for _ in range(3)]
     assert sum(cleared) < 3 * _BLOCKS_OF_ALL_STEPS * _PAGES_OF_A_BLOCK / 8, cleared

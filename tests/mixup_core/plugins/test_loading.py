@@ -4,7 +4,6 @@ Its hash is in every key that it affects.
 """
 
 import inspect
-import subprocess
 import sys
 from typing import Any
 
@@ -20,6 +19,7 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.loading import load, use
 from mixup_core.plugins.source import PluginError, read_source
 from mixup_core.problem import PROBLEMS, problem_named, problem_of
+from tests.interpreters import run_python
 from tests.plugin_files import DOTS, HALVING, LATE, MARGIN, TINY, Write
 
 PROBE_OF = """
@@ -202,4 +202,4 @@ def test_a_plugin_is_loaded_without_torch(plugin: Write) -> None:
         "assert 'torch' not in sys.modules and 'ray' not in sys.modules"
     )
     file = plugin(TINY, MARGIN, DOTS, LATE)
-    subprocess.run([sys.executable, "-c", script, str(file)], check=True, timeout=60)
+    run_python(script, file, check=True)

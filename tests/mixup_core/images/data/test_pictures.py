@@ -1,7 +1,5 @@
 """Pictures: transparency, orientation, grey and 16-bit images; opaque images stay the same."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from mixup_core.images.data.datasets import load
 from mixup_core.images.data.facts import DataError
 from mixup_core.images.data.pictures import BACKGROUNDS, is_transparent, rgb_picture
 from tests.hostile_images import SIDE, Hostile, hostile_images, png, put
+from tests.interpreters import run_python
 
 COLOUR = (200, 40, 10)
 GREY = 90
@@ -187,9 +186,5 @@ def test_loading_all_hostile_images_adds_less_than_500_mb_of_peak_memory(tmp_pat
             "        pass\n"
             "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
         )
-        ran = subprocess.run(
-            [sys.executable, "-c", program, str(tmp_path), str(count)],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        peaks.append(int(ran.stdout) / 1024)
+        peaks.append(int(run_python(program, tmp_path, count, check=True).stdout) / 1024)
     assert peaks[1] - peaks[0] < 500
