@@ -9,7 +9,7 @@ import tempfile
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -35,7 +35,6 @@ from mixsweep.request import (
     SOME_FAILED,
     RefusedError,
 )
-from mixup_core.addresses import local_path
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
 from mixup_core.rules import escaped, first_line
@@ -44,7 +43,6 @@ from mixup_core.store.errors import (
     StoreError,
     StoreFullError,
     is_full,
-    lookalike,
     spell_file_error,
 )
 from mixup_core.temporary import OutputError
@@ -303,21 +301,10 @@ def _say_version(context: click.Context) -> NoReturn:
 
 
 def _say(message: object, code: int) -> int:
-    told = "\n".join(map(escaped, (*str(message).splitlines(), *_lookalikes(str(message)))))
+    told = "\n".join(map(escaped, str(message).splitlines()))
     # A command line to copy is not broken into lines.
     click.echo(told if code == INTERRUPTED else fitted_text(told, sys.stderr), err=True)
     return code
-
-
-def _lookalikes(message: str) -> Iterator[str]:
-    """Yield a hint for each path in a message, or on the command line, that another looks like."""
-    named = [message.partition(": ")[0], *(word.rpartition("=")[2] for word in sys.argv[1:])]
-    for name in dict.fromkeys(named):
-        if not name.isascii() and (found := lookalike(local_path(name))) is not None:
-            yield (
-                f"{name!a} does not exist, but {str(found)!a} does: the names look equal, but "
-                "write an accent in two forms of Unicode; rename one of them"
-            )
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,7 +1,6 @@
 """Errors of the store and of the operating system about files, with a path and with advice."""
 
 import errno
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,21 +64,3 @@ def naming(path: Path) -> Iterator[None]:
         if error.errno is not None and not error.filename:
             error.filename = str(path)
         raise
-
-
-def lookalike(path: Path) -> Path | None:
-    """Return an existing path whose name looks equal to that of a missing one; None without any.
-
-    The two write an accent in different forms of Unicode, as macOS and Linux usually do.
-    """
-    found = Path(path.anchor)
-    try:
-        for part in path.parts[1 if path.anchor else 0 :]:
-            if not (found / part).exists():
-                wanted = unicodedata.normalize("NFC", part)
-                names = (each.name for each in found.iterdir())
-                part = next(name for name in names if unicodedata.normalize("NFC", name) == wanted)
-            found /= part
-    except (OSError, StopIteration):
-        return None
-    return None if found == path else found

@@ -72,30 +72,6 @@ def test_bad_input_is_reported_in_one_message_with_exit_code_2(
     assert list(tmp_path.iterdir()) == []
 
 
-COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["plan", f"{DECOMPOSED}/study.yaml"],
-        ["plan", "digits", "--plugin", f"{DECOMPOSED}/law.py"],
-        ["add", f"{DECOMPOSED}/study.zip"],
-        ["data", "check", f"{DECOMPOSED}/images"],
-        ["report", "digits", f"--home={DECOMPOSED}/runs"],
-    ],
-)
-def test_the_message_about_a_missing_path_names_a_path_with_another_unicode_form(
-    arguments: list[str], tmp_path: Path, refused: Callable[..., str]
-) -> None:
-    for name in ("study.yaml", "law.py", "study.zip", "images", "runs"):
-        (tmp_path / COMPOSED / name).mkdir(parents=True)
-    said = refused(*arguments)
-    place = arguments[-1].rpartition("=")[2]
-    assert f"{place!a} does not exist, but {place.replace(DECOMPOSED, COMPOSED)!a} does" in said
-    assert "two forms of Unicode" in said
-
-
 @pytest.mark.parametrize(("is_cut", "said"), [(False, "said, ended"), (True, "said")])
 def test_a_launch_waits_for_its_threads_unless_interrupted(is_cut: bool, said: str) -> None:
     program = f"""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.store.errors import lookalike, naming, spell_file_error
+from mixup_core.store.errors import naming, spell_file_error
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,3 @@ def test_an_error_of_an_open_file_gets_its_path() -> None:
         with pytest.raises(OSError, match="failed") as caught, naming(Path("x")):
             raise raised
         assert caught.value.filename == named
-
-
-def test_a_lookalike_is_found_at_any_depth(tmp_path: Path) -> None:
-    composed, decomposed = "caf\u00e9", "cafe\u0301"
-    (tmp_path / composed / "a" / composed).mkdir(parents=True)
-    there = tmp_path / composed / "a" / composed
-    assert lookalike(tmp_path / decomposed / "a" / decomposed) == there
-    assert lookalike(tmp_path / composed / "a" / decomposed) == there
-    assert lookalike(there) is None
-    assert lookalike(tmp_path / decomposed / "b") is None
