@@ -3,7 +3,6 @@
 import fcntl
 import os
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -29,7 +28,6 @@ _SOURCE_FAILURES = (
     DeflateError,
     HTTPException,
     tarfile.TarError,
-    subprocess.TimeoutExpired,
 )
 
 
