@@ -4,7 +4,6 @@ The problem `sufficiency` records these distances.
 """
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -16,7 +15,7 @@ from mixup_core.images.sufficiency import SufficiencyConfig
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.mixing.linear import mix
 from mixup_core.seeding import stream
-from mixup_core.theory.synthetic import ArrayProcess, Arrays
+from mixup_core.theory.synthetic import ArrayProcess
 
 _ROWS = 1000
 """Number of images whose distances are in memory at once."""
@@ -24,12 +23,8 @@ _ROWS = 1000
 
 def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Return a run of the problem `sufficiency`, which measures distances in its only epoch."""
-
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        del epoch, state
-        return measure(config, data_root, torch.device(device))
-
-    return ArrayProcess(epochs=config.epochs, state={}, advance=advance)
+    place = torch.device(device)
+    return ArrayProcess.of_records(config.epochs, lambda _: measure(config, data_root, place))
 
 
 def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) -> dict[str, float]:
