@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,6 +29,7 @@ _SOURCE_FAILURES = (
     DeflateError,
     HTTPException,
     tarfile.TarError,
+    subprocess.TimeoutExpired,
 )
 
 

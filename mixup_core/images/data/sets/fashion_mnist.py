@@ -1,24 +1,56 @@
 """Dataset Fashion-MNIST: Xiao, Rasul and Vollgraf 2017, arXiv:1708.07747."""
 
+import shutil
+import subprocess
 from functools import partial
 from pathlib import Path
 
 from mixup_core.arrays import torchvision
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources
+from mixup_core.images.data import sources
+from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, Sources
 from mixup_core.images.data.sets.mnist import of_mirrors, read, read_labels, unpack
 
 FOLDER = "FashionMNIST/raw"
 DEBIAN_PACKAGE = "dataset-fashion-mnist"
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
+_APT_TIMEOUT = 600.0
 
 
 def _sources(root: Path) -> Sources:
     found = of_mirrors(Path(FOLDER), torchvision.datasets.FashionMNIST.mirrors)
-    found[f"Debian package {DEBIAN_PACKAGE}"] = partial(unpack, DEBIAN_FOLDER, Path(FOLDER))
+    package, installed = f"Debian package {DEBIAN_PACKAGE}", partial(unpack, DEBIAN_FOLDER)
+    found |= {
+        f"{package}, installed": partial(installed, Path(FOLDER)),
+        f"{package}, downloaded": _unpack_debian_package,
+    }
     return found, (
         f"on Debian or Ubuntu `apt-get install {DEBIAN_PACKAGE}` and fetch again; elsewhere "
         "fetch on a machine with a network and set MIXSWEEP_DATA to a copy of its folder."
     )
+
+
+def _unpack_debian_package(staging: Path) -> None:
+    timeout = f"Acquire::http::Timeout={sources.TIMEOUT:.0f}"
+    options = ["-o", timeout, "-o", "Acquire::Retries=0"]
+    try:
+        _run(["apt-get", "download", "-q", *options, DEBIAN_PACKAGE], staging)
+    except DataError as error:
+        raise DataError(f"{error} (`apt-get update` loads missing package lists)") from error
+    (package,) = staging.glob("*.deb")
+    _run(["dpkg-deb", "-x", package.name, "unpacked"], staging)
+    inside = staging / "unpacked" / DEBIAN_FOLDER.relative_to(DEBIAN_FOLDER.anchor)
+    unpack(inside, Path(FOLDER), staging)
+
+
+def _run(command: list[str], folder: Path) -> None:
+    if shutil.which(command[0]) is None:
+        raise DataError(f"the program {command[0]} is not installed on this machine")
+    done = subprocess.run(
+        command, cwd=folder, timeout=_APT_TIMEOUT, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        reasons = [line for line in done.stderr.splitlines() if line.startswith(("E:", "dpkg"))]
+        raise DataError(" ".join(reasons) or f"{command[0]} failed: exit code {done.returncode}")
 
 
 _CLASSES = (

@@ -129,7 +129,7 @@ def test_the_real_fashion_mnist_has_its_published_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", [])
-    assert fetch("fashion-mnist", tmp_path) == "Debian package dataset-fashion-mnist"
+    assert fetch("fashion-mnist", tmp_path) == "Debian package dataset-fashion-mnist, installed"
     splits = load(DataConfig(), tmp_path)
     assert splits.test is not None
     assert splits.train.labels.bincount().tolist() == [6000] * 10

@@ -62,6 +62,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sources:
     mirrors = [REFUSING, found.mirror.as_uri() + "/"]
     monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", mirrors)
     monkeypatch.setattr(fashion_mnist, "DEBIAN_FOLDER", found.debian)
+    monkeypatch.setenv("PATH", str(tmp_path / "no-programs"))
     return found
 
 
@@ -100,15 +101,35 @@ def test_the_next_mirror_is_used_when_the_first_refuses(sources: Sources, root: 
     assert fetched(root) == sources.contents
 
 
-def test_when_every_source_fails_the_error_lists_each_reason_and_the_manual_steps(
-    sources: Sources, root: Path
+def write_program(folder: Path, name: str, script: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_the_package_is_downloaded_and_unpacked_without_installing(
+    sources: Sources, root: Path, tmp_path: Path
 ) -> None:
+    inside = sources.debian.relative_to("/")
+    sources.publish(tmp_path / "content" / inside)
+    programs = tmp_path / "no-programs"
+    write_program(programs, "apt-get", '[ "$1" = download ] && touch dataset.deb')
+    write_program(programs, "dpkg-deb", f'[ "$2" = dataset.deb ] && cp -r {tmp_path}/content "$3"')
+    assert fetch("fashion-mnist", root) == "Debian package dataset-fashion-mnist, downloaded"
+    assert fetched(root) == sources.contents
+
+
+def test_when_every_source_fails_the_error_lists_each_reason_and_the_manual_steps(
+    sources: Sources, root: Path, tmp_path: Path
+) -> None:
+    complaint = "E: Unable to locate package dataset-fashion-mnist"
+    write_program(tmp_path / "no-programs", "apt-get", f"echo '{complaint}' >&2; exit 100")
     with pytest.raises(DataError) as caught:
         fetch("fashion-mnist", root)
     lines = str(caught.value).splitlines()
     for line, said in zip(lines, [
         ("fashion-mnist: the download failed from every source.",), ("refused",), ("mirror",),
-        ("Debian package dataset-fashion-mnist",),
+        ("installed",), (complaint, "apt-get update"),
         ("apt-get install dataset-fashion-mnist", "MIXSWEEP_DATA"),
     ], strict=True):  # fmt: skip
         assert all(part in line for part in said)
@@ -124,7 +145,7 @@ def test_a_mirror_that_does_not_answer_times_out(
         mirror = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", [mirror])
         start = time.monotonic()
-        assert fetch("fashion-mnist", root) == "Debian package dataset-fashion-mnist"
+        assert fetch("fashion-mnist", root) == "Debian package dataset-fashion-mnist, installed"
         assert time.monotonic() - start < 2
     assert fetched(root) == sources.contents
 
