@@ -3,6 +3,8 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
+import click
+
 from mixsweep.request import Request
 from sweeps.state.results import read_results
 from sweeps.state.stages import Plan
@@ -29,7 +31,11 @@ def source_of(request: Request, plan: Plan, keep_final_states: bool) -> "RunSour
 
     owner = request.search_owner(is_writing=True)
     proposals = Proposals(request.study, request.home.optuna_url, owner)
-    return SearchSource(request.study, request.store, proposals)
+    source = SearchSource(request.study, request.store, proposals)
+    if source.num_known:
+        points = "1 point is" if source.num_known == 1 else f"{source.num_known} points are"
+        click.echo(f"{request.study.name}: {points} known from stored results", err=True)
+    return source
 
 
 def _reached_by_look(request: Request) -> Study:

@@ -5,7 +5,7 @@ to the storage in one write. So a killed driver never leaves a point without val
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -22,11 +22,13 @@ from sweeps.machine.databases import alone, database_file
 from sweeps.searching.optuna_storage import answering, open_storage
 from sweeps.searching.search_history import (
     EXHAUSTED,
+    KNOWN,
     NUM_SEEDS,
     OWNER,
     SETTLED,
     Owner,
     distributions_of,
+    end_of,
     history_of,
     name_within,
     own_trials,
@@ -103,6 +105,37 @@ class Proposals:
             if self._study.user_attrs.get(EXHAUSTED, False) == bool(points):
                 self._study.set_user_attr(EXHAUSTED, not points)
         return tuple(points)
+
+    def elsewhere(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the values of all points of other searches in this storage, for `warm_start`."""
+        with self._answering():
+            names = optuna.get_all_study_names(self._storage)
+            others = [
+                optuna.load_study(study_name=name, storage=self._storage)
+                for name in names
+                if name != self._study.study_name
+            ]
+            return tuple(t.user_attrs["point"] for other in others for t in own_trials(other))
+
+    def tell_known(self, known: Iterable[tuple[Mapping[str, Any], tuple[float, ...]]]) -> int:
+        """Add points whose results are already in the store; return the number of added ones."""
+        with self._answering():
+            trials = own_trials(self._study)
+            if end_of(self._study, self._search, len(trials)) is not None:
+                return 0
+        taken = self._taken | {self._content_of(trial.user_attrs["point"]) for trial in trials}
+        room = self._search.points - len(trials)
+        num_added = 0
+        for values, objectives in known:
+            content = self._content_of(values)
+            if num_added >= room:
+                break
+            if content not in taken:
+                with self._answering():
+                    self._study.add_trial(_proposal(self._search, values, {}, objectives))
+                taken.add(content)
+                num_added += 1
+        return num_added
 
     def tell(self, point: Point) -> None:
         """Store how a point ended: its state, objectives and number of seeds."""
@@ -204,13 +237,15 @@ def _proposal(
     search: Search,
     values: Mapping[str, Any],
     system_attrs: Mapping[str, Any],
+    objectives: Sequence[float] = (),
 ) -> FrozenTrial:
-    """Return the Optuna trial to add for a new point."""
+    """Return the Optuna trial to add for a point; running, or complete if objectives are given."""
     return create_trial(
-        state=TrialState.RUNNING,
+        state=TrialState.COMPLETE if objectives else TrialState.RUNNING,
+        values=list(objectives) or None,
         params=dict(values),
         distributions=distributions_of(search, values),
-        user_attrs={"point": dict(values)},
+        user_attrs={"point": dict(values)} | ({KNOWN: True} if objectives else {}),
         system_attrs=dict(system_attrs),
     )
 

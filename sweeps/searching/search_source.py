@@ -1,10 +1,10 @@
 """SearchSource: the runs of a search, point after point as Optuna proposes them."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import variance
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mixup_core.store.checkpoints import Store
 from sweeps.searching.selection import (
@@ -17,6 +17,7 @@ from sweeps.searching.selection import (
     winner_of,
 )
 from sweeps.searching.sources import Outlook, RunSource
+from sweeps.state.ledger import launches
 from sweeps.state.results import RunResult, diverged, failures_of, read_results
 from sweeps.state.stages import PlannedRun, let_results_stay, plan_runs, proven_stages
 from sweeps.study.budget import SECONDS_PER_HOUR, Spending
@@ -50,10 +51,14 @@ class SearchSource(RunSource):
         self._proposals = proposals
         num_searched = (self._search.points + len(study.arms)) * len(study.seeds)
         self.num_waiting = max(num_searched, self._num_confirming)
+        self.num_known = 0
+        """Number of points that were added because the store already had their results."""
         self._clock = clock
         self._started_at = clock() - proposals.hours * SECONDS_PER_HOUR
         self._gpu_hours_before = proposals.gpu_hours
         self._trained = Spending()
+        if self._search.strategy.warm_start:
+            self.num_known = proposals.tell_known(self._known())
         points = proposals.points()
         self._points = {point.number: point for point in points}
         self._outstanding: dict[int, set[str]] = {}
@@ -90,6 +95,21 @@ class SearchSource(RunSource):
     def _num_confirming(self) -> int:
         """Number of runs of the confirmation: the best point and the arms, at its seeds."""
         return len(self._search.strategy.confirm_seeds) * (len(self._bare.fixed) + 1)
+
+    def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
+        """Yield points whose runs at every seed are in the store already, with their objectives."""
+        arms = [flat for launch in launches(self._store) for flat in launch.arms.values()]
+        candidates = map(self._search.space.found_in, (*arms, *self._proposals.elsewhere()))
+        inside = {repr(values): values for values in candidates if values is not None}
+        for values in sorted(inside.values(), key=self._search.space.rank):
+            try:
+                runs = self._runs(Point(number=0, values=values, state="open"))
+            except (ValueError, KeyError):
+                continue  # invalid combination of values
+            measured = [self._objectives(result) for result in read_results(runs, self._store)]
+            whole = [value for value in measured if value is not None]
+            if len(whole) == len(runs):
+                yield values, tuple(_mean(column) for column in zip(*whole, strict=True))
 
     def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         """Return the next runs: arms and points of earlier launches, new points, confirmation."""

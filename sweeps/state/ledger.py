@@ -3,8 +3,9 @@
     studies/<study>/<settings>.json    the newest launch of a study, with all settings of its arms
     data/<digest>.json                 class and image names of users' own datasets (image folders)
 
-No result of a run depends on the ledger. A record that cannot be read is skipped, and the next
-launch writes it again.
+No result of a run depends on the ledger; a search with `warm_start` looks in it for points that
+other launches have trained. A record that cannot be read is skipped, and the next launch writes it
+again.
 """
 
 import dataclasses

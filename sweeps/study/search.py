@@ -57,7 +57,7 @@ class Point:
     objectives: tuple[float, ...] = ()
     """Mean over seeds of each objective; empty if the point is not complete."""
     is_known: bool = False
-    """True if version 0.2.0 added it because the store had its results (`warm_start`)."""
+    """True if its results were stored before the search proposed it (`warm_start`)."""
 
     @property
     def arm(self) -> str:
@@ -112,6 +112,8 @@ class SearchStrategy(Checked):
     stop: Patience | None = None
     """Rule that ends a search whose last points improve by less than the noise between seeds. None:
     no such rule."""
+    warm_start: bool = False
+    """True to add points whose results are in the store already, before a launch proposes any."""
     select: SelectionRule = "val-mean"
     """Rule that selects the best point. `val-mean`: the lowest mean of the first objective.
     `val-1se`: the simplest point whose mean is within one standard error of the lowest."""
@@ -132,6 +134,7 @@ class SearchStrategy(Checked):
             ("sampler", cmaes, "sampler cmaes needs a single objective"),
             ("points", is_grid and self.points, f"points {not_of_grid}"),
             ("budget", is_grid and self.budget not in {None, Budget()}, f"budget {not_of_grid}"),
+            ("warm_start", is_grid and self.warm_start, f"warm_start {not_of_grid}"),
             ("budget", runs, "budget.runs must be absent in a search; limit its points instead"),
         ):
             require(not is_broken, rule, self, name)
@@ -223,8 +226,8 @@ class Search:
         """Return a hash of 8 digits that identifies the search.
 
         It depends on the space, the objectives, the base configuration, the seeds, the sampler, the
-        pruning and the plugins. More points, a budget, `stop` or a confirmation only extend a
-        search, so they do not change the hash.
+        pruning and the plugins. More points, a budget, `stop`, `warm_start` or a confirmation only
+        extend a search, so they do not change the hash.
         """
         # Frozen: these texts and their order, which name the search. It would start anew;
         # tests/contracts/test_homes.py fails.

@@ -55,6 +55,12 @@ class Real(Checked):
         inner = [math.exp(step) if self.is_log else step for step in steps][1:-1]
         return (self.low, *inner, self.high)
 
+    def holds(self, value: Any) -> bool:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not self.low <= value <= self.high:
+            return False
+        return self.num_values is None or value in (self.values() or ())
+
     @property
     def extremes(self) -> tuple[float, float]:
         return self.low, self.high
@@ -79,6 +85,10 @@ class Integer(Checked):
     def values(self) -> Sequence[int]:
         return range(self.low, self.high + 1, self.step)
 
+    def holds(self, value: Any) -> bool:
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        return is_whole and value in self.values()
+
     @property
     def extremes(self) -> tuple[int, ...]:
         return self.low, self.high
@@ -97,6 +107,10 @@ class Categorical(Checked):
 
     def values(self) -> tuple[str | int | float | bool | None, ...]:
         return self.choices
+
+    def holds(self, value: Any) -> bool:
+        """Return True if a value is among the choices; 1, 1.0 and True are different."""
+        return any(value == choice and type(value) is type(choice) for choice in self.choices)
 
     @property
     def extremes(self) -> tuple[str | int | float | bool | None, ...]:
@@ -136,6 +150,12 @@ class Space:
             if parameter.exists(values):
                 values[parameter.path] = draw(parameter)
         return values
+
+    def found_in(self, flat: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the values that a configuration gives to parameters; None if one misfits."""
+        values = self.draw(lambda parameter: flat.get(parameter.path, math.nan))
+        among = {parameter.path: parameter.distribution for parameter in self.parameters}
+        return values if all(among[path].holds(values[path]) for path in values) else None
 
     @property
     def is_countable(self) -> bool:

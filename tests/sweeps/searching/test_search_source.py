@@ -11,16 +11,19 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, load
 from mixup_core.images.training import fit
 from mixup_core.keys import stage_keys
+from mixup_core.laws import Beta
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.searching.search_history import read_history
 from sweeps.searching.selection import grown_study
+from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, read_results
 from sweeps.state.stages import PlannedRun
 from sweeps.study.search import Point
 from sweeps.study.study import Run
 from tests.sweeps.small_searches import (
     CONFIRM,
+    GRID,
     STUDY,
     BrokenRunError,
     Driver,
@@ -341,6 +344,41 @@ def test_a_budget_ends_a_search_after_whole_points_of_all_launches_together(
     more = read(tmp_path, STUDY + "  budget: {gpu_hours: 3}\n")
     assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained
     assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained == []
+
+
+def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: Path) -> None:
+    """Results come from the grid of another study, and from points of another search."""
+    head, _, tail = GRID.partition("arms:")
+    grid = head.replace("study: s\n", "study: other\n") + tail[tail.index("seeds:") :]
+    grid = grid.replace("val_size: 200", "val_size: 200, test: false").replace(
+        "seeds: 3", "seeds: 4"
+    )
+    grid += (
+        "grid: {mix.law: [{beta: 0.5}, {beta: 8.0}, {beta: 50.0}], mix.switch_epoch: [4, 5, 10]}\n"
+    )
+    other = read(tmp_path, grid)
+    first = Driver(read(tmp_path, STUDY), tmp_path).run()
+    for run in other.runs():
+        mix = run.config.mix
+        if (mix.law, mix.switch_epoch, run.seed) != (Beta(alpha=0.5), 4, 1):
+            first._write(run, run.config.epochs, noisy(run.config))
+    enter(other, first.store, "mixsweep run other")
+    text = STUDY.replace("points: 6", "points: 20\n  seed: 1\n  warm_start: true")
+    study = read(tmp_path, text)
+    driver = Driver(study, tmp_path)
+    known = [point for point in points_of(driver) if point.is_known]
+    # Of the grid 3 lie in the space at every seed: alpha 50 and switch 5 are outside it.
+    assert driver.source.num_known == len(known) == 6 + 3
+    assert driver.trained == []
+    values = {(p.values["mix.law.alpha"], p.values["mix.switch_epoch"]) for p in known}
+    assert {(0.5, 10), (8.0, 4), (8.0, 10)} < values
+    assert (0.5, 4) not in values
+    assert_scored(driver, known, "val/error")
+    driver.run()
+    assert len(points_of(driver)) == 20
+    assert not {arm for arm, _ in driver.trained} & {point.arm for point in known}
+    again = Driver(study, tmp_path).run()
+    assert (again.trained, again.source.num_known) == ([], 0)
 
 
 def test_noise_in_place_of_test_labels_changes_no_proposal_and_no_winner(

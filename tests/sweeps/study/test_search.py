@@ -92,6 +92,8 @@ BAD_SEARCHES: dict[str, tuple[dict[str, Any], str, str]] = {
         "stop must be absent with sampler grid, which tries every point", "stop"),
     "grid of so many points": ({"sampler": "grid", "points": 3},
         "points must be absent with sampler grid, which tries every point", "points"),
+    "grid begun warm": ({"sampler": "grid", "warm_start": True},
+        "warm_start must be absent with sampler grid, which tries every point", "warm_start"),
     "grid with a budget": ({"sampler": "grid", "budget": Budget(gpu_hours=1)},
         "budget must be absent with sampler grid, which tries every point", "budget"),
     "budget of runs": ({"budget": Budget(runs=1)},
