@@ -105,6 +105,8 @@ def _database(url: str) -> str | None:
         return None
 
 
+_COMPANIONS = ("-journal", "-wal", "-shm")
+"""Suffixes of the files that SQLite creates beside a database in use."""
 _WITH_TRIGGER = "secrets"
 """Table on which MLflow has a trigger, and to which this program never writes."""
 _PATIENCE = 5.0
@@ -123,6 +125,7 @@ def require_tracking(url: str, sync: str) -> None:
             f"--tracking-uri sqlite:///PATH or a server's address, or unset MLFLOW_TRACKING_URI"
         )
     file = database_file(url)
+    require_companions(file)
     if file is None:
         return
     if trouble := _trouble(file, table="experiments", schema=_schema_of_mlflow()):
@@ -130,17 +133,38 @@ def require_tracking(url: str, sync: str) -> None:
             f"{file} {trouble}; you can remove this file, because all its data is in the store: "
             f"{sync} restores it"
         )
+    _require_lock(file)
 
 
 def require_search(url: str) -> None:
     """Check that Optuna can write to its database, if the database is a SQLite file."""
     file = database_file(url)
+    require_companions(file)
     if file is not None and (trouble := _trouble(file, table="trials")):
         raise DatabaseError(
             f"{file} {trouble}; this file records the points that the searches of this home "
             "proposed: restore a copy, or move the file away to start the searches anew (trained "
             "runs are in the store, and points proposed again reuse them)"
         )
+
+
+def require_companions(database: Path | None) -> None:
+    """Check that SQLite's other files of a database are regular; it would wait for a FIFO."""
+    if database is None:
+        return
+    for suffix in _COMPANIONS:
+        place = database.with_name(f"{database.name}{suffix}")
+        try:
+            read_regular(place, 1)
+        except FileNotFoundError:
+            continue
+        except UnreadableError as error:
+            raise DatabaseError(
+                f"{place} {error}; SQLite needs this path to write to {database.name}: move what "
+                "is there to another path"
+            ) from error
+        except OSError as error:
+            raise DatabaseError(f"{place} cannot be read ({error.strerror})") from error
 
 
 @contextmanager
@@ -165,6 +189,12 @@ def alone(database: Path | None) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+def _require_lock(database: Path) -> None:
+    """Check that the lock file of `alone` is a regular file, if it exists."""
+    if os.path.lexists(place := _lock_of(database)):
+        os.close(_opened_lock(place))
 
 
 def _lock_of(database: Path) -> Path:
