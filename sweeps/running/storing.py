@@ -5,12 +5,13 @@ import functools
 import logging
 import os
 import time
+from _thread import start_new_thread
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from threading import Thread
+from threading import Event
 from types import MappingProxyType, TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -36,6 +37,8 @@ _STORE_COST_SHARE = 100
 """A stage is stored once training has taken this many times as long as storing a stage takes."""
 _INTERRUPT_PATIENCE = 2.0
 """Seconds that an interrupted run waits for a stage that is being written."""
+_THREAD_PATIENCE = 30.0
+"""Seconds that a new thread has to begin."""
 _UNKNOWN_COST = 0.0
 """Assumed seconds to store a state until one was measured. With 0, training waits for the first
 write."""
@@ -312,8 +315,15 @@ class Beside(Generic[T]):
 
     def start(self, task: Callable[[], T]) -> None:
         assert not self.is_busy
-        self._future = future = Future[T]()
-        Thread(target=_run, args=(task, future), name="beside", daemon=True).start()
+        future, begun = Future[T](), Event()
+        try:
+            start_new_thread(_run, (task, future, begun))
+        except RuntimeError:  # no memory for its stack, or too many threads
+            _run(task, future, begun)
+        # A thread that lacks memory dies silently, and `Thread.start` would wait for it forever.
+        if not begun.wait(_THREAD_PATIENCE):
+            raise MemoryError("cannot allocate memory for a thread that stores a stage")
+        self._future = future
 
     def take(self, *, timeout: float | None) -> T | None:
         """Return the result of the task; None if there is no task, or it is still running."""
@@ -324,7 +334,8 @@ class Beside(Generic[T]):
         return future.result()
 
 
-def _run(task: Callable[[], T], future: Future[T]) -> None:
+def _run(task: Callable[[], T], future: Future[T], begun: Event) -> None:
+    begun.set()
     try:
         future.set_result(task())
     except BaseException as error:  # raised again by `take`

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from pathlib import Path
@@ -28,6 +29,7 @@ from mixup_core.store.prediction_store import PredictionStore
 from sweeps.running import storing as storing_module
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt
+from sweeps.running.retries import MachineFault
 from sweeps.running.storing import Storing, open_write, wait_for_writes
 from sweeps.state.results import read_results
 from sweeps.state.stages import plan_runs
@@ -316,6 +318,31 @@ def test_a_write_error_in_the_thread_fails_the_run_with_the_usual_message(
     reason = spell_file_error(error) if isinstance(error, OSError) else str(error)
     assert (failure["kind"], failure["trace"]) == ("failed", "")
     assert reason in failure["message"]
+
+
+def test_a_thread_that_dies_before_it_begins_raises_a_lack_of_memory_instead_of_a_hang(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storing_module, "_THREAD_PATIENCE", 0.1)
+    monkeypatch.setattr(storing_module, "start_new_thread", lambda *_: None)
+    trial = _walk(store)
+    with pytest.raises(MemoryError) as raised, trial.storing:
+        trial.train(1, SHORT_EPOCH)
+    text = "".join(traceback.format_exception(raised.value))
+    assert MachineFault.of(text).kind == "memory"
+
+
+def test_a_stage_is_stored_without_a_thread_if_none_can_be_created(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(storing_module, "start_new_thread", refuses)
+    trial = _walk(store)
+    with trial.storing:
+        trial.train(1, SHORT_EPOCH)
+    assert dict(store.keys()) == {stage_keys(WALK)[0]: True}
 
 
 def test_an_interrupt_does_not_wait_for_a_hanging_write(
