@@ -17,6 +17,10 @@ from tests.faults.launches import TWO_LAWS, Launch, Task
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
+_FOR_THREADS = 32 * 2**20
+"""Bytes that a worker may still allocate: enough for the threads of Ray, which starts them by
+`Thread.start`, and too little for the wide network."""
+
 
 def test_killed_workers_lose_no_stored_epoch(
     command_line: CommandLines, undisturbed: CommandLine
@@ -45,7 +49,7 @@ def test_a_worker_out_of_memory_is_retried_with_unchanged_results(
     with Launch(mixsweep, task, "--slots", "1") as launch:
         pid = launch.worker(task.study.runs()[0])
         present = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
-        limit = present * os.sysconf("SC_PAGE_SIZE")
+        limit = present * os.sysconf("SC_PAGE_SIZE") + _FOR_THREADS
         resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
         assert "wide seed 0 is tried again" in launch.end(0).stderr
     results = task.results(launch.store)
