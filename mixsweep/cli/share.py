@@ -62,9 +62,10 @@ def share(request: Request, out: Path | None) -> int:
     launch = recorded[-1] if recorded else Launch.of(request.grown, command_line())
     results = request.results()
     if not any(result.records for result in results):
-        raise RefusedError(
-            f"{study.name}: no run has stored an epoch; {request.spell('run')} trains"
-        )
+        advice = f"{request.spell('run')} trains"
+        if any(result.failure for result in results):
+            advice = f"archives contain no failures, which {request.spell('status')} shows"
+        raise RefusedError(f"{study.name}: no run has stored an epoch; {advice}")
     file = out or request.home.folder / "exports" / f"{study.name}.mixsweep.zip"
     packed = Launch.of(request.grown, launch.command, launch.at_ms)
     _require_no_secrets(packed)

@@ -17,7 +17,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts
+from mixup_core.store.manifests import EpochFacts, Failure
 from sweeps.reading.study_file import load_study
 from sweeps.state.archives import StudyArchiveError, unpack
 from sweeps.state.ledger import Launch, note
@@ -72,6 +72,21 @@ def test_a_study_without_a_stored_epoch_is_not_shared(tmp_path: Path, store: Sto
     assert isinstance(said.exception, RefusedError)
     assert "digits: no run has stored an epoch" in str(said.exception)
     assert not (tmp_path / "runs" / "exports").exists()
+
+
+def test_a_study_that_failed_before_any_epoch_is_not_shared_and_not_to_be_run_again(
+    store: Store,
+) -> None:
+    study = load_study("digits", ("seeds=1",))
+    note(Launch.of(study, "mixsweep run digits"), {}, store)
+    for run in study.runs():
+        store.failures.write(
+            Failure(run_key=run.key, kind="diverged", message="x", epoch=0, attempts=1)
+        )
+    said = type_in("share", "digits", "--set", "seeds=1")
+    assert isinstance(said.exception, RefusedError)
+    assert "no run has stored an epoch; archives contain no failures, which" in str(said.exception)
+    assert "mixsweep run" not in str(said.exception)
 
 
 def test_existing_runs_with_different_records_are_kept(shared: Path, tmp_path: Path) -> None:
