@@ -1,5 +1,6 @@
 """Request: a study with the addresses of its results; also the exit codes."""
 
+import itertools
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -172,13 +173,21 @@ class Request:
         return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:
-        """Return the checksums of the study's data files, by dataset and then by file name."""
+        """Return the checksums of the study's data files, by dataset and then by file name.
+
+        Of different files with one name, such as two folders of images, later ones get a number.
+        """
         merged: dict[str, dict[str, str]] = {}
         if self.study.problem.data is not None:
             needs = self.study.problem.data()
             for config in self.study.arms.values():
                 for name, checksums in needs.checksums(config).items():
-                    merged.setdefault(name, {}).update(checksums)
+                    known = merged.setdefault(name, {})
+                    for file, checksum in checksums.items():
+                        names = itertools.chain(
+                            [file], (f"{file} ({n})" for n in itertools.count(2))
+                        )
+                        next(name for name in names if known.setdefault(name, checksum) == checksum)
         return merged
 
 

@@ -108,6 +108,12 @@ def test_the_data_of_every_arm_are_in_the_checksums(tmp_path: Path) -> None:
     assert list(found["image-folder"]) == ["cats/", "dogs/"]
     assert len(set(found["image-folder"].values())) == 2
     assert [len(digest) for digest in found["digits"].values()] == [64]
+    (tmp_path / "more").mkdir()
+    (tmp_path / "dogs").rename(tmp_path / "more" / "cats")
+    file.write_text(file.read_text().replace("folder: dogs", "folder: more/cats"))
+    renamed = request_of(tmp_path, str(file)).data_checksums()["image-folder"]
+    assert list(renamed) == ["cats/", "cats/ (2)"]
+    assert list(renamed.values()) == list(found["image-folder"].values())
 
 
 @pytest.mark.parametrize(
