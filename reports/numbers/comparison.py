@@ -257,7 +257,7 @@ def _counting_variance(terms: Sequence[Term], total: float) -> float:
         return 0.0
     first = terms[0][0]
     if len(terms) == 1:
-        return first**2 * least_variance(total / first, sizes[0])
+        return first**2 * least_variance(total / first, min(sizes))
     step = smallest_step([factor for factor, _, _ in terms])
     return least_variance(total, min(sizes), step=step)
 

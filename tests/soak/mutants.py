@@ -37,14 +37,27 @@ from tests.soak.findings import publish
 MODULES: Mapping[str, Sequence[str]] = {
     "mixup_core/laws/schedules.py": ["tests/mixup_core/laws/test_schedules.py"],
     "mixup_core/mixing/mixed_losses.py": ["tests/mixup_core/mixing/test_mixed_losses.py"],
-    "mixup_core/keys.py": ["tests/mixup_core/test_keys.py"],
+    "mixup_core/keys.py": [
+        "tests/mixup_core/test_keys.py",
+        "tests/golden/test_keys.py",
+    ],
     "mixup_core/config/limits.py": ["tests/mixup_core/config/test_limits.py"],
     "mixup_core/config/checked.py": ["tests/mixup_core/config/test_checked.py"],
-    "mixup_core/config/parts.py": ["tests/mixup_core/config/test_parts.py"],
-    "mixup_core/config/written_forms.py": ["tests/mixup_core/config/test_written_forms.py"],
+    "mixup_core/config/parts.py": [
+        "tests/mixup_core/config/test_parts.py",
+        "tests/mixup_core/config/test_building.py",
+    ],
+    "mixup_core/config/written_forms.py": [
+        "tests/mixup_core/config/test_written_forms.py",
+        "tests/golden/test_keys.py",
+        "tests/mixup_core/plugins/test_loading.py",
+    ],
     "mixup_core/config/building.py": ["tests/mixup_core/config/test_building.py"],
     "mixup_core/images/evaluation.py": ["tests/mixup_core/images/test_evaluation.py"],
-    "mixup_core/images/choices/optimizers.py": ["tests/mixup_core/images/test_optimizers.py"],
+    "mixup_core/images/choices/optimizers.py": [
+        "tests/mixup_core/images/test_optimizers.py",
+        "tests/golden/test_keys.py",
+    ],
     "sweeps/study/claims.py": ["tests/sweeps/study/test_claims.py"],
     "sweeps/state/stages.py": ["tests/sweeps/state/test_stages.py"],
     "sweeps/searching/selection.py": ["tests/sweeps/searching/test_selection.py"],
@@ -65,6 +78,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "mixup_core/images/training.py": [
         "tests/mixup_core/images/test_training.py",
         "tests/mixup_core/images/test_optimizers.py",
+        "tests/sweeps/running/test_failing_plugins.py",
     ],
 }
 """Modules of the core, the engine and the reports, with their tests; the slowest last."""
@@ -289,8 +303,8 @@ def _test(module: str, source: str, tests: Sequence[str]) -> None:
     code: int = pytest.ExitCode.INTERNAL_ERROR
     try:
         code = pytest.main(
-            ["-x", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning",
-             *tests]
+            ["-x", "-m", "not long", "-p", "no:cacheprovider",
+             "-W", "ignore::pytest.PytestAssertRewriteWarning", *tests]
         )  # fmt: skip
     finally:
         os._exit(code)

@@ -10,7 +10,15 @@ from hypothesis import given
 from mixup_core.config.building import parsed, with_values
 from mixup_core.config.limits import Among, Range
 from mixup_core.config.parts import REQUIRED, leaves
-from mixup_core.config.written_forms import SpellingError, defaults, expected, flatten, spelled
+from mixup_core.config.written_forms import (
+    SpellingError,
+    defaults,
+    expected,
+    flatten,
+    possible_values,
+    spelled,
+)
+from mixup_core.config.written_forms import spellings as examples
 from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.rules import RuleError
 from tests.mixup_core.config.journeys import (
@@ -145,3 +153,33 @@ def test_an_unknown_name_is_refused_with_the_known_names() -> None:
     assert (str(again), again.names, again.path) == (
         str(caught.value), ("inn", "tent"), "stay.place",
     )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sign:
+    color: Literal["red", "blue", "white"]
+    size: Annotated[float, Range(2.5, 30)]
+
+
+@pytest.mark.parametrize(
+    ("hint", "values"),
+    [
+        (bool | None, [False, True, None]),
+        (Annotated[int, Range(3, 5)], [3, 4, 5]),
+        (
+            tuple[Literal["a", "b", "c"], ...],
+            [[], ["a"], ["b"], ["c"], ["a", "b"], ["a", "a"], ["b", "b"], ["c", "c"]],
+        ),
+    ],
+)
+def test_the_examples_of_a_type_lie_within_its_limits(hint: Any, values: list[Any]) -> None:
+    assert list(dict.fromkeys(map(repr, possible_values(hint)))) == list(map(repr, values))
+
+
+def test_each_example_of_a_dataclass_changes_one_required_field() -> None:
+    first, *others = examples(Sign)
+    assert first == {"color": "red", "size": 4.0}
+    colors, sizes = others[:2], others[2:]
+    assert colors == [first | {"color": "blue"}, first | {"color": "white"}]
+    assert sizes
+    assert all(2.5 <= sign["size"] <= 30 and sign["color"] == "red" for sign in sizes)

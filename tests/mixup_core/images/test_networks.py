@@ -14,6 +14,7 @@ from torchvision.models import resnet18, resnet34, vgg16_bn
 
 from mixup_core.config.building import built, parsed, with_values
 from mixup_core.images.choices.models import (
+    Mlp,
     Model,
     NarrowResNet,
     ResNet18,
@@ -131,6 +132,11 @@ def test_initial_weights_have_the_spread_of_pytorchs_defaults(model: Model) -> N
             assert float(module.weight.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.15)
         if isinstance(module, nn.Linear):
             assert -bound <= module.bias.min() < 0 < module.bias.max() <= bound
+
+
+def test_a_network_with_one_narrow_hidden_layer_has_a_logit_for_each_class() -> None:
+    network = Mlp(hidden=(8,)).initialised(1, 10, 4, seed=0)
+    assert [tuple(value.shape) for value in network.parameters()] == [(8, 16), (8,), (10, 8), (10,)]
 
 
 def test_a_model_keeps_the_initial_weights_that_its_constructor_draws() -> None:

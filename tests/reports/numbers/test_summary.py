@@ -9,7 +9,14 @@ import pytest
 import scipy.stats
 
 from reports.numbers.comparison import compare, contrast
-from reports.numbers.summary import Measure, least_variance, share_limits, smallest_step, summarise
+from reports.numbers.summary import (
+    Measure,
+    least_variance,
+    sampling_noise,
+    share_limits,
+    smallest_step,
+    summarise,
+)
 
 
 def test_a_summary_agrees_with_the_t_interval_of_scipy() -> None:
@@ -73,6 +80,29 @@ def test_limits_without_extra_spread_are_clopper_pearson_limits(
     assert found == pytest.approx((exact.low, exact.high))
 
 
+@pytest.mark.parametrize("size", [None, 200])
+@pytest.mark.parametrize("sd", [0.02, 0.1, 0.3])
+def test_limits_with_extra_spread_are_those_of_korn_and_graubard(
+    size: int | None, sd: float
+) -> None:
+    """An unbounded number of items has the normal distribution in place of Student's t."""
+    share, n, tail = 0.3, 5, 0.025
+    items = math.inf if size is None else n * size
+    shrunk = scipy.stats.t.isf(tail, items - 1) / scipy.stats.t.isf(tail, n - 1)
+    effective = min(items, n * share * (1 - share) / sd**2 * shrunk**2)
+    found = share * effective
+    exact = (
+        scipy.stats.beta.ppf(tail, found, effective - found + 1),
+        scipy.stats.beta.isf(tail, found + 1, effective - found),
+    )
+    measure = Measure(least=0, most=1, size=size)
+    assert share_limits(share, sd, n, measure, 0.95) == pytest.approx(exact)
+
+
+def test_the_sampling_noise_of_a_fraction_is_that_of_the_binomial_distribution() -> None:
+    assert sampling_noise(0.3, 50) == pytest.approx(scipy.stats.binom(50, 0.3).std() / 50)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("sd", [0.0, 1e-9, 0.01, 0.2, 0.5])
 @pytest.mark.parametrize("n", [2, 3, 10])
@@ -114,6 +144,7 @@ def test_two_equal_differences_have_no_p_and_three_use_the_counting_spread() -> 
     assert two.p is two.ci_low is two.effect is None
     found = compare(ours, theirs, images, images)
     assert found.sd == pytest.approx(0, abs=1e-12)
+    assert found.effect is not None
     assert found.spread == pytest.approx(math.sqrt(10) / 360)
     assert found.ci_high - found.ci_low == pytest.approx(
         2 * 4.303 * 10**0.5 / 360 / 3**0.5, rel=1e-3

@@ -93,6 +93,7 @@ _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quo
         (b"x: No", "f:1: x: YAML reads No as the boolean false; quote a name as 'No', "
          "or write a boolean as false"),
         (b"x: 1e999", "f:1: x: must be a finite number, got 1e999"),
+        (b"x: 1_0.5", f"f:1: x: {_NO_NUMBER.replace('0777', '1_0.5')}"),
         (b"x: 2024-01-01", "f:1: x: expected a name or a decimal number, got a date; quote "
                            "'2024-01-01'"),
         (b"x: NULL", "f:1: x: expected a name or a decimal number, got a spelling of null; quote "

@@ -15,7 +15,9 @@ from mixup_core.laws import Beta
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.searching.search_history import read_history
+from sweeps.searching.search_source import SearchSource
 from sweeps.searching.selection import grown_study
+from sweeps.searching.sources import Outlook
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, read_results
 from sweeps.state.stages import PlannedRun
@@ -96,6 +98,18 @@ def test_a_search_killed_at_any_time_resumes_with_identical_results(
     assert not any(point.state == "open" for point in points_of(driver))
     assert trained == undisturbed.trained, "each run once, in the same order"
     assert driver.source.study == undisturbed.source.study
+
+
+def test_the_outlook_of_a_search_has_its_runs_and_the_hours_of_the_nearest_limit(
+    tmp_path: Path,
+) -> None:
+    study = read(tmp_path, STUDY + "  budget: {hours: 2, gpu_hours: 2}\n")
+    driver, clock = Driver(study, tmp_path), [50 * 3600.0]
+    source = SearchSource(study, driver.store, driver.proposals, clock=lambda: clock[0])
+    clock[0] += 1800
+    source.gpus_per_run = 0.5
+    assert source.outlook(1) == Outlook(num_runs=6 * 3, at_once=3, hours=1.5)
+    assert source.outlook(4) == Outlook(num_runs=6 * 3, at_once=3, hours=1.0)
 
 
 def test_raising_the_number_of_points_extends_the_same_search(tmp_path: Path) -> None:

@@ -174,6 +174,11 @@ def test_the_range_of_a_metric_decides_a_claim_only_if_no_value_could_differ(
     assert StatedComparison(metric="test/error", **sides).settled(0.0, 1.0) == verdict
 
 
+def test_a_number_at_an_end_of_a_range_leaves_one_difference_and_one_beyond_it_none() -> None:
+    half, less = (StatedComparison(metric="test/error", less=("a", b)) for b in (0.5, 0.4))
+    assert (half.settled(0.5, 1.0), less.settled(0.5, 1.0)) == ("undecided", "fails")
+
+
 def until(**given: object) -> UntilDecided:
     return UntilDecided(**{"at_most": 20, "until": "decided", **given})  # type: ignore[arg-type]
 
