@@ -49,7 +49,6 @@ MODULES: Mapping[str, Sequence[str]] = {
     ],
     "mixup_core/config/written_forms.py": [
         "tests/mixup_core/config/test_written_forms.py",
-        "tests/golden/test_keys.py",
         "tests/mixup_core/plugins/test_loading.py",
     ],
     "mixup_core/config/building.py": ["tests/mixup_core/config/test_building.py"],

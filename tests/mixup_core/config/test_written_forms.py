@@ -20,6 +20,7 @@ from mixup_core.config.written_forms import (
 )
 from mixup_core.config.written_forms import spellings as examples
 from mixup_core.laws import Beta, Erm, Midpoint
+from mixup_core.laws.beta_ab import BetaAb
 from mixup_core.rules import RuleError
 from tests.mixup_core.config.journeys import (
     JOURNEY,
@@ -59,6 +60,7 @@ def test_defaults_come_from_the_chosen_kind() -> None:
     [
         (Erm(), "erm"),
         (Beta(alpha=0.5), {"beta": 0.5}),
+        (BetaAb(a=2.0, b=5.0), {"beta": {"a": 2.0, "b": 5.0}}),
         (Ramp(), {"ramp": {"shape": "up", "steps": (0.5, 1.0), "law": "midpoint"}}),
         (Winding(legs=(Leg(law=Erm()),)), {"winding": ({"law": "erm", "until": None},)}),
         (Bike(), {"name": "bike", "speed": 0.5}),
@@ -68,6 +70,15 @@ def test_defaults_come_from_the_chosen_kind() -> None:
 )
 def test_a_choice_is_written_in_its_shortest_form(value: Any, spelling: Any) -> None:
     assert spelled(value) == spelling
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tour:
+    roads: tuple[Road, ...] = (Ramp(), Ramp(shape="down"))
+
+
+def test_defaults_are_written_briefly() -> None:
+    assert defaults(Tour(roads=())) == {"roads": ("ramp", {"ramp": "down"})}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +123,7 @@ def test_a_brief_spelling_leaves_out_defaults_and_names_the_other_fields() -> No
     ("hint", "text"),
     [
         (bool, "true or false"),
+        (type(None), "null"),
         (int | None, "an integer or null"),
         (int | float | str, "an integer, a number or text"),
         (Literal["up", 2], "one of up, 2"),
@@ -166,6 +178,8 @@ class Sign:
     [
         (bool | None, [False, True, None]),
         (Annotated[int, Range(3, 5)], [3, 4, 5]),
+        (Annotated[float, Range(2.5, 3)], [2.5]),
+        (Annotated[float, Range(700.0)], [1000.0, 700]),
         (
             tuple[Literal["a", "b", "c"], ...],
             [[], ["a"], ["b"], ["c"], ["a", "b"], ["a", "a"], ["b", "b"], ["c", "c"]],

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mixup_core.config.building import built, with_values
+from mixup_core.config.catalogue import origin_of
 from mixup_core.config.written_forms import origins_in, plugins_of
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
@@ -101,6 +102,8 @@ def test_origins_in_returns_the_plugins_that_a_configuration_uses(plugin: Write)
     (origin,) = origins_in(config)
     assert plugins_of(config) == {"tiny.py": origin.digest[:16]}
     assert origins_in(with_values(_config(), {"seed": 3})) == ()
+    alone = _config(**{"model.name": "tiny"})
+    assert origins_in(alone) == (origin_of(type(alone.model)),)
 
 
 def test_a_run_of_a_plugin_problem_trains_and_an_edit_changes_its_keys(plugin: Write) -> None:
