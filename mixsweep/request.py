@@ -1,6 +1,5 @@
 """Request: a study with the addresses of its results; also the exit codes."""
 
-import itertools
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -184,10 +183,10 @@ class Request:
                 for name, checksums in needs.checksums(config).items():
                     known = merged.setdefault(name, {})
                     for file, checksum in checksums.items():
-                        names = itertools.chain(
-                            [file], (f"{file} ({n})" for n in itertools.count(2))
-                        )
-                        next(name for name in names if known.setdefault(name, checksum) == checksum)
+                        key, count = file, 1
+                        while known.setdefault(key, checksum) != checksum:
+                            count += 1
+                            key = f"{file} ({count})"
         return merged
 
 

@@ -204,7 +204,7 @@ def _train_epoch(
             # Frozen: order of these floating-point operations. After a change, the last bits of new
             # runs differ from stored runs of the same key; `make same-bits BASE=main` fails.
             minimised = settings.objective.on(batch, student, loss, teacher)
-            state.optimizer.zero_grad(set_to_none=True)
+            state.optimizer.zero_grad()
             minimised.loss.backward()  # type: ignore[no-untyped-call]
         factor = config.lr_schedule.factor(step, num_steps, config.epochs)
         state.step(config.optimizer.lr * factor, config.optimizer.clip_norm)
