@@ -82,9 +82,7 @@ def test_limits_without_extra_spread_are_clopper_pearson_limits(
 
 @pytest.mark.parametrize("size", [None, 200])
 @pytest.mark.parametrize("sd", [0.02, 0.1, 0.3])
-def test_limits_with_extra_spread_are_those_of_korn_and_graubard(
-    size: int | None, sd: float
-) -> None:
+def test_limits_with_extra_spread_agree_with_korn_and_graubard(size: int | None, sd: float) -> None:
     """An unbounded number of items has the normal distribution in place of Student's t."""
     share, n, tail = 0.3, 5, 0.025
     items = math.inf if size is None else n * size
@@ -99,7 +97,7 @@ def test_limits_with_extra_spread_are_those_of_korn_and_graubard(
     assert share_limits(share, sd, n, measure, 0.95) == pytest.approx(exact)
 
 
-def test_the_sampling_noise_of_a_fraction_is_that_of_the_binomial_distribution() -> None:
+def test_the_sampling_noise_of_a_fraction_follows_the_binomial_distribution() -> None:
     assert sampling_noise(0.3, 50) == pytest.approx(scipy.stats.binom(50, 0.3).std() / 50)
 
 
