@@ -224,7 +224,7 @@ def test_a_field_invalid_for_a_new_kind_can_be_set_together_with_the_kind() -> N
     assert slowed.vehicle == Bike(speed=0.7)
 
 
-@pytest.mark.parametrize(("most", "hint"), [(0, ""), (1, "write road: {ramp: ")])
+@pytest.mark.parametrize(("most", "hint"), [(0, ""), *((n, "write road: {ramp: ") for n in (1, 2))])
 def test_a_refused_field_of_a_tagged_kind_is_answered_with_a_few_forms(
     monkeypatch: pytest.MonkeyPatch, most: int, hint: str
 ) -> None:

@@ -63,6 +63,7 @@ def test_json_schema_agrees_with_every_range_on_finite_numbers(name: str) -> Non
 @given(st.floats(allow_nan=True) | st.integers())
 @example(0)
 @example(1)
+@example(1.5)
 @example(MAX_SEED)
 def test_named_ranges_accept_the_numbers_of_their_names(value: float) -> None:
     named: list[tuple[Any, bool]] = [

@@ -8,7 +8,14 @@ import torch
 from torch.optim import lr_scheduler
 
 from mixup_core.config.building import with_values
-from mixup_core.images.choices.optimizers import Constant, Cosine, LrSchedule, Step, WarmUp
+from mixup_core.images.choices.optimizers import (
+    Constant,
+    Cosine,
+    LrSchedule,
+    Sgd,
+    Step,
+    WarmUp,
+)
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.evaluation import evaluate, logits_of
@@ -209,3 +216,9 @@ def test_averaging_only_adds_averaged_metrics(averaged: TrainConfig, splits: Spl
             record.metrics.keys() - other.metrics.keys()
         )
         assert record.metrics.keys() <= IMAGES.metrics.keys()
+
+
+def test_a_learning_rate_above_1000_is_refused() -> None:
+    assert Sgd(lr=1000.0).lr == 1000
+    with pytest.raises(RuleError, match="lr <= 1000"):
+        Sgd(lr=1000.5)

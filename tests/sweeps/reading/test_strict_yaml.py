@@ -8,6 +8,7 @@ from sweeps.reading.strict_yaml import (
     Place,
     dotted,
     holds_refused,
+    read_value,
     read_yaml,
     write_yaml,
 )
@@ -126,6 +127,18 @@ def test_a_value_has_the_line_of_its_key_and_an_item_has_its_line() -> None:
     document = read_yaml(b"# first\na:\n  b:\n\n    - 1\n    - 2\n", place_at)
     lines = {dotted(at): place.line for at, place in document.places.items() if at}
     assert lines == {"a": 2, "a.b": 3, "a.b[0]": 5, "a.b[1]": 6}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("['#5', 2]", ["#5", 2]), ("[1, 2] # x", REFUSED), ("[1, # x\n 2]", REFUSED)],
+)
+def test_a_comment_in_a_given_value_is_refused_and_a_quoted_hash_is_not(
+    text: str, value: object
+) -> None:
+    document = read_value(text, place_at(1), ())
+    assert document.value == value
+    assert bool(document.faults) == (value is REFUSED)
 
 
 def test_nesting_deeper_than_32_is_refused() -> None:

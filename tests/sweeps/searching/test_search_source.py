@@ -104,7 +104,7 @@ def test_the_outlook_of_a_search_has_its_runs_and_the_hours_of_the_nearest_limit
     tmp_path: Path,
 ) -> None:
     study = read(tmp_path, STUDY + "  budget: {hours: 2, gpu_hours: 2}\n")
-    driver, clock = Driver(study, tmp_path), [50 * 3600.0]
+    driver, clock = Driver(study, tmp_path), [720.0]
     source = SearchSource(study, driver.store, driver.proposals, clock=lambda: clock[0])
     clock[0] += 1800
     source.gpus_per_run = 0.5
