@@ -163,7 +163,7 @@ class SearchSource(RunSource):
             self._points[point.number] = point
             self._begin(point)
         if asked:
-            self.study = self._grown()
+            self._conclude()  # the store may have all results of the last points already
         else:
             self._stop_asking()
 

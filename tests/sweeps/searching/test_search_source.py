@@ -140,6 +140,16 @@ def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
     assert (points_of(again), again.source.study) == (points_of(driver), driver.source.study)
 
 
+def test_points_that_another_study_has_trained_are_confirmed_in_the_same_launch(
+    tmp_path: Path,
+) -> None:
+    Driver(read(tmp_path, STUDY), tmp_path).run()
+    driver = Driver(read(tmp_path, CONFIRM.replace("study: s", "study: again")), tmp_path).run()
+    confirmed = driver.source.study.confirmed()
+    assert len(confirmed) == 3
+    assert driver.trained == [(arm, seed) for arm in confirmed for seed in (100, 101)]
+
+
 def test_only_the_winning_run_of_a_search_keeps_its_weights(tmp_path: Path) -> None:
     driver = Driver(read(tmp_path, CONFIRM), tmp_path)
     kept = []
