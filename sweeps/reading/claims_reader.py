@@ -18,6 +18,7 @@ from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_reader import TreeReader
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import VALIDATION, Averaged, ByValidation, ClaimReadout, Last, Readout
+from sweeps.study.search import confirming
 from sweeps.study.study import Variant, value_key
 
 _MOST_NAMED = 5
@@ -39,7 +40,8 @@ class ClaimsReader:
     readout: Readout
     """The read-out of the study."""
     seeds: Sequence[int]
-    """The seeds of the study."""
+    """The seeds at which claims are judged: those of the confirmation, or else of the study."""
+    is_searched: bool
     is_confirmed: bool
     has_looks: bool
 
@@ -213,11 +215,7 @@ class ClaimsReader:
             return
         for arm in claim.arms:
             config = arms.get(arm)
-            if config is None:
-                continue
-            if self.is_confirmed and problem.searching.held_out is not None:
-                config = problem.searching.held_out.revealed(config)
-            if lacks := self._lacks(config, claim.metric, readout, number):
+            if config is not None and (lacks := self._lacks(config, claim.metric, readout, number)):
                 text = f"arm {arm} records no {readout.recorded(claim.metric)}, so the claim can"
                 self.read.report(at, f"{text} never be decided: {lacks}")
                 return
@@ -235,7 +233,17 @@ class ClaimsReader:
         if number is None:  # the validation error can select any record
             is_any = isinstance(readout, ByValidation)
             number = self.problem.cost.evaluations(config) if is_any else readout.evaluations
-        return measuring.missing(config, name, number, self.seeds)
+        if not self.is_searched:
+            return measuring.missing(config, name, number, self.seeds)
+        in_search, confirmed = (
+            measuring.missing(of, name, number, self.seeds) for of in (config, confirming(config))
+        )
+        lacks, has_other = in_search, not confirmed
+        hint = "only a confirmation of the search does; set search.confirm"
+        if self.is_confirmed:
+            lacks, has_other = confirmed, not in_search
+            hint = "the confirmation of the search does not"
+        return hint if lacks and has_other else lacks
 
     def check_headline(self, at: At, metric: str) -> None:
         """Report a fault if some arm does not record the headline metric where it is read out."""

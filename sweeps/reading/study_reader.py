@@ -99,6 +99,7 @@ class StudyReader:
             # Without an arm of this name, its first grid point; without those, the first arm.
             grid_points = (name for name in arms if self._listed[name] == default)
             default = next(grid_points, next(iter(arms), ""))
+        fresh = () if search is None else search.strategy.confirm_seeds
         reader = ClaimsReader(
             read=self._read,
             problem=self._problem,
@@ -106,8 +107,9 @@ class StudyReader:
             listed=self._listed,
             fitted=self._fitted,
             readout=keys.readout,
-            seeds=self._seeds,
-            is_confirmed=search is not None,
+            seeds=fresh or self._seeds,
+            is_searched=search is not None,
+            is_confirmed=bool(fresh),
             has_looks=isinstance(keys.seeds, UntilDecided),
         )
         if keys.baseline is not None:

@@ -120,14 +120,16 @@ class Study:
 
     @property
     def headline(self) -> str:
-        """The metric by which arms are compared: `lead`, or the problem's first that an arm has."""
+        """The metric by which arms are compared: the first that an arm has, `lead` before others.
+
+        Runs of a search lack a `lead` that only its confirmation measures.
+        """
         problem = self.problem
-        if self.lead is not None:
-            return self.lead
-        for metric in problem.headline:
+        metrics = (*([] if self.lead is None else [self.lead]), *problem.headline)
+        for metric in metrics:
             if any(problem.measuring.lacks(c, metric, 1) is None for c in self.arms.values()):
                 return metric
-        return problem.headline[-1]
+        return metrics[-1]
 
     def tags_of(self, arm: str) -> tuple[str, ...]:
         """Return the words with which tables and figures must mark an arm, such as `oracle`."""
@@ -243,7 +245,8 @@ class Study:
         """Return the study without the arms that are trained only for variants or as teachers."""
         if not self.beside:
             return self
-        return self.part(arm for arm in self.arms if arm not in self.beside)
+        originals = self.confirmed()
+        return self.part(arm for arm in self.arms if originals.get(arm, arm) not in self.beside)
 
     def under(self, variant: "Variant") -> "Study":
         """Return the study under a variant: arms keep their names but get the changed setting."""
@@ -302,6 +305,14 @@ class Study:
             seeds=self.search.strategy.confirm_seeds,
             added={},
         )
+
+    def judged(self) -> "Study":
+        """Return the study on which claims are judged: a search's confirmation, begun or not."""
+        if self.search is None or not self.search.strategy.confirm_seeds:
+            return self
+        arms = {arm: confirming(self.arms[arm]) for arm in self.fixed}
+        planned = replace(self, arms=arms, seeds=self.search.strategy.confirm_seeds, added={})
+        return self.confirmation() or planned
 
     def confirmed(self) -> Mapping[str, str]:
         """Return the original arm of each arm of the confirmation."""

@@ -210,7 +210,7 @@ def main_metrics(
     problem: Problem, measured: Mapping[str, object] | set[str], lead: str | None = None
 ) -> tuple[str, ...]:
     """Return the measured metrics that a report shows: headline, other columns, curves."""
-    leads = problem.headline if lead is None else (lead,)
+    leads = (*([] if lead is None else [lead]), *problem.headline)
     heads = [name for name in leads if name in measured][:1]
     columns = [
         pattern.replace("*", name.partition("/")[0])

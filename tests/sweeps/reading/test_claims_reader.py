@@ -128,6 +128,18 @@ def test_a_claim_about_arms_on_different_data_is_refused(tmp_path: Path) -> None
 HELD_OUT = ARMS.replace("epochs: 4", "data: {val_size: 100}, epochs: 4")
 
 
+SEARCH = HELD_OUT + (
+    "search:\n  space: {optimizer.lr: {uniform: [0.1, 1]}}\n  points: 2\n  objective: val/error\n"
+)
+CONFIRMED = SEARCH + "  confirm: {seeds: [7]}\n"
+
+
+def test_a_search_has_the_headline_of_its_confirmation_once_it_is_measured(tmp_path: Path) -> None:
+    study = read(tmp_path, f"{CONFIRMED}headline: test/nll\nclaims:\n{CLAIM}")
+    assert (study.headline, study.judged().headline) == ("val/error", "test/nll")
+    assert study.judged().seeds == (7,)
+
+
 @pytest.mark.parametrize("written", ["best_validation", "{early_stopping: 2}"])
 def test_a_readout_by_validation_needs_validation_images(tmp_path: Path, written: str) -> None:
     readout = f"readout: {written}\n"
@@ -263,6 +275,9 @@ def test_arms_with_other_averages_are_compared_by_averaged_weights_only(
         (HELD_OUT + "readout: best_validation\nheadline: val/error\n",
          "headline", "so val/error would be too good for every arm"),
         (ARMS + 'untrained: {"a\\e[31mb": {test/error: 0.1}}\n', "untrained", "without control"),
+        (f"{SEARCH}claims:\n{CLAIM}", "claims[0]", "a confirmation of the search does; set"),
+        (SEARCH + "headline: test/error\n", "headline", "set search.confirm"),
+        (CONFIRMED + "headline: val/error\n", "headline", "the confirmation of the search does"),
     ],
 )  # fmt: skip
 def test_readouts_headlines_and_names_that_no_table_can_show_are_refused(
