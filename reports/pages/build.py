@@ -17,7 +17,7 @@ from reports.figures.series import draw_series
 from reports.numbers.judging import varied_verdicts, verdicts_of
 from reports.numbers.predicted import Predicted, ReadPredictions, gather_predictions
 from reports.numbers.provenance import describe, spell_origin
-from reports.numbers.runs import Arranged, arrange, copies, primary_of, runs_csv
+from reports.numbers.runs import Arranged, arrange, copies, judged_of, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
 from reports.numbers.verdict import Statements, claims_predictions
 from reports.pages.html_pages import MAIN_FIGURE, render_page
@@ -121,7 +121,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     )
     table = _tabulated(parts, spell_origin(provenance), predicted)
     verdicts = verdicts_of(parts.study, arranged, predicted, statements)
-    varied = varied_verdicts(study, ordered, statements) if parts.selection.winner is None else {}
+    varied = varied_verdicts(*parts.judged, statements)
     claims = (verdict_table(parts.study, verdicts, varied, statements),) if verdicts else ()
     found = (
         winner_table(parts.searched, table) if parts.searched and parts.selection.winner else None,
@@ -320,6 +320,8 @@ class _Parts:
 
     study: Study
     results: Sequence[RunResult]
+    judged: tuple[Study, Sequence[RunResult]]
+    """The study and its results, also of arms that are trained only for variants."""
     styles: Styles
     selection: Selection = FIXED_ARMS
     searched: Searched | None = None
@@ -337,26 +339,27 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
         "their settings differ: a comparison of the two, such as of student and teacher, is void"
         for copy, arm in copies(study, results)
     )
-    study, results = primary_of(study, results)
+    primary, shown = primary_of(study, results)
     if study.search is None or history is None:
-        return _Parts(study=study, results=results, styles=arm_styles(study.arms), notes=notes)
-    searched = gather(study, results, history)
+        return _Parts(
+            study=primary, results=shown, judged=(study, results),
+            styles=arm_styles(primary.arms), notes=notes,
+        )  # fmt: skip
+    searched = gather(primary, shown, history)
     winners = () if searched.winner is None else (searched.winner.arm,)
-    styles = arm_styles({arm: study.arms[arm] for arm in (*searched.baselines, *winners)})
-    confirmed = study.confirmation()
-    if confirmed is None or searched.winner is None:
-        arms = study.part(searched.baselines)
-        own = [result for result in results if result.run.arm in arms.arms]
-        return _Parts(study=arms, results=own, styles=styles, searched=searched)
-    originals = study.confirmed()
-    own = [
-        replace(result, run=replace(result.run, arm=originals[result.run.arm]))
-        for result in results
-        if result.run.arm in originals
-    ]
+    styles = arm_styles({arm: primary.arms[arm] for arm in (*searched.baselines, *winners)})
+    if study.confirmation() is None or searched.winner is None:
+        arms = primary.part(searched.baselines)
+        of_arms = [result for result in shown if result.run.arm in arms.arms]
+        return _Parts(
+            study=arms, results=of_arms, judged=(study, results), styles=styles, searched=searched
+        )
+    judged = judged_of(study, results)
+    confirmed, own = primary_of(*judged)
     return _Parts(
         study=confirmed,
         results=own,
+        judged=judged,
         styles=styles,
         selection=searched.selection(confirmed.headline),
         searched=searched,

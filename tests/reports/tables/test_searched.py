@@ -8,7 +8,9 @@ from mixup_core.config.building import with_values
 from reports.pages.build import draft_report, report_table
 from reports.tables.searched import gather, points_table, winner_table
 from sweeps.study.search import name_of_confirmation
-from tests.reports.synthetic import with_oracle
+from sweeps.study.study import Variant
+from tests.reports.synthetic import claim, rows_of, with_oracle
+from tests.reports.synthetic_predictions import reader
 from tests.reports.synthetic_search import (
     GROWN,
     GROWN_RESULTS,
@@ -128,4 +130,27 @@ def test_the_report_of_a_search_begins_with_the_confirmation(tmp_path: Path) -> 
         "tables/points.md",
         "tables/confirmed.csv",
     } <= written
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_arms_of_variants_and_teachers_are_confirmed_beside_the_tables(tmp_path: Path) -> None:
+    plain = search_study()
+    label, beside = "epochs=5", {arm: f"{arm} epochs=5" for arm in plain.arms}
+    extra = {beside[arm]: replace(config, epochs=5) for arm, config in plain.arms.items()}
+    study = replace(
+        plain,
+        arms={**plain.arms, **extra},
+        beside=tuple(extra),
+        variants=(Variant(label=label, arms=beside),),
+        claims=(claim("less"),),
+    ).grown(HISTORY.points, HISTORY.points[1])
+    results = tuple(map(result_of, study.runs()))
+    report = draft_report(
+        study, results, data_checksums={}, command="x", history=HISTORY, predictions=reader()
+    ).write(tmp_path / "r")
+    for name in ("points", "confirmed", "seeds", "calibration", "ensembles", "classes"):
+        assert label not in (tmp_path / "r" / f"tables/{name}.csv").read_text()
+    (verdict,) = rows_of((tmp_path / "r/tables/verdicts.csv").read_text())
+    assert (verdict["n"], label in verdict["variants"]) == ("4", True)
+    assert [row.arm for row in report.table.rows] == ["erm", "uniform", "point 1"]
     assert "Best points" in (tmp_path / "r" / "report.html").read_text()
