@@ -49,11 +49,13 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> tuple[Claim
     """Return the power of each claim of a study; stored results give the spread over seeds."""
     if not study.claims:
         return ()
-    from reports.numbers.runs import arrange
+    from reports.numbers.runs import arrange, judged_of
 
-    arranged = arrange(study, results)
+    judged, own = judged_of(study, tuple(results))
+    arranged = arrange(judged, own)
     return tuple(
-        _claim_power(study, claim, paired_values(study, claim, arranged)) for claim in study.claims
+        _claim_power(judged, claim, paired_values(judged, claim, arranged))
+        for claim in study.claims
     )
 
 
@@ -66,13 +68,12 @@ def _claim_power(study: Study, claim: Claim, values: Mapping[int, float]) -> Cla
         seeds_to_find,
         upper_sd,
     )
-    from reports.numbers.runs import measures_of
     from reports.numbers.summary import CONFIDENCE, summarise, t_quantile
-    from reports.numbers.verdict import family_size, planned_seeds
+    from reports.numbers.verdict import claimed_measures, family_size, planned_seeds
 
     comparison, until = claim.that, study.until
     size, n = family_size(study), planned_seeds(study, claim)
-    measures = measures_of(study, comparison.metric, comparison.readout or study.readout)
+    measures = claimed_measures(study, claim)
     found = never = None
     if n >= 2:
         found = detectable_difference(n, size) if until is None else found_by_looks(until, size)

@@ -21,7 +21,7 @@ from reports.numbers.runs import (
     measures_of,
     values_of,
 )
-from reports.numbers.summary import ANY
+from reports.numbers.summary import ANY, Measure
 from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim, Decision
 from sweeps.study.study import Study
@@ -113,6 +113,14 @@ def difference_of_references(study: Study, claim: Claim) -> float | None:
     return math.fsum(f * v for f, v in zip(factors, found, strict=True) if v is not None)
 
 
+def claimed_measures(study: Study, claim: Claim) -> dict[str, Measure]:
+    """Return the possible range of each arm's values in the test of a claim."""
+    that = claim.that
+    measures = measures_of(study, that.metric, that.readout or study.readout)
+    # Pseudo-values of ensembles are not fractions of images and may exceed the bounds.
+    return measures | dict.fromkeys(that.together, ANY)
+
+
 def can_be_judged(claim: Claim, study: Study) -> bool:
     """Return True if a study has all arms that a claim compares, evaluated on the same data."""
     arms = claim.that.arms
@@ -148,7 +156,10 @@ def claim_test(study: Study, claim: Claim) -> ClaimTest:
     that = claim.that
     terms = sorted(that.terms.items())
     sign = 1.0 if terms[0][1] > 0 else -1.0
-    ends = sorted(sign * end for end in that.allowed if math.isfinite(end))
+    finite = [end for end in that.allowed if math.isfinite(end)]
+    if that.of == "variance":  # the ratio of B to A is 1 over that of A to B
+        finite = [round(math.log(end), 12) for end in finite]
+    ends = sorted(sign * end for end in finite)
     factors = tuple((arm, sign * factor) for arm, factor in terms)
     together = (that.networks, *sorted(that.together))
     return that.metric, that.readout or study.readout, factors, tuple(ends), together, that.of
@@ -184,9 +195,7 @@ def measured(
         shared = shared_seeds(claim, values)
         left, right = ({seed: values[str(side)][seed] for seed in shared} for side in that.sides)
         return ratio_of_variances(left, right)
-    measures = measures_of(study, that.metric, that.readout or study.readout)
-    # Pseudo-values of ensembles are not fractions of images and may exceed the bounds.
-    measures |= dict.fromkeys(that.together, ANY)
+    measures = claimed_measures(study, claim)
     return over_shared(
         [(factor, values.get(arm, {}), measures[arm]) for arm, factor in that.terms.items()]
     )

@@ -9,6 +9,7 @@ from reports.numbers.summary import Measure
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 from tests.reports.synthetic import ended, make_study
+from tests.reports.synthetic_search import GROWN, GROWN_RESULTS, search_study
 
 
 def claiming(study: Study, *comparisons: StatedComparison) -> Study:
@@ -29,6 +30,26 @@ def test_claims_of_one_family_have_equal_power() -> None:
     found = "5 seeds find a difference of 2.1 sd over seeds 4 times in 5"
     assert lines[0].startswith(f"0: {found}, and never a difference below ")
     assert lines[1] == f"1: {found}"
+
+
+def test_claims_of_a_search_have_the_power_of_its_confirmation() -> None:
+    study = claiming(search_study(), LESS)
+    (planned,) = claim_powers(study)
+    assert (planned.n, planned.pilot) == (4, 0)
+    assert planned.found_sd == detectable_difference(4, 1)
+    assert planned.never_below is not None
+    (ended_,) = claim_powers(claiming(GROWN, LESS), GROWN_RESULTS)
+    assert (ended_.n, ended_.pilot) == (4, 4)
+
+
+def test_ensembles_find_differences_below_one_image() -> None:
+    values = {"metric": "predicted/accuracy", "greater": ("uniform", "erm")}
+    both = StatedComparison(**values, together=("uniform", "erm"), networks=2)
+    bound = StatedComparison(**values | {"greater": ("uniform", 0.99999)})
+    above = replace(bound, together=("uniform",), networks=2)
+    powers = claim_powers(claiming(make_study(), StatedComparison(**values), both, bound, above))
+    assert [power.never_below is None for power in powers] == [False, True, True, True]
+    assert [power.cannot for power in powers] == [(), (), ("holds",), ()]
 
 
 def test_only_differences_above_the_stated_minimum_can_be_significant() -> None:

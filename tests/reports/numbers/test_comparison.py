@@ -21,7 +21,8 @@ from reports.numbers.comparison import (
 )
 from reports.numbers.judging import judge
 from reports.numbers.power import detectable_difference, upper_sd
-from sweeps.study.claims import StatedComparison
+from reports.numbers.verdict import claim_test
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 from tests.mixsweep.cli.test_claim_power import claiming
 from tests.reports.synthetic import make_study
@@ -219,6 +220,21 @@ def test_claims_about_variances_are_judged_by_the_interval_of_the_ratio(
     assert found.verdict == verdict
     assert found.low < found.value < found.high
     assert found.low < spread**2 < found.high
+
+
+def test_a_claim_about_variances_and_its_opposite_are_one_test() -> None:
+    study, _ = study_of(LESS)
+    third = of_variance(less=("uniform", "erm"), factor=1 / 3)
+    same = [
+        (LESS, of_variance(greater=("erm", "uniform"))),
+        (LESS, of_variance(less=("erm", "uniform"))),
+        (third, of_variance(less=("erm", "uniform"), factor=3.0)),
+    ]
+    for one, other in same:
+        assert one != other
+        both = [Claim(says="", source="", that=that) for that in (one, other)]
+        assert len({claim_test(study, claim) for claim in both}) == 1
+    assert len({claim_test(study, Claim(says="", source="", that=t)) for t in (LESS, third)}) == 2
 
 
 @pytest.mark.parametrize("num_equal", [29, 30])
