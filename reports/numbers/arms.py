@@ -96,10 +96,10 @@ def mark_best(
     """Return table rows in which the best arm, and all arms not significantly worse, are marked.
 
     Two arms differ significantly if the interval of their difference, adjusted for all comparisons
-    of the table, excludes 0. The arm with the best mean is compared with every other arm. The table
-    has at least as many comparisons, so the intervals of the truly best arm against all others are
-    right with probability 95 %, and then the marked arms include it (Hsu 1984, multiple comparisons
-    with the best).
+    of the table, excludes 0. The arm with the best mean is compared with every other arm. If these
+    are more comparisons, as for a baseline without results, they are adjusted for their own number.
+    So the intervals of the truly best arm against all others are right with probability 95 %, and
+    then the marked arms include it (Hsu 1984, multiple comparisons with the best).
     """
     metric = study.headline
     ranked = [row for row in rows if not row.tags]
@@ -111,6 +111,8 @@ def mark_best(
     others = [row.arm for row in ranked if equal[row.arm] != equal[best.arm]]
     measures = measures_of(study, metric, study.readout)
     compared = {arm: compare_pair((arm, best.arm), values, measures) for arm in others}
+    tests = {equal[arm] for arm, c in compared.items() if c is not None and c.p is not None}
+    family = replace(family, size=max(family.size, len(tests)))
     different = {arm for arm, c in compared.items() if c is not None and family.member(c).is_told}
     return [
         replace(

@@ -10,6 +10,7 @@ In the CSV files, the field `column` has the heading of the study's column.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,7 +49,8 @@ from sweeps.state.statements import num_changes
 _LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
 """Columns per study, and number of studies that fit the width of the text, by LaTeX table."""
 
-_Told = dict[tuple[str, str], dict[str, Verdict]]
+_Told = dict[tuple[str, str, int], dict[str, Verdict]]
+"""Verdicts by column, by sentence and source of a claim, and by its number among claims of both."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,9 +275,11 @@ class Joined:
     def _told(self) -> _Told:
         verdicts: _Told = {}
         for head, column in self.columns.items():
+            numbers = Counter[tuple[str, str]]()
             for verdict in column.verdicts:
-                key = (verdict.claim.says, verdict.claim.source)
-                verdicts.setdefault(key, {})[head] = verdict
+                words = (verdict.claim.says, verdict.claim.source)
+                verdicts.setdefault((*words, numbers[words]), {})[head] = verdict
+                numbers[words] += 1
         return verdicts
 
     def _verdicts(self) -> Listing | None:
@@ -283,7 +287,7 @@ class Joined:
         if not verdicts:
             return None
         cells = []
-        for (says, source), line in verdicts.items():
+        for (says, source, _), line in verdicts.items():
             spelled = (
                 f"{line[head].verdict}: {spell_numbers(column.study, line[head])[0]}"
                 if head in line
@@ -310,7 +314,7 @@ class Joined:
 
     def _changed_verdicts(self) -> list[str]:
         sentences = []
-        for (says, _), line in self._told().items():
+        for (says, _, _), line in self._told().items():
             verdicts = {h: line[h].verdict if h in line else "not claimed" for h in self.heads}
             if len(set(verdicts.values())) > 1:
                 by_column = (f"{verdict} in {head}" for head, verdict in verdicts.items())

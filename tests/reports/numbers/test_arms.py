@@ -39,6 +39,12 @@ def test_a_dagger_allows_for_the_number_of_comparisons_in_the_table() -> None:
     assert table.cells[1][1].endswith("†")
     assert "†: not significantly different" in table.caption
 
+    lost = {("erm", seed): {"epochs": 4, "failure": "nan", "kind": "diverged"} for seed in range(5)}
+    study = make_study(("erm", "midpoint", "uniform", "other"))
+    far = {("other", seed): {"error": 0.9 - seed / 100} for seed in range(5)}
+    table = tabulate(study, ended(study, near | lost | far))
+    assert [row.is_close for row in table.rows] == [False, True, False, False]
+
 
 def test_an_arm_that_shares_one_seed_with_the_best_or_computes_the_same_has_a_dagger() -> None:
     partial = {("erm", seed): {"epochs": 3} for seed in range(1, 5)}

@@ -130,6 +130,13 @@ def test_claims_about_predictions_are_judged_separately_in_each_column() -> None
     assert of_there[0].verdict == "unfinished"
 
 
+def test_claims_of_the_same_words_are_different_rows() -> None:
+    study = replace(SMALL, claims=(claim("less", says="a"), claim("greater", says="a")))
+    joined = join([column(study), column(study, place="copy")], command="")
+    (listing,) = (one for one in joined.listings() if one.name == "verdicts")
+    assert [line[1].partition(":")[0] for line in listing.cells] == ["holds", "fails"]
+
+
 def test_claims_in_columns_are_corrected_for_seeds_changed_after_a_look() -> None:
     study = replace(SMALL, claims=(CLAIM,))
     stated = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=1, extended=1)
