@@ -178,7 +178,7 @@ def verify_store(home: Path, store_url: str | None) -> int:
     "--forget",
     is_flag=True,
     help="Delete all results of the studies, as if they had never been trained or added here; "
-    "those that other launched studies share are kept.",
+    "those that other launches share, of other studies or settings, are kept.",
 )
 @on_study("any", reads_only=True)
 def prune_store(
@@ -234,7 +234,8 @@ def _forget(studies: Sequence[Study], place: Home, *, yes: bool) -> int:
             f"nothing is deleted, because {name} cannot be read, and may share results: "
             f"{unread[name]}"
         )
-    others = [study for study in launched if study.name not in names]
+    own = {(study.name, study.settings) for study in studies}
+    others = [study for study in launched if (study.name, study.settings) not in own]
     with contextlib.ExitStack() as leases:
         for study in studies if yes else ():
             leases.enter_context(Lease.acquire(store, study.name, command_line()))

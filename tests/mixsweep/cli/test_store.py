@@ -72,12 +72,13 @@ def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
     ]
 
 
-def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
-    store: Store, study: Study, file: str
+@pytest.mark.parametrize("name", ["other", "digits"])
+def test_a_forgotten_study_leaves_results_that_other_launches_share(
+    store: Store, study: Study, file: str, name: str
 ) -> None:
-    """The second study had the first arm of the first one, and so its runs; now it has one less."""
+    """The second launch had the first arm of the first one, and so its runs; now it has none."""
     document = yaml.safe_load(study.source)
-    other = study_of({**document, "study": "other", "arms": {"erm": document["arms"]["erm"]}})
+    other = study_of({**document, "study": name, "arms": {"erm": document["arms"]["erm"]}})
     newest = study_of({**yaml.safe_load(other.source), "base": {**document["base"], "epochs": 1}})
     for of in (study, other, newest):
         enter(of, store, f"mixsweep run {of.name}.yaml")
@@ -88,7 +89,7 @@ def test_a_forgotten_study_leaves_results_that_other_launched_studies_share(
     assert set(store.keys()) == set(keys.values())
     assert mixsweep("prune", file, "--forget", "--yes").return_value == DONE
     assert set(store.keys()) == {keys["erm"]}
-    assert [launch.study for launch in launches(store)] == ["other", "other"]
+    assert [launch.study for launch in launches(store)] == [name, name]
     again = {run.arm: store_stage(store, run, 6, MB) for run in study.runs() if run.seed == 0}
     assert again == keys, "a run that was forgotten can be stored again"
 
