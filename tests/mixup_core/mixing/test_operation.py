@@ -1,17 +1,16 @@
 """Tests that every operation, built-in or registered by a plugin, has to pass."""
 
 import itertools
-from contextlib import suppress
 
 import numpy as np
 import pytest
 import torch
+from scipy.ndimage import correlate
 from torch import Tensor
 from torch.nn.functional import interpolate
 from torchvision.transforms import v2
 
-from mixup_core.config.building import parsed, with_values
-from mixup_core.config.parts import parts
+from mixup_core.config.building import parsed
 from mixup_core.mixing.cutmix import CutMix
 from mixup_core.mixing.fmix import FMix, highest, low_frequency
 from mixup_core.mixing.gridmix import GridMix
@@ -73,20 +72,6 @@ def test_the_mean_label_weight_increases_with_lam(name: str) -> None:
         means.append(float(operation.mix(own, beside, lam, _drawn(operation, lam))[1].mean()))
     assert means == sorted(means)
     assert means[0] < means[2]
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_every_allowed_value_of_a_number_mixes_images_to_finite_pixels(name: str) -> None:
-    operation = parsed(Operation, name)
-    own, beside = _images(3)
-    lam = torch.tensor([0.0, 0.4, 1.0])
-    numbers = [part.name for part in parts(type(operation)) if isinstance(part.default, float)]
-    for path, value in itertools.product(numbers, [0.0, 1e-300, 1e-6, 1.0, 40.0, 1e6, 1e300]):
-        with suppress(RuleError):
-            extreme = with_values(operation, {path: value})
-            images, weight = extreme.mix(own, beside, lam, _drawn(extreme, lam))
-            assert images.isfinite().all(), (path, value)
-            assert ((weight >= 0) & (weight <= 1)).all(), (path, value)
 
 
 def test_the_largest_decay_of_fmix_gives_finite_surfaces() -> None:
@@ -237,23 +222,13 @@ def _slowly(image: np.ndarray) -> np.ndarray:
     """Compute the saliency by its definition, pixel by pixel."""
     gray = image.mean(0)
     for _ in range(2):
-        around = np.pad(gray, 1, mode="reflect")
-        kernel = np.outer([1, 2, 1], [1, 2, 1]) / 16
-        gray = np.array(
-            [
-                [(around[y : y + 3, x : x + 3] * kernel).sum() for x in range(gray.shape[1])]
-                for y in range(gray.shape[0])
-            ]
-        )
+        gray = correlate(gray, np.outer([1, 2, 1], [1, 2, 1]) / 16, mode="mirror")
     above, below = np.zeros_like(gray), np.zeros_like(gray)
-    for y, x in np.ndindex(gray.shape):
-        for reach in REACHES:
-            square = gray[
-                max(y - reach + 1, 0) : y + reach + 1, max(x - reach + 1, 0) : x + reach + 1
-            ]
-            rest = gray[y, x] - (square.sum() - gray[y, x]) / (square.size - 1)
-            above[y, x] += max(rest, 0)
-            below[y, x] += max(-rest, 0)
+    for (y, x), reach in itertools.product(np.ndindex(gray.shape), REACHES):
+        square = gray[max(y - reach + 1, 0) : y + reach + 1, max(x - reach + 1, 0) : x + reach + 1]
+        rest = gray[y, x] - (square.sum() - gray[y, x]) / (square.size - 1)
+        above[y, x] += max(rest, 0)
+        below[y, x] += max(-rest, 0)
     both = above / (above.max() or 1) + below / (below.max() or 1)
     return both / (both.max() or 1)
 

@@ -372,14 +372,7 @@ def test_feature_accuracy_matches_setting_the_patches_of_the_other_feature_to_ze
         patches = points.patches.copy()
         for point, y in enumerate(points.labels):
             patches[:-1, point, 2 * y + 1 - feature] = 0
-        inputs = np.einsum("yrc,pnc->yrpn", weights, patches)
-        rho, power = MEASURED.rho, 8
-        excited = np.where(
-            inputs < rho,
-            np.maximum(inputs, 0) ** power / (power * rho ** (power - 1)),
-            inputs - (1 - 1 / power) * rho,
-        )
-        outputs = np.einsum("yrpn,pn->yn", excited, points.counts)
+        outputs = PatchOutputs(replace(points, patches=patches), MEASURED)(weights)
         right = (outputs.argmax(axis=0) == points.labels).reshape(4, 50)
         np.testing.assert_array_equal(alone[:, feature], right.mean(axis=1))
     assert ((alone > 0) & (alone < 1)).any()
@@ -396,19 +389,21 @@ def test_correlations_sum_only_active_neurons_of_the_same_class() -> None:
     np.testing.assert_array_equal(correlations(weights, 0.5), expected)
 
 
-def labelled(inputs: list[list[float]], labels: list[int]) -> PatchSet:
+CORNERS = [[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9]]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "labels", "expected"),
+    [
+        ([[1.0, 0.2], [-1.0, 0.2]], [0, 1], True),
+        ([[1.0, 1.0], [2.0, 2.0]], [0, 1], False),  # there is no intercept
+        (CORNERS, [0, 1, 2], True),
+        ([*CORNERS, [0.25, 0.45]], [0, 1, 2, 2], False),  # between the first two corners
+    ],
+)
+def test_classes_are_separable_only_when_every_margin_is_positive(
+    inputs: list[list[float]], labels: list[int], expected: bool
+) -> None:
     targets = np.eye(max(labels) + 1)[:, labels]
-    return PatchSet(patches=np.array([inputs]), counts=np.ones((1, len(labels))), targets=targets)
-
-
-def test_linear_separability_is_tested_without_an_intercept() -> None:
-    assert is_linearly_separable(labelled([[1.0, 0.2], [-1.0, 0.2]], [0, 1]))
-    # Without an intercept nothing separates two points on one ray.
-    assert not is_linearly_separable(labelled([[1.0, 1.0], [2.0, 2.0]], [0, 1]))
-
-
-def test_three_classes_are_separable_only_when_every_margin_is_positive() -> None:
-    corners = [[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9]]
-    assert is_linearly_separable(labelled(corners, [0, 1, 2]))
-    centre = np.mean(corners[:2], axis=0).tolist()
-    assert not is_linearly_separable(labelled([*corners, centre], [0, 1, 2, 2]))
+    points = PatchSet(patches=np.array([inputs]), counts=np.ones((1, len(labels))), targets=targets)
+    assert is_linearly_separable(points) == expected
