@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixup_core.records import EpochRecord, Packed, Records, packed
+from mixup_core.records import EpochRecord, Records, packed
 
 
 @given(
@@ -36,6 +36,14 @@ def test_packed_records_equal_the_given_records_and_keep_the_order_of_names(
     assert list(map(repr, records)) == list(map(repr, given_records))
     assert records.names == {name for record in given_records for name in record.metrics}
     assert Records(records) == records
+    assert records[1:] == tuple(given_records[1:])
+    assert list(reversed(records)) == given_records[::-1]
+    assert records != given_records
+    assert records != (*given_records, 0)
+    with pytest.raises(IndexError):
+        records[len(records)]
+    with pytest.raises(TypeError):
+        hash(records)
 
 
 def test_the_order_of_metric_names_does_not_affect_equality_of_records() -> None:
@@ -46,30 +54,6 @@ def test_the_order_of_metric_names_does_not_affect_equality_of_records() -> None
     assert Records([EpochRecord(epoch=0, metrics=one)]) != Records(
         [EpochRecord(epoch=0, metrics={"b": 1.0, "a": 2.0})]
     )
-
-
-class Squares(Packed[int]):
-    def __len__(self) -> int:
-        return 4
-
-    def _at(self, place: int) -> int:
-        return place * place
-
-
-def test_packed_records_are_a_sequence_equal_to_a_tuple() -> None:
-    squares = Squares()
-    assert (squares[1], squares[-1], squares[1:3], list(reversed(squares))) == (
-        1, 9, (1, 4), [9, 4, 1, 0],
-    )  # fmt: skip
-    assert squares == (0, 1, 4, 9) == squares
-    assert squares != (0, 1, 4)
-    assert squares != (0, 1, 4, 8)
-    assert squares != [0, 1, 4, 9]
-    assert repr(squares) == "(0, 1, 4, 9)"
-    with pytest.raises(IndexError):
-        squares[4]
-    with pytest.raises(TypeError):
-        hash(squares)
 
 
 @given(st.lists(st.one_of(st.floats(), st.integers(), st.booleans(), st.none(), st.text())))

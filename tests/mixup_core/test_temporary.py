@@ -157,13 +157,7 @@ def _link(path: Path) -> None:
     path.symlink_to("target")
 
 
-IN_THE_WAY = {
-    "folder": NO_FILES["a folder"],
-    "pipe": NO_FILES["a FIFO"],
-    "socket": NO_FILES["a socket"],
-    "link": _link,
-    "link that leads nowhere": NO_FILES["a dangling link"],
-}
+IN_THE_WAY = {**NO_FILES, "unreadable": _link}
 
 
 def _is_own(path: Path) -> bool:

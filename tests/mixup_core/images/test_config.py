@@ -12,7 +12,7 @@ from mixup_core.images.augmentations.crop import Crop
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.losses import CrossEntropy
+from mixup_core.images.losses import CrossEntropy, SquaredError
 from mixup_core.laws import Midpoint
 from mixup_core.mixing.cutmix import CutMix
 from mixup_core.mixing.linear import Linear
@@ -89,6 +89,7 @@ def test_the_floor_is_unknown_beyond_linear_mixing_of_random_pairs(values: dict[
     labels = torch.arange(10)
     usual = Epoch(law=Midpoint())
     assert usual.floor(CrossEntropy(), labels, 5) == pytest.approx(0.9 * math.log(2))
+    assert usual.floor(SquaredError(), labels, 5) == 0
     assert replace(usual, **values).floor(CrossEntropy(), labels, 5) is None
 
 

