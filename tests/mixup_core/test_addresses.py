@@ -46,21 +46,15 @@ def test_a_store_that_cannot_be_opened_is_reported_without_secrets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    "url",
     [
-        ("s3://bucket/a b/c", "s3://bucket/a b/c"),
-        ("s3://bucket", "s3://bucket"),
-        ("gs://bucket/x", "gs://bucket/x"),
-        ("abfs://container@account.dfs.core.windows.net/x", "abfs://container@account.dfs.core.windows.net/x"),
-        ("memory://Store/x", "memory://Store/x"),
-        ("http://host:5000/x", "http://host:5000/x"),
-        ("runs/store", "runs/store"),
-        ("/home/me@site/a::b", "/home/me@site/a::b"),
-        ("file:///a#b?c", "file:///a#b?c"),
+        "s3://bucket/a b/c", "s3://bucket", "gs://bucket/x", "memory://Store/x",
+        "abfs://container@account.dfs.core.windows.net/x", "http://host:5000/x", "runs/store",
+        "/home/me@site/a::b", "file:///a#b?c",
     ],
 )  # fmt: skip
-def test_a_store_address_without_secrets_is_shown_in_full(url: str, shown: str) -> None:
-    assert (str(store_address(url)), store_address(url).is_whole) == (shown, True)
+def test_a_store_address_without_secrets_is_shown_in_full(url: str) -> None:
+    assert (str(store_address(url)), store_address(url).is_whole) == (url, True)
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,6 @@ CUDNN = "cuDNN error: CUDNN_STATUS_"
         (RuntimeError("Triton Error [CUDA]: out of memory"), "memory"),
         (RuntimeError("Triton Error [CUDA]: an illegal memory access"), "device"),
         (RuntimeError(f"{CUDNN}INTERNAL_ERROR_HOST_ALLOCATION_FAILED"), "memory"),
-        (RuntimeError("CUDA error: unspecified launch failure"), "device"),
-        (RuntimeError("CUDA error: uncorrectable ECC error encountered"), "device"),
         (RuntimeError("CUDA driver error: unknown error"), "device"),
         (RuntimeError("Found no NVIDIA driver on your system."), "device"),
         (RuntimeError("shape mismatch"), None),

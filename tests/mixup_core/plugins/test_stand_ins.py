@@ -131,27 +131,21 @@ def test_a_study_is_read_without_its_plugin_and_keeps_keys_and_metrics(
 def test_a_law_that_is_not_loaded_has_its_quantiles_and_caption(
     plugin: Write, tmp_path: Path
 ) -> None:
+    def law() -> Any:
+        (arm,) = study_of_launch(launch, "x", _known, reads_only=True).arms.values()
+        return arm.mix.law  # type: ignore[attr-defined]
+
     _, launch = _launched(plugin, tmp_path, CASES["law"])
-    (arm,) = study_of_launch(launch, "x", _known, reads_only=True).arms.values()
-    law: Any = arm.mix.law  # type: ignore[attr-defined]
-    assert law.caption == "U(width 0.4)"
-    assert [float(law.quantiles(level)) for level in (0.05, 0.5, 0.95)] == pytest.approx(
-        [0.32, 0.5, 0.68]
-    )
+    assert law().caption == "U(width 0.4)"
+    quantiles = [float(law().quantiles(level)) for level in (0.05, 0.5, 0.95)]
+    assert quantiles == pytest.approx([0.32, 0.5, 0.68])
     with pytest.raises(PluginError, match="the code of the law wide is needed here; add --plugin"):
-        type(law)(width=0.9).quantiles(0.5)
-
-
-def test_a_law_with_a_wrong_number_of_stored_quantiles_names_its_plugin(
-    plugin: Write, tmp_path: Path
-) -> None:
-    _, launch = _launched(plugin, tmp_path, CASES["law"])
+        type(law())(width=0.9).quantiles(0.5)
     for part in launch.parts:
-        for law in part["laws"]:
-            law["quantiles"] = law["quantiles"][:2]
-    (arm,) = study_of_launch(launch, "x", _known, reads_only=True).arms.values()
+        for stored in part["laws"]:
+            stored["quantiles"] = stored["quantiles"][:2]
     with pytest.raises(PluginError, match="the code of the law wide is needed here"):
-        arm.mix.law.quantiles(0.5)  # type: ignore[attr-defined]
+        law().quantiles(0.5)
 
 
 @pytest.mark.parametrize(

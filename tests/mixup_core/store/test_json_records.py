@@ -33,12 +33,8 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Counted:
-    count: Natural
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Timed:
+class Limited:
+    count: Natural = 0
     seconds: Seconds = 0.0
     within: Fraction = 0.0
 
@@ -127,13 +123,13 @@ def test_numbers_out_of_range_are_refused_with_their_value(value: float) -> None
     with pytest.raises(
         RecordError, match=f"count: must be a whole number .*, got {str(value)[:300]}"
     ):
-        record_of(Counted, {"count": value})
+        record_of(Limited, {"count": value})
 
 
 @pytest.mark.parametrize(("name", "low", "high"), [("seconds", 0, MOST_SECONDS), ("within", 0, 1)])
 def test_durations_and_fractions_have_ends(name: str, low: float, high: float) -> None:
     for value in (low, high / 3, high):
-        assert getattr(record_of(Timed, {name: value}), name) == value
+        assert getattr(record_of(Limited, {name: value}), name) == value
     for wrong in (-5, -1e-9, high * 1.1, 1e308, math.nan, math.inf, "1", None, True):
         with pytest.raises(RecordError, match=f"{name}: must be .* 0 to "):
-            record_of(Timed, {name: wrong})
+            record_of(Limited, {name: wrong})
