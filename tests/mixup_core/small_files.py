@@ -68,9 +68,19 @@ def idx(array: np.ndarray) -> bytes:
     return header + array.astype(np.uint8).tobytes()
 
 
+def write_idx(root: Path, name: str, folder: str, patch: pytest.MonkeyPatch) -> None:
+    """Write a dataset in which image i is filled with i and has label i modulo 10."""
+    set_counts(patch, name)
+    for prefix, count in (("train", NUM_TRAIN), ("t10k", NUM_TEST)):
+        images = np.broadcast_to(np.arange(count)[:, None, None], (count, 28, 28))
+        put(root, f"{folder}/raw/{prefix}-images-idx3-ubyte", idx(images), name, patch)
+        labels = idx(np.arange(count) % 10)
+        put(root, f"{folder}/raw/{prefix}-labels-idx1-ubyte", labels, name, patch)
+
+
 @dataclasses.dataclass
 class FashionMnist:
-    """A tiny Fashion-MNIST in which image i is filled with i and has label i modulo 10."""
+    """A tiny Fashion-MNIST, whose files can be written again."""
 
     root: Path
     monkeypatch: pytest.MonkeyPatch
@@ -80,11 +90,7 @@ class FashionMnist:
         put(self.root, path, content, "fashion-mnist", self.monkeypatch)
 
     def write_all(self) -> None:
-        set_counts(self.monkeypatch, "fashion-mnist")
-        for prefix, count in (("train", NUM_TRAIN), ("t10k", NUM_TEST)):
-            images = np.broadcast_to(np.arange(count)[:, None, None], (count, 28, 28))
-            self.write(f"{prefix}-images-idx3-ubyte", idx(images))
-            self.write(f"{prefix}-labels-idx1-ubyte", idx(np.arange(count) % 10))
+        write_idx(self.root, "fashion-mnist", "FashionMNIST", self.monkeypatch)
 
 
 def write_images(folder: Path, split: str, **images: Image.Image) -> None:

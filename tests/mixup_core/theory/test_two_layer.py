@@ -297,7 +297,6 @@ def test_each_step_on_a_linear_flow_multiplies_by_1_minus_step_times_rate(
     assert (solver.time, solver.evaluations) == (step * steps, steps)
 
 
-UNIFORM = Beta(alpha=1.0)
 SMALL = TwoLayerConfig(
     data=PatchData(classes=3, points_per_class=10, test_points_per_class=20),
     network=PatchNetwork(power=6, init=0.1),
@@ -309,7 +308,7 @@ SMALL = TwoLayerConfig(
 
 
 def test_a_descent_resumed_at_any_epoch_ends_with_the_same_bits() -> None:
-    assert_resumes_anywhere(replace(SMALL, law=UNIFORM, integrator=Descent(step=2.0)))
+    assert_resumes_anywhere(replace(SMALL, law=Beta(alpha=1.0), integrator=Descent(step=2.0)))
 
 
 def test_descent_records_at_the_first_whole_step_at_or_after_each_time() -> None:
@@ -342,14 +341,9 @@ def test_non_finite_weights_end_the_run(integrator: Integrator) -> None:
 
 
 @pytest.mark.parametrize("operation", [PatchCutMix(), PatchMask()], ids=["cutmix", "mask"])
-def test_cutmix_and_masking_train_differently_from_mixup(
-    operation: PatchOperation,
-) -> None:
-    run = replace(SMALL, law=UNIFORM, epochs=9)
-    plain, other = last(run), last(replace(run, operation=operation))
-    assert other["train/loss"] != plain["train/loss"]
-    assert other["train/error"] < 0.2
-    assert last(replace(run, law=Erm(), operation=operation)) == last(replace(run, law=Erm()))
+def test_an_operation_changes_nothing_without_mixing(operation: PatchOperation) -> None:
+    run = replace(SMALL, law=Erm(), epochs=2)
+    assert last(replace(run, operation=operation)) == last(run)
 
 
 MEASURED = TwoLayerConfig(

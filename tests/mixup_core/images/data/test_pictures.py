@@ -78,14 +78,18 @@ def test_the_background_does_not_change_an_opaque_image(mode: str, tmp_path: Pat
         assert np.array_equal(np.asarray(rgb_picture(file, SIDE, background)), wanted)
 
 
-def test_16_bit_colour_keeps_its_upper_8_bits_and_16_bit_grey_is_refused(
+def test_opaque_16_bit_colour_keeps_its_upper_8_bits_and_other_16_bit_images_are_refused(
     tmp_path: Path,
 ) -> None:
     deep = np.full((SIDE, SIDE), 0x1234, dtype=np.uint16)
     Image.fromarray(deep).save(tmp_path / "grey.png")
     with pytest.raises(DataError, match="convert it to 8 bits per channel"):
         rgb_picture(tmp_path / "grey.png", SIDE)
-    rows = b"".join(b"\0" + bytes.fromhex("12345678 9abc") * SIDE for _ in range(SIDE))
+    colour = bytes.fromhex("12345678 9abc")
+    rows = (b"\0" + colour * SIDE) * SIDE
+    (tmp_path / "clear.png").write_bytes(png(SIDE, SIDE, rows, 16, 2, colour))
+    with pytest.raises(DataError, match="has 16 bits per channel and a transparent colour"):
+        rgb_picture(tmp_path / "clear.png", SIDE, "white")
     (tmp_path / "colour.png").write_bytes(png(SIDE, SIDE, rows, 16))
     assert rgb_picture(tmp_path / "colour.png", SIDE).getpixel((0, 0)) == (0x12, 0x56, 0x9A)
 
@@ -105,13 +109,6 @@ def test_the_transparent_grey_of_a_png_is_detected_at_every_bit_depth(
         left, right = (128, 0) if clear == most else (255, 128)
         assert (shown[:, : SIDE // 2] == left).all()
         assert (shown[:, SIDE // 2 :] == right).all()
-
-
-def test_a_transparent_colour_of_16_bits_is_refused(tmp_path: Path) -> None:
-    rows = (b"\0" + bytes.fromhex("000c 000c 000c") * SIDE) * SIDE
-    (tmp_path / "x.png").write_bytes(png(SIDE, SIDE, rows, 16, 2, bytes.fromhex("000c 000c 000c")))
-    with pytest.raises(DataError, match="has 16 bits per channel and a transparent colour"):
-        rgb_picture(tmp_path / "x.png", SIDE, "white")
 
 
 @pytest.mark.parametrize("suffix", ["png", "tiff"])

@@ -17,13 +17,13 @@ from PIL import Image
 
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
-from mixup_core.images.data.facts import DataError, SplitName
+from mixup_core.images.data.facts import DataError
 from mixup_core.images.data.fetching import fetch, files_of, is_present, verify
 from mixup_core.images.data.sets import DATASETS, caltech101, corrupted
 from tests.mixup_core.images.data.small_cifar import write_cifar10_c
-from tests.mixup_core.small_files import idx, put, set_counts, tar
+from tests.mixup_core.small_files import NUM_TEST, NUM_TRAIN, put, set_counts, tar, write_idx
 
-Written = Mapping[SplitName, tuple[list[tuple[int, int, int]], list[int]]]
+Written = Mapping[str, tuple[list[tuple[int, int, int]], list[int]]]
 """Colour and label of each written image, by split, in the expected order."""
 
 Patch = pytest.MonkeyPatch
@@ -60,24 +60,18 @@ def grey(value: int) -> tuple[int, int, int]:
 
 
 def write_mnist(root: Path, patch: Patch) -> Written:
-    set_counts(patch, "mnist", num_train=4, num_test=2, num_classes=2)
-    written: dict[SplitName, Any] = {}
-    splits: tuple[tuple[SplitName, str, int], ...] = (("train", "train", 4), ("test", "t10k", 2))
-    for split, prefix, count in splits:
-        values, labels = np.arange(count) + 7, np.arange(count) % 2
-        pixels = np.broadcast_to(values[:, None, None], (count, 28, 28))
-        put(root, f"MNIST/raw/{prefix}-images-idx3-ubyte", idx(pixels), "mnist", patch)
-        put(root, f"MNIST/raw/{prefix}-labels-idx1-ubyte", idx(labels), "mnist", patch)
-        written[split] = ([grey(value) for value in values.tolist()], labels.tolist())
-    return written
+    write_idx(root, "mnist", "MNIST", patch)
+    return {
+        split: ([grey(value) for value in range(count)], [value % 10 for value in range(count)])
+        for split, count in (("train", NUM_TRAIN), ("test", NUM_TEST))
+    }
 
 
 def write_svhn(root: Path, patch: Patch) -> Written:
     """Write SVHN files: digit 0 has label 10, and pixels are (row, column, channel, image)."""
     set_counts(patch, "svhn", num_train=3, num_test=2, num_classes=2)
     lists, written = {}, {}
-    digits: Mapping[SplitName, list[int]] = {"train": [1, 10, 1], "test": [10, 1]}
-    for split, labels in digits.items():
+    for split, labels in (("train", [1, 10, 1]), ("test", [10, 1])):
         colours = [(10 * i, 20 * i, 30 * i) for i in range(len(labels))]
         pixels = np.empty((32, 32, 3, len(labels)), np.uint8)
         pixels[:] = np.array(colours).T
@@ -94,9 +88,8 @@ def write_svhn(root: Path, patch: Patch) -> Written:
 def write_stl10(root: Path, patch: Patch) -> Written:
     """Write STL-10 files: pixels are stored by column, and labels start at 1."""
     set_counts(patch, "stl10", num_train=3, num_test=2, num_classes=2)
-    written: dict[SplitName, Any] = {}
-    labels_of: Mapping[SplitName, list[int]] = {"train": [1, 2, 2], "test": [2, 1]}
-    for split, labels in labels_of.items():
+    written = {}
+    for split, labels in (("train", [1, 2, 2]), ("test", [2, 1])):
         colours = [(5 * i, 6 * i, 7 * i) for i in range(1, 1 + len(labels))]
         pixels = np.empty((len(labels), 3, 96, 96), np.uint8)
         pixels[:] = np.array(colours)[:, :, None, None]
@@ -163,12 +156,10 @@ def write_fgvc_aircraft(root: Path, patch: Patch) -> Written:
     for name, colour in colours.items():
         members[f"{data}/images/{name}.jpg"] = jpeg(colour, (30, 32), banner=20)
     put(root, "fgvc-aircraft/fgvc-aircraft-2013b.tar.gz", tar(members), "fgvc-aircraft", patch)
-    written: dict[SplitName, Any] = {}
-    wanted: Mapping[SplitName, str] = {"train": "trainval", "test": "test"}
-    for split, name in wanted.items():
-        rows = listed[name]
-        written[split] = ([colours[image] for image, _ in rows], [label for _, label in rows])
-    return written
+    return {
+        split: ([colours[image] for image, _ in rows], [label for _, label in rows])
+        for split, rows in (("train", listed["trainval"]), ("test", listed["test"]))
+    }
 
 
 def write_tiny_imagenet(root: Path, patch: Patch) -> Written:
