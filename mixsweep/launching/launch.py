@@ -42,7 +42,7 @@ from sweeps.running.head import HeadLostError, choose_cluster
 from sweeps.running.placement import Placement
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, ended_on_budget, read_results
-from sweeps.state.stages import Plan, let_results_stay, plan_study
+from sweeps.state.stages import Plan, plan_keeping_results, plan_study
 from sweeps.state.statements import state
 from sweeps.study.study import Run
 
@@ -161,9 +161,7 @@ def launch(
         # stated after their runs; no test covers it.
         state(request.study, store)
         request = request.refreshed()
-        plan = _plan(request, options.keep_final_states)
-        if let_results_stay(plan.finished, store):
-            plan = _plan(request, options.keep_final_states)
+        plan = plan_keeping_results(store, lambda: _plan(request, options.keep_final_states))
         is_over = _announce(request, plan)
         if is_over and (conclusion := recall(request, stored := request.results())) is not None:
             return Launched(request=request, results=stored, report=conclusion)

@@ -64,7 +64,7 @@ def probabilities(logits: NDArray[np.floating], temperature: float = 1.0) -> Arr
 
 
 def negative_log_likelihood(
-    logits: NDArray[np.floating], labels: Labels, temperature: float = 1.0
+    logits: NDArray[np.floating], labels: Labels, temperature: float
 ) -> float:
     """Return the mean cross entropy, in nats, of logits that are divided by a temperature."""
     scaled = logits.astype(np.float64) / temperature

@@ -58,12 +58,12 @@ class Searched:
     @cached_property
     def winner(self) -> Point | None:
         """The complete point that the search's selection rule selects; None if none is complete."""
-        errors = {}
-        for point in self.history.points:
+
+        def standard_error(point: Point) -> float:
             summary = self.summary(point.arm)
-            if summary is not None:
-                errors[point.arm] = (summary.sd or 0.0) / summary.n**0.5
-        return select_point(self.search, self.history.points, errors)
+            return 0.0 if summary is None else (summary.sd or 0.0) / summary.n**0.5
+
+        return select_point(self.search, self.history.points, standard_error)
 
     @property
     def tied(self) -> tuple[Point, ...]:

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 import yaml
@@ -141,9 +142,7 @@ def read_value(text: str, place: Place, at: At) -> Document:
         if scalars and scalars[0].value == whole:
             return document
         return replace(document, value=whole or None)
-    ends = [token.end_mark.index for token in tokens]
-    starts = [token.start_mark.index for token in tokens]
-    if any("#" in text[end:start] for end, start in zip(ends, starts[1:], strict=False)):
+    if any("#" in text[a.end_mark.index : b.start_mark.index] for a, b in pairwise(tokens)):
         document.report(at, "comments are not allowed in a value; quote a text that contains #")
         return replace(document, value=REFUSED)
     return document
@@ -164,21 +163,20 @@ def _decoded(content: bytes) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = content[: error.start].count(b"\n") + 1
         raise _NoYamlError(line, "not UTF-8 text") from error
     unprintable = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if unprintable is not None:
-        line = text.count("\n", 0, unprintable.start()) + 1
+        line = text[: unprintable.start()].count("\n") + 1
         raise _NoYamlError(line, f"control characters are not allowed, got {unprintable[0]!r}")
     return text
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, content: bytes) -> tuple[int, str]:
-    mark = error.problem_mark or error.context_mark
-    line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
-    around = content.decode("utf-8-sig").split("\n")[line - 1 : line]
-    for text in around:
-        if text[: column + 1].lstrip(" ").startswith("\t"):
+    assert error.problem_mark is not None
+    line, column = error.problem_mark.line + 1, error.problem_mark.column + 1
+    for text in content.decode("utf-8-sig").split("\n")[line - 1 : line]:
+        if text.lstrip(" ").startswith("\t"):
             place = text.index("\t") + 1
             return line, f"tabs cannot indent (column {place})"
     description = ", ".join(part for part in (error.context, error.problem) if part)

@@ -19,7 +19,7 @@ from sweeps.searching.selection import (
 from sweeps.searching.sources import Outlook, RunSource
 from sweeps.state.ledger import launches
 from sweeps.state.results import RunResult, diverged, failures_of, read_results
-from sweeps.state.stages import PlannedRun, let_results_stay, plan_runs, proven_stages
+from sweeps.state.stages import PlannedRun, plan_keeping_results, plan_runs, proven_stages
 from sweeps.study.budget import SECONDS_PER_HOUR, Spending
 from sweeps.study.search import Point, Search
 from sweeps.study.space import MAX_GRID
@@ -126,20 +126,18 @@ class SearchSource(RunSource):
 
     def _end(self, run: Run) -> None:
         """Judge the points whose last started run this was; after an error they stay open."""
-        is_judged = False
         was_lost = run.key in self._lost
         self._lost.discard(run.key)
-        for number, outstanding in list(self._outstanding.items()):
-            if run.key in outstanding:
-                outstanding.discard(run.key)
-                if not outstanding:
-                    self._judge(self._points[number])
-                    is_judged = True
+        ended = [number for number, keys in self._outstanding.items() if keys == {run.key}]
+        for keys in self._outstanding.values():
+            keys.discard(run.key)
+        for number in ended:
+            self._judge(self._points[number])
         if self._search.budget.gpu_hours is not None:
             self._trained.add(result.stage for result in read_results([run], self._store))
         self._spend()
         # Growing a study takes time in proportion to its runs.
-        if is_judged or (was_lost and not self._lost):
+        if ended or was_lost:
             self._conclude()
 
     def _asks(self) -> bool:
@@ -230,7 +228,7 @@ class SearchSource(RunSource):
             return False
         problem, objective = self.study.problem, self._search.strategy.objectives[0]
         size = problem.measuring.sample_size(self._search.config_of(best.values), objective)
-        pooled = PooledSpread.of(list(values.values())) if len(looks) > 1 else None
+        pooled = PooledSpread.of(list(values.values()))
         theirs, points = values[best.arm][: len(errors)], self._search.points
         return is_clearly_worse(
             errors, theirs, points=points, size=size, looks=looks, pooled=pooled
@@ -277,10 +275,10 @@ class SearchSource(RunSource):
         self, runs: Iterable[Run], underway: Collection[PlannedRun]
     ) -> tuple[PlannedRun, ...]:
         wanted = [run for run in runs if not self._has_diverged(run)]
-        kept = self._bare.teachers()
-        plan = plan_runs(wanted, proven_stages(wanted, self._store), underway, kept)
-        if let_results_stay(plan.finished, self._store):
-            plan = plan_runs(wanted, proven_stages(wanted, self._store), underway, kept)
+        kept, store = self._bare.teachers(), self._store
+        plan = plan_keeping_results(
+            store, lambda: plan_runs(wanted, proven_stages(wanted, store), underway, kept)
+        )
         return tuple(self._keeping_forks(self._keeping_network(p)) for p in plan.pending)
 
     def _keeping_network(self, planned: PlannedRun) -> PlannedRun:

@@ -1,7 +1,7 @@
 """Selection: select the best point of a search, decide on pruning, and add the confirmation."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
 
@@ -63,28 +63,27 @@ def objectives_of(result: RunResult, search: Search) -> tuple[float, ...] | None
     """Return the stored objectives of a run; None if it is not complete, or records not all."""
     if result.outcome != "complete":
         return None
-    last = result.records[-1].metrics
-    found = tuple(last[name] for name in search.strategy.objectives if name in last)
-    return found if len(found) == len(search.strategy.objectives) else None
+    last, names = result.records[-1].metrics, search.strategy.objectives
+    return tuple(last[name] for name in names) if all(name in last for name in names) else None
 
 
 def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | None:
     """Return the best point of a search by its rule; None if no point is complete."""
     search = study.search
     assert search is not None
-    errors: dict[str, float] = {}
-    complete = [point for point in points if point.state == "complete"]
-    if search.strategy.select == "val-1se":
-        grown = study.grown(complete)
-        for point in complete:
-            ends = [objectives_of(r, search) for r in read_results(grown.runs_of(point.arm), store)]
-            values = [end[0] for end in ends if end is not None]
-            errors[point.arm] = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
-    return select_point(search, points, errors)
+
+    def standard_error(point: Point) -> float:
+        results = read_results(study.grown([point]).runs_of(point.arm), store)
+        ends = [objectives_of(result, search) for result in results]
+        values = [end[0] for end in ends if end is not None]
+        return stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+
+    return select_point(search, points, standard_error)
 
 
-def select_point(search: Search, points: Sequence[Point], standard_errors: Mapping[str, float]
-                 ) -> Point | None:  # fmt: skip
+def select_point(
+    search: Search, points: Sequence[Point], standard_error: Callable[[Point], float]
+) -> Point | None:
     """Return the best point by the search's selection rule; None if no point is complete.
 
     `val-mean` selects the point with the lowest mean of the first objective, the earliest if equal.
@@ -94,7 +93,7 @@ def select_point(search: Search, points: Sequence[Point], standard_errors: Mappi
     best = best_of(points)
     if best is None or search.strategy.select == "val-mean":
         return best
-    limit = best.objectives[0] + standard_errors.get(best.arm, 0.0)
+    limit = best.objectives[0] + standard_error(best)
     close = [p for p in points if p.state == "complete" and p.objectives[0] <= limit]
     return min(close, key=lambda point: (search.space.rank(point.values), point.number))
 

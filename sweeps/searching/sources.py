@@ -8,7 +8,7 @@ from itertools import pairwise
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.state.results import begun_seeds, read_results, spending_of
-from sweeps.state.stages import Plan, PlannedRun, let_results_stay, plan_study
+from sweeps.state.stages import Plan, PlannedRun, plan_keeping_results, plan_study
 from sweeps.study.budget import SECONDS_PER_HOUR
 from sweeps.study.search import SearchError
 from sweeps.study.study import Run, Study
@@ -203,7 +203,8 @@ class LooksSource(RunSource):
         self._outstanding.discard(run.key)
 
     def _planned(self) -> tuple[PlannedRun, ...]:
-        plan = plan_study(self.study, self._store, keep_final_states=self._keeps)
-        if let_results_stay(plan.finished, self._store):
-            plan = plan_study(self.study, self._store, keep_final_states=self._keeps)
+        study, store, keeps = self.study, self._store, self._keeps
+        plan = plan_keeping_results(
+            store, lambda: plan_study(study, store, keep_final_states=keeps)
+        )
         return tuple(p for p in plan.pending if p.run.key not in self._failed)

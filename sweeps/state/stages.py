@@ -10,7 +10,7 @@ stage only if the state is stored, too.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -218,16 +218,15 @@ def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
     learner: Run | None = run
     while learner is not None and learner.teacher is not None:
         taught_by = stage_keys(learner.teacher)[-1]
-        if taught_by in above:  # a student without distillation epochs has its teacher's last stage
-            break
+        # A student whose teacher changes no epoch of it has its teacher's last stage.
+        learner = None if taught_by in above else trainers.get(taught_by)
         above.add(taught_by)
-        learner = trainers.get(taught_by)
     return len(above)
 
 
 def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:
     """Return the number of a run's first epochs up to the last one whose stage key is known."""
-    return next((epoch for epoch in range(len(keys), 0, -1) if keys[epoch - 1] in known), 0)
+    return max((epoch for epoch, key in enumerate(keys, 1) if key in known), default=0)
 
 
 def spare_bytes(runs: int) -> int:
@@ -235,7 +234,13 @@ def spare_bytes(runs: int) -> int:
     return min(10**6, 10**9 // max(1, runs))
 
 
-def let_results_stay(finished: Iterable[Run], store: Store) -> bool:
+def plan_keeping_results(store: Store, plan: Callable[[], Plan]) -> Plan:
+    """Return a plan after its finished runs are safe from others; plan again if one was not."""
+    first = plan()
+    return plan() if _let_results_stay(first.finished, store) else first
+
+
+def _let_results_stay(finished: Iterable[Run], store: Store) -> bool:
     """Make the last stages of finished runs permanent, so that other runs do not delete them.
 
     For example, a run of 20 epochs has its first 10 in common with a finished run of 10. The longer

@@ -124,7 +124,8 @@ class StatedComparison(Checked):
 
     @property
     def relation(self) -> Relation:
-        return self._relations()[0]
+        (relation,) = self._relations()
+        return relation
 
     @property
     def left(self) -> Side:
@@ -188,7 +189,7 @@ class StatedComparison(Checked):
         """Return `terms`, with arms of equal results (`same`: arm by arm) counted as one."""
         factors: dict[str, float] = {}
         times = 1.0 if self.of == "variance" else self.times
-        for side, sign in zip(self.sides, (1.0, -times), strict=True):
+        for side, sign in ((self.left, 1.0), (self.right, -times)):
             for arm, factor in zip(_arms_of(side), (sign, -sign), strict=False):
                 first = same.get(arm, arm)
                 factors[first] = factors.get(first, 0.0) + factor
@@ -209,7 +210,7 @@ class StatedComparison(Checked):
         low, high = (math.fsum(end[side] for end in ends) for side in (0, 1))
         low_allowed, high_allowed = self.allowed
         finite = [abs(end) for end in (low, high, low_allowed, high_allowed) if math.isfinite(end)]
-        rounding = _ROUNDING * max(finite, default=0.0)
+        rounding = _ROUNDING * max(finite)
         if max(low, low_allowed) >= min(high, high_allowed) - rounding:
             is_beyond = low > high_allowed + rounding or high < low_allowed - rounding
             return "fails" if is_beyond else "undecided"
@@ -221,7 +222,7 @@ class StatedComparison(Checked):
 
     @property
     def sides(self) -> Sides:
-        sides: Sides = getattr(self, self._relations()[0])
+        sides: Sides = getattr(self, self.relation)
         return sides
 
 

@@ -7,7 +7,9 @@ from torchmetrics.functional.classification import multiclass_calibration_error
 
 from reports.numbers.calibration import (
     brier,
+    confidence_bins,
     fitted_temperature,
+    negative_log_likelihood,
     probabilities,
     reliability,
 )
@@ -21,6 +23,9 @@ LABELS = np.array([RNG.choice(6, p=row) for row in softmax(LOGITS.astype(float) 
 def test_the_calibration_error_agrees_with_torchmetrics(temperature: float) -> None:
     chances = probabilities(LOGITS, temperature)
     np.testing.assert_allclose(chances, softmax(LOGITS.astype(float) / temperature, axis=1))
+    np.testing.assert_array_equal(chances, probabilities(LOGITS / np.float64(temperature)))
+    nll = -np.log(chances[np.arange(len(LABELS)), LABELS]).mean()
+    assert negative_log_likelihood(LOGITS, LABELS, temperature) == pytest.approx(nll)
     reference = multiclass_calibration_error(
         torch.from_numpy(chances), torch.from_numpy(LABELS), num_classes=6, n_bins=15, norm="l1"
     )
@@ -33,6 +38,9 @@ def test_bins_are_closed_on_the_right_and_contain_every_image() -> None:
     assert found.count.tolist() == [0] * 7 + [1, 1] + [0] * 5 + [1]
     assert found.correct.tolist() == [0] * 7 + [1, 0] + [0] * 5 + [1]
     assert found.error == pytest.approx((0.5 + 0.6) / 3)
+    assert confidence_bins(np.array([0.0, 1.0, 1.0 + 1e-9])).tolist() == [0, 14, 14]
+    alone = reliability(np.array([[0.9, 0.1]]), np.array([0]))
+    assert alone.floor == pytest.approx(0.9 * 0.1 + 0.1 * 0.9), "the mean of |correct - confidence|"
 
 
 def test_the_temperature_minimises_the_negative_log_likelihood() -> None:
@@ -46,6 +54,8 @@ def test_the_temperature_minimises_the_negative_log_likelihood() -> None:
     assert found == pytest.approx(reference, rel=1e-3)
     assert found == pytest.approx(1.7, rel=0.1), "the labels were drawn at that temperature"
     assert reliability(probabilities(LOGITS, found), LABELS).error < 0.03
+    for right, limit in ((LOGITS.argmax(1), -5), (LOGITS.argmin(1), 5)):
+        assert np.log(fitted_temperature(LOGITS, right)) == pytest.approx(limit, abs=1e-3)
 
 
 def test_brier_score_is_the_mean_squared_distance_from_the_label() -> None:

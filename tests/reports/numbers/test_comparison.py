@@ -249,16 +249,3 @@ def test_a_claim_about_variances_that_no_run_can_decide_is_undecided(num_equal: 
     two = {arm: {seed: by_seed[seed] for seed in (0, 1)} for arm, by_seed in values.items()}
     (few,) = judge(replace(study, seeds=(0, 1)), lambda _: two)
     assert few.spelled == "undecided (no ratio, because it needs 3 seeds or more)"
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {"less": (("uniform", "erm"), ("erm", "uniform"))},
-        {"less": ("uniform", 0.5)},
-        {"within": ("uniform", "erm"), "margin": 0.5},
-    ],
-)
-def test_comparisons_that_are_no_ratio_of_two_arms_are_refused(keys: dict) -> None:
-    with pytest.raises(ValueError, match="varianc"):
-        of_variance(**keys)

@@ -1,7 +1,11 @@
+import re
+
 import pytest
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import sweeps.reading.strict_yaml
 from sweeps.reading.strict_yaml import (
     MAX_BYTES,
     REFUSED,
@@ -75,8 +79,8 @@ _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quo
     ("content", "fault"),
     [
         (b"\xff", "f:1: not UTF-8 text"),
-        (b"a: 1\nb: \xff\n", "f:2: not UTF-8 text"),
-        (b"a: 1\nb: \x00", r"f:2: control characters are not allowed, got '\x00'"),
+        (b"\nb: \xff\n", "f:2: not UTF-8 text"),
+        (b"\nb: \x00", r"f:2: control characters are not allowed, got '\x00'"),
         (b"a: 1\n\tb: 1\n", "f:2: tabs cannot indent (column 1)"),
         (b"a: 1\n---\nb: 2\n", "f:2: expected one document, got a second"),
         (b"a: 1\nb: [[1], &b 2]", "f:2: b[1]: anchors are not allowed, got &b"),
@@ -106,16 +110,29 @@ def test_refused_values_are_named_with_line_and_path(content: bytes, fault: str)
 
 
 @pytest.mark.parametrize(
-    ("content", "line"), [(b"a: [1\n", 2), (b"a: b: c\n", 1), (b"a: 1\n b: 2\n", 2)]
+    ("content", "line", "column"),
+    [(b"a: [1\n", 2, 1), (b"a: b: c\n", 1, 5), (b"a: 1\n b: 2\n", 2, 3)],
 )
-def test_invalid_yaml_is_refused_with_its_line(content: bytes, line: int) -> None:
-    (fault,) = read_yaml(content, place_at).faults
-    assert str(fault).startswith(f"f:{line}: not valid YAML: ")
-    assert str(fault).endswith(")")
+def test_invalid_yaml_is_refused_with_its_line_and_column(
+    content: bytes, line: int, column: int
+) -> None:
+    document = read_yaml(content, place_at)
+    (fault,) = document.faults
+    assert document.places == {(): place_at(line)}
+    assert re.fullmatch(rf"f:{line}: not valid YAML: \w.* \(column {column}\)", str(fault))
+
+
+def test_errors_inside_pyyaml_without_libyaml_are_refused_at_the_first_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sweeps.reading.strict_yaml, "_LOADER", yaml.SafeLoader)
+    (fault,) = read_yaml(b'a: "\\UFFFFFFFF"', place_at).faults
+    assert str(fault).startswith("f:1: not valid YAML: ")
 
 
 def test_empty_documents_byte_order_marks_and_files_up_to_1_mb_are_accepted() -> None:
     assert read("") is read("# only\n") is None
+    assert read_yaml(b"", place_at).places == {(): place_at(1)}
     assert read("\ufeffa: 1") == {"a": 1}
     assert read("'<<': 1") == {"<<": 1}
     assert len(str(read("x" * MAX_BYTES))) == MAX_BYTES == 1_000_000

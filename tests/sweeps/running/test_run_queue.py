@@ -15,7 +15,7 @@ from sweeps.running.run_queue import RunQueue
 from sweeps.running.storing import Storing
 from sweeps.searching.sources import RunSource
 from sweeps.state.results import read_results
-from sweeps.state.stages import PlannedRun, let_results_stay, plan_study
+from sweeps.state.stages import PlannedRun, plan_keeping_results, plan_study
 from sweeps.study.study import Study
 from tests import toy
 
@@ -43,8 +43,8 @@ class Driver:
         claims = Claims(
             store=world.store, study=study.name, token=self.lease.token, clock=lambda: world.now
         )
-        let_results_stay(plan_study(study, world.store).finished, world.store)
-        source = RunSource(study, plan_study(study, world.store).pending)
+        plan = plan_keeping_results(world.store, lambda: plan_study(study, world.store))
+        source = RunSource(study, plan.pending)
         self.queue = RunQueue(source, lambda _: None, source.more(()), claims=claims)
         self.claims = claims
         self.workers: list[Worker] = []

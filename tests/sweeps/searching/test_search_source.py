@@ -105,11 +105,17 @@ def test_the_outlook_of_a_search_has_its_runs_and_the_hours_of_the_nearest_limit
 ) -> None:
     study = read(tmp_path, STUDY + "  budget: {hours: 2, gpu_hours: 2}\n")
     driver, clock = Driver(study, tmp_path), [720.0]
+    driver.proposals.spend(0.25, 1.0)
     source = SearchSource(study, driver.store, driver.proposals, clock=lambda: clock[0])
     clock[0] += 1800
     source.gpus_per_run = 0.5
-    assert source.outlook(1) == Outlook(num_runs=6 * 3, at_once=3, hours=1.5)
-    assert source.outlook(4) == Outlook(num_runs=6 * 3, at_once=3, hours=1.0)
+    assert source.outlook(1) == Outlook(num_runs=6 * 3, at_once=3, hours=1.25)
+    assert source.outlook(4) == Outlook(num_runs=6 * 3, at_once=3, hours=0.5)
+    assert (source.num_waiting, source.num_known) == ((6 + 2) * 3, 0)
+    wide = read(
+        tmp_path, STUDY + "  confirm: {seeds: [100, 101, 102, 103, 104, 105, 106, 107, 108]}\n"
+    )
+    assert Driver(wide, tmp_path / "wide").source.num_waiting == 9 * (2 + 1)
 
 
 def test_raising_the_number_of_points_extends_the_same_search(tmp_path: Path) -> None:
@@ -123,7 +129,10 @@ def test_raising_the_number_of_points_extends_the_same_search(tmp_path: Path) ->
 def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
     tmp_path: Path,
 ) -> None:
-    driver = Driver(read(tmp_path, CONFIRM), tmp_path).run()
+    driver = Driver(read(tmp_path, CONFIRM), tmp_path)
+    assert driver.source.outlook(1) == Outlook(num_runs=6 * 3, at_once=3, num_last=2 * (2 + 1))
+    driver.run()
+    assert driver.source.outlook(1) == Outlook(at_once=3)
     best = min(points_of(driver), key=lambda point: point.objectives)
     confirmed = driver.source.study.confirmation()
     assert confirmed is not None
@@ -182,6 +191,7 @@ def test_a_diverged_seed_fails_its_point_without_an_objective(tmp_path: Path, te
     driver = Driver(read(tmp_path, text), tmp_path, diverging).run()
     if text == PRUNED:  # the seeds that are compared first are enough
         assert len(driver.trained) == 2 * 3 + 6 * 2
+    assert {p.num_seeds for p in points_of(driver)} == {2 if text == PRUNED else None}
     assert {point.state for point in points_of(driver)} == {"failed"}
     assert {point.objectives for point in points_of(driver)} == {()}
     assert driver.source.study.confirmation() is None
@@ -207,15 +217,22 @@ def test_a_point_of_which_a_run_records_no_objective_fails(tmp_path: Path, rule:
     assert Driver(read(tmp_path, text), tmp_path / "home", metrics).run().trained == []
 
 
-@pytest.mark.parametrize("failure", [WorkerLostError, BrokenRunError])
+@pytest.mark.parametrize(
+    ("failure", "text", "seed"),
+    [
+        (WorkerLostError, CONFIRM, 1),
+        (BrokenRunError, CONFIRM, 1),
+        (BrokenRunError, CONFIRM + "  prune: {after: 2}\n", 2),
+    ],
+)
 def test_a_failed_seed_keeps_its_point_open_until_a_launch_trains_the_seed(
-    tmp_path: Path, failure: type[Exception]
+    tmp_path: Path, failure: type[Exception], text: str, seed: int
 ) -> None:
-    study = read(tmp_path, CONFIRM)
+    study = read(tmp_path, text)
     lost = Driver(study, tmp_path / "whole").run().source.study.arms["point 2"]
 
     def metrics(config: TrainConfig) -> dict[str, float]:
-        if config.mix == lost.mix and config.seed == 1:
+        if config.mix == lost.mix and config.seed == seed:
             raise failure
         return noisy(config)
 
@@ -229,7 +246,7 @@ def test_a_failed_seed_keeps_its_point_open_until_a_launch_trains_the_seed(
 
     again = Driver(study, tmp_path / "home").run()
     assert {point.state for point in points_of(again)} == {"complete"}
-    assert again.trained[0] == ("point 2", 1)
+    assert again.trained[0] == ("point 2", seed)
     best = min(points_of(again), key=lambda point: point.objectives)
     confirmed = again.source.study.confirmation()
     assert confirmed is not None
@@ -314,16 +331,25 @@ def test_a_pruned_point_gets_no_seeds_after_its_look_and_is_worse_than_the_best(
     assert all(errors[point.arm] > best for point in pruned)
 
 
-def test_a_grid_trains_each_shared_epoch_once(tmp_path: Path) -> None:
-    text = STUDY.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
-    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace(
-        "points: 6", "sampler: grid"
-    )
-    driver = Driver(read(tmp_path, text), tmp_path).run()
-    # Three alphas, switch 0 is ERM, (1, 20) is the arm `uniform`: 3 x 4 - 1 points.
+@pytest.mark.parametrize(
+    ("sampler", "states"), [("sampler: grid", 8), ("sampler: random\n  points: 99", 9)]
+)
+def test_a_search_of_all_points_trains_each_shared_epoch_once(
+    tmp_path: Path, sampler: str, states: int
+) -> None:
+    text = STUDY.replace("log_uniform: [0.1, 32.0]", "categorical: [0.25, 1.0, 4.0]")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace("points: 6", sampler)
+    study = read(tmp_path, text)
+    driver = Driver(study, tmp_path)
+    for run in study.runs():
+        driver._write(run, 20, noisy(run.config))
+    driver = Driver(study, tmp_path).run()
+    # Three alphas, switch 0 is the arm `erm`, (1, 20) is the arm `uniform`: 3 x 4 - 1 points.
     assert len(points_of(driver)) == 11
-    # Per seed: ERM 20; per alpha 20 of mixing and forks of 15, 10 and 5 epochs.
-    assert driver.epochs == 3 * (20 + 3 * (20 + 15 + 10 + 5))
+    # Per seed: two alphas with 20 epochs of mixing and forks of 15, 10 and 5; one without the 20.
+    assert driver.epochs == 3 * (2 * (20 + 15 + 10 + 5) + 20 + 15 + 10)
+    # Only a grid is known to have no point that forks from (1, 15).
+    assert len(driver.store.states.keys()) == 3 * states
 
 
 def test_a_search_without_further_improvement_ends_early_with_a_reason(tmp_path: Path) -> None:
@@ -366,7 +392,9 @@ def test_a_budget_ends_a_search_after_whole_points_of_all_launches_together(
         assert again.trained == []
         assert points_of(again) == points_of(first)
     more = read(tmp_path, STUDY + "  budget: {gpu_hours: 3}\n")
-    assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained
+    later = Driver(more, tmp_path, gpus_per_run=1.0).run()
+    assert later.trained
+    assert later.proposals.gpu_hours == pytest.approx((first.epochs + later.epochs) * 36 / 3600)
     assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained == []
 
 

@@ -19,6 +19,7 @@ from sweeps.searching.selection import (
     select_point,
     winner_of,
 )
+from sweeps.study.bounds import nominal_levels
 from sweeps.study.search import Point, Search, SearchHistory
 from sweeps.study.study import Run
 from tests.filled import fail, put
@@ -51,17 +52,22 @@ def test_val_1se_selects_the_simplest_close_point_and_val_mean_the_lowest_and_fi
     tmp_path: Path,
 ) -> None:
     points = [
-        point(0, 0.112, alpha=0.5),
-        point(1, 0.108, alpha=2.0, switch=4),
-        point(2, 0.1, alpha=8.0),
-        point(3, 0.109, alpha=2.0, switch=2),
+        point(0, 0.112, 0.0, alpha=0.5),
+        point(1, 0.108, 0.0, alpha=2.0, switch=4),
+        point(2, 0.1, 0.0, alpha=8.0),
+        point(3, 0.109, 0.0, alpha=2.0, switch=2),
     ]
-    errors = dict.fromkeys(("point 0", "point 1", "point 3"), 9.0) | {"point 2": 0.01}
-    assert select_point(search(tmp_path, "val-1se"), points, errors) == points[3]
-    assert select_point(search(tmp_path, "val-1se"), points, {}) == points[2]
+    errors = {"point 2": 0.01}
+
+    def standard_error(point: Point) -> float:
+        return errors[point.arm]
+
+    assert select_point(search(tmp_path, "val-1se"), points, standard_error) == points[3]
+    errors["point 2"] = 0.0
+    assert select_point(search(tmp_path, "val-1se"), points, standard_error) == points[2]
     tied = [point(0), point(1, 0.2), point(2, 0.1), point(3, 0.1)]
-    assert select_point(search(tmp_path, "val-mean"), tied, {}) == tied[2]
-    assert select_point(search(tmp_path, "val-mean"), tied[:1], {}) is None
+    assert select_point(search(tmp_path, "val-mean"), tied, standard_error) == tied[2]
+    assert select_point(search(tmp_path, "val-mean"), tied[:1], standard_error) is None
 
 
 def test_a_point_is_clearly_worse_if_the_paired_t_test_of_scipy_is_significant() -> None:
@@ -70,8 +76,41 @@ def test_a_point_is_clearly_worse_if_the_paired_t_test_of_scipy_is_significant()
         theirs = [0.1, 0.1, 0.1, 0.1][: len(ours)]
         p = scipy.stats.ttest_rel(ours, theirs, alternative="greater").pvalue
         for points, pairs in ((1, 1), (2, 1), (3, 3), (20, 190)):
-            assert is_clearly_worse(ours, theirs, points=points) == bool(p < 0.05 / pairs)
+            for looks in ((), (len(ours),)):
+                found = is_clearly_worse(ours, theirs, points=points, looks=looks)
+                assert found == bool(p < 0.05 / pairs)
     assert not is_clearly_worse([0.1, 0.2], [0.1, 0.2], points=1)
+
+
+@pytest.mark.parametrize("pooled", [None, PooledSpread(variance=4e-4, freedom=9)])
+@pytest.mark.parametrize(("looks", "points"), [((2, 3), 1), ((2, 4, 5), 5)])
+def test_a_race_tests_at_the_level_of_its_look_with_the_larger_variance(
+    looks: tuple[int, ...], points: int, pooled: PooledSpread | None
+) -> None:
+    levels = nominal_levels(looks, 0.45, 2 * 0.05 / (4 if points == 5 else 1))
+    for n, level in zip(looks, levels, strict=True):
+        for sd in (0.01, 0.04):
+            noise = np.linspace(-sd, sd, n) / np.linspace(-1, 1, n).std(ddof=1)
+            spread, freedom = (sd, n - 1) if pooled is None else (max(sd, 0.02), 9)
+            limit = scipy.stats.t.isf(level / 2, freedom) * spread / n**0.5
+            below, above = (
+                is_clearly_worse(
+                    list(0.3 + factor * limit + noise), [0.3] * n,
+                    points=points, looks=looks, pooled=pooled,
+                )
+                for factor in (0.99, 1.01)
+            )  # fmt: skip
+            assert above
+            assert not below
+
+
+def test_points_with_unequal_numbers_of_seeds_or_objectives_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="argument 2 is"):
+        is_clearly_worse([0.2, 0.3], [0.1], points=2)
+    with pytest.raises(ValueError, match="argument 2 is"):
+        PooledSpread.of([[0.1, 0.2], [0.3, 0.1], [0.2]])
+    with pytest.raises(ValueError, match="argument 2 is"):
+        pareto_front([point(0, 0.1), point(1, 0.1, 0.2)])
 
 
 def test_errors_of_n_images_have_at_least_the_variance_of_images_that_disagree() -> None:
@@ -118,7 +157,7 @@ def test_the_front_holds_every_point_that_no_other_beats() -> None:
 
 def _told(*means: float | None) -> list[Point]:
     return [
-        Point(number=i, values={}, state="complete", objectives=(mean,))
+        Point(number=i, values={}, state="complete", objectives=(mean, 0.5))
         if mean is not None
         else Point(number=i, values={}, state="pruned", num_seeds=2)
         for i, mean in enumerate(means)
@@ -148,6 +187,7 @@ def test_a_search_has_settled_if_its_last_points_improve_less_than_the_noise(
     gain = {point.arm: 0.0625 for point in _told(1.0, 0.75)}
     assert not has_settled(_told(1.0, 0.75), gain, 1), "a gain as large as the noise is a gain"
     assert has_settled(_told(1.0, 0.875), gain, 1)
+    assert has_settled(_told(0.75, 1.0), dict.fromkeys(gain, 0.0), 1), "a loss without noise"
     waiting = Point(number=3, values={}, state="open")
     assert not has_settled([*_told(0.3, 0.2, 0.1), waiting], variances, 1)
 
@@ -263,6 +303,8 @@ def test_the_winner_is_chosen_by_the_spread_of_stored_results(
             _store(store, run, one.objectives[0] + more)
     assert winner_of(study, points, store) == points[winner]
     assert winner_of(study, points[3:], store) is None
+    one_seed = replace(study, seeds=study.seeds[:1])
+    assert winner_of(one_seed, points, store) == points[0], "one seed has no spread"
 
 
 def race_of(rng: np.random.Generator, spread: float) -> tuple[bool, float]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mixup_core.images.config import MixConfig, TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
 from mixup_core.store.checkpoints import Store
@@ -16,9 +17,10 @@ from sweeps.state.stages import (
     Need,
     Plan,
     PlannedRun,
-    let_results_stay,
+    plan_keeping_results,
     plan_runs,
     plan_study,
+    proven_stages,
     spare_bytes,
 )
 from sweeps.study.study import Run, Study
@@ -84,6 +86,27 @@ def test_the_longest_work_is_planned_first() -> None:
     assert [planned.run.arm for planned in plan.pending] == ["1.0@0", "8.0@60", "8.0@100"]
     twice = [replace(run, config=replace(run.config, seed=s)) for s in (0, 1) for run in alone[:1]]
     assert [planned.run.seed for planned in plan_runs(twice, {}).pending] == [0, 1]
+    short, long = (
+        replace(run, arm=f"{run.config.epochs}")
+        for epochs in (10, 25)
+        for run in _switching([0], epochs=epochs)
+    )
+    plan = plan_runs([short, long, Run(arm="24", config=replace(alone[0].config, epochs=24))], {})
+    assert [planned.run.arm for planned in plan.pending] == ["10", "24", "25"]
+    digits = [
+        Run(arm=f"{n}", config=replace(short.config, epochs=epochs, data=DataConfig(num_train=n)))
+        for n, epochs in ((1200, 20), (1000, 30))
+    ]
+    assert [p.run.arm for p in plan_runs(digits, {}).pending] == ["1000", "1200"], "30,000 images"
+
+
+def test_runs_that_compute_the_same_are_trained_once_and_keep_no_state() -> None:
+    (run,) = _switching([0])
+    erm = Run(arm="erm", config=replace(run.config, mix=MixConfig(law=Erm())))
+    first, second = plan_runs([run, erm], {}).pending
+    assert (first.run, first.epochs_to_train, first.keep) == (run, 100, frozenset())
+    assert (second.run, second.epochs_to_train, second.keep) == (erm, 0, frozenset())
+    assert second.needs == (Need(run=run.key, epoch=100, use="start"),)
 
 
 def test_arms_that_differ_from_the_first_epoch_share_no_epoch() -> None:
@@ -255,6 +278,14 @@ def test_a_teacher_that_has_a_teacher_is_trained_between_the_two(
     assert [[need.run for need in p.needs] for p in plan.pending] == [[], [keys[0]], [keys[1]]]
 
 
+def test_a_pupil_that_its_teacher_does_not_change_has_the_stages_of_the_teacher(
+    school: Study,
+) -> None:
+    master = school.runs_of("master")[0]
+    copy = replace(master, arm="copy", teacher=master.config)
+    assert plan_runs([master, copy], {}).epochs_planned == 5
+
+
 def test_a_run_with_a_damaged_last_manifest_is_planned_in_the_same_launch(
     school: Study, tmp_path: Path
 ) -> None:
@@ -290,6 +321,9 @@ def test_a_pupil_waits_for_a_teacher_in_training(school: Study) -> None:
     assert [[need.run for need in pupil.needs] for pupil in pupils] == [
         [master.run.key] for master in masters
     ]
+    stored = {stage_keys(master.run.config)[-1]: True for master in masters}
+    pupils = plan_runs(school.runs_of("pupil"), stored, masters).pending
+    assert [pupil.needs for pupil in pupils] == [(), ()]
 
 
 def test_a_diverged_run_is_not_planned_and_final_states_are_kept_on_request(
@@ -332,12 +366,19 @@ def test_the_result_of_a_short_run_is_kept_when_a_longer_run_continues(
     store: Store, by: str
 ) -> None:
     longer = _trained(LONG, store)
+    made: list[Plan] = []
+
+    def plan() -> Plan:
+        made.append(plan_runs([SHORT], proven_stages([SHORT], store)))
+        return made[-1]
+
     walk = longer.resume(lambda: toy.start(LONG.config, None, "cpu"))
     for _ in iter(walk):
         longer.add(walk, 30.0)
         if len(walk.records) == 4 and by == "the launch":
-            assert let_results_stay([SHORT], store)
-            assert not let_results_stay([SHORT], store)
+            for number in (2, 3):
+                assert plan_keeping_results(store, plan).finished == (SHORT,)
+                assert len(made) == number, "again only if a stage was another run's to delete"
         elif len(walk.records) == 4 and by == "its own process":
             _trained(SHORT, store).resume(lambda: toy.start(SHORT.config, None, "cpu"))
     (result,) = read_results([SHORT], store)

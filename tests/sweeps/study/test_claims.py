@@ -50,6 +50,9 @@ def test_a_relation_needs_two_sides_with_an_arm_as_the_first(
     error = broken(margin=0.1, **{relation: sides})
     assert error.rule == f"{relation} must compare [ARM, ARM or number]"
     assert error.fields == (relation,)
+    for side in ((), ("a",), ("a", "b", "c")):
+        error = broken(margin=0.1, **{relation: (side, "d")})
+        assert (error.rule, error.fields) == ("a difference must be [ARM, ARM]", (relation,))
 
 
 @pytest.mark.parametrize("relation", sorted(NEED_MARGIN))
@@ -81,11 +84,31 @@ def test_a_side_of_a_claim_can_be_the_difference_of_two_arms() -> None:
     assert shared.terms == {"a": 1, "c": -1}
     spread = StatedComparison(metric="test/error", less=("a", "b"), of="variance", factor=4.0)
     assert spread.terms == {"a": 1, "b": -1}
+    assert spread.allowed == (-math.inf, 4)
+    near = StatedComparison(metric="test/error", within=("a", 0.5), margin=0.25)
+    assert near.allowed == (0.25, 0.75)
+    near = StatedComparison(
+        metric="test/error", within=("a", "b"), of="variance", factor=4.0, margin=2.0
+    )
+    assert near.allowed == (2, 8)
 
 
 @pytest.mark.parametrize("sides", [("a", "a"), (("a", "b"), ("a", "b")), (("a", "a"), 0.5)])
 def test_sides_that_cancel_each_other_are_refused(sides: Any) -> None:
     assert broken(less=sides).rule == "the two sides must not be the same arms"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"less": (("a", "b"), ("b", "a"))},
+        {"less": ("a", 0.5)},
+        {"within": ("a", "b"), "margin": 1.0},
+        {"metric": "predicted/brier", "less": ("a", "b"), "together": ("a",), "networks": 2},
+    ],
+)
+def test_comparisons_that_are_no_ratio_of_two_arms_are_refused(keys: dict[str, Any]) -> None:
+    assert "varianc" in broken(of="variance", **keys).rule
 
 
 INTERVALS = ((-0.3, -0.2), (-0.3, -0.05), (-0.05, 0.05), (0.05, 0.3), (0.2, 0.3), (-0.3, 0.3))
@@ -129,7 +152,7 @@ def test_a_factor_must_be_positive_and_finite_and_apply_to_an_arm(
         ({"networks": None}, "together needs networks, and networks needs together"),
         ({"together": ()}, "together needs networks, and networks needs together"),
         ({"together": ("midpoint",)}, "together must name arms of the comparison"),
-        ({"metric": "test/error"}, "together needs metric to be"),
+        ({"metric": "test/error"}, "predicted/accuracy, .+ or predicted/scaled_calibration_error"),
     ],
 )
 def test_a_claim_about_ensembles_needs_compared_arms_and_a_prediction_metric(
@@ -144,10 +167,13 @@ def test_a_claim_about_ensembles_needs_compared_arms_and_a_prediction_metric(
         StatedComparison(**{**stated, **change})
 
 
-def test_an_interval_that_ends_at_the_bound_of_a_strict_claim_decides_nothing() -> None:
+def test_an_interval_that_ends_at_a_bound_decides_only_a_claim_that_allows_the_bound() -> None:
     assert LESS.judge(-0.2, 0.0) == "undecided"
     assert LESS.judge(-0.2, -1e-9) == "holds"
     assert LESS.judge(0.0, 0.2) == "fails"
+    near = StatedComparison(metric="test/error", within=("a", "b"), margin=0.25)
+    ends = ((-0.25, 0.25), (-0.5, -0.25), (0.25, 0.5))
+    assert [near.judge(*end) for end in ends] == ["holds", "undecided", "undecided"]
 
 
 def test_arms_with_equal_results_are_merged_and_cancel() -> None:
