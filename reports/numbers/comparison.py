@@ -208,7 +208,7 @@ def contrast(terms: Sequence[Term]) -> Comparison:
     if summary.sd <= rounding and abs(difference) <= rounding:
         difference = 0.0
     spread = summary.sd if summary.sd > rounding else 0.0
-    is_equal_pair = n == 2 and spread == 0
+    is_equal_pair = n == 2 and not spread
     if not is_equal_pair:
         spread = max(spread, math.sqrt(_counting_variance(terms, difference)))
     sides = tuple(
@@ -228,12 +228,12 @@ def contrast(terms: Sequence[Term]) -> Comparison:
     least, most = comparison.bounds
     is_outside = difference - half < least or difference + half > most
     can_be_exact = all(measure.is_bounded for _, _, measure in terms) and not is_equal_pair
-    if (spread == 0 or is_outside) and can_be_exact:
+    if (not spread or is_outside) and can_be_exact:
         comparison = replace(comparison, is_exact=True)
         low, high = comparison.interval(CONFIDENCE) or (None, None)
         p = comparison.level(lambda low, high: not low <= 0 <= high)
         return replace(comparison, ci_low=low, ci_high=high, p=p)
-    if spread == 0:
+    if not spread:
         return comparison
     low, high = comparison.interval(CONFIDENCE) or (None, None)
     t = difference * math.sqrt(n) / spread

@@ -68,8 +68,7 @@ def least_variance(mean: float, size: int, *, step: float | None = None) -> floa
     p (1 - p) is taken as at least 1 / N, and |d| as at least s / N.
     """
     if step is None:
-        share = max(0.0, min(1.0, mean)) * (1 - min(1.0, mean))
-        return max(share, 1 / size) / size
+        return max(mean * (1 - mean), 1 / size) / size
     return step * max(abs(mean), step / size) / size
 
 
@@ -114,8 +113,9 @@ _COLUMNS = ("mean", "sd", "ci_low", "ci_high")
 ROUNDING = 1e-12
 """A spread below this fraction of the values is attributed to rounding."""
 
-_ROOT_BITS = 2 * 55
-"""Number of bits of a fraction that are kept, so that its root has two bits more than a float."""
+_ROOT_BITS = 110
+"""Number of bits of a fraction that are kept, so that its root, which has half as many, has two
+more than a float."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -221,8 +221,9 @@ class PooledSpread:
         if len(values) < 3:
             return None
         values = sorted(values, key=math.fsum)[: max(3, (len(values) + 1) // 2)]
-        points, seeds = len(values), len(values[0])
+        points = len(values)
         columns = [math.fsum(column) / points for column in zip(*values, strict=True)]
+        seeds = len(columns)
         whole = math.fsum(columns) / seeds
         rows = [math.fsum(row) / seeds for row in values]
         squares = math.fsum(

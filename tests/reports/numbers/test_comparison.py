@@ -21,6 +21,7 @@ from reports.numbers.comparison import (
 )
 from reports.numbers.judging import judge
 from reports.numbers.power import detectable_difference, upper_sd
+from reports.numbers.summary import Measure
 from reports.numbers.verdict import claim_test
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
@@ -44,6 +45,13 @@ def test_a_comparison_agrees_with_the_paired_t_test_of_scipy() -> None:
     d = differences.mean() / differences.std(ddof=1)
     assert comparison.effect == pytest.approx(d * hedges_factor(5))
     assert comparison.effect_low < d < comparison.effect_high
+    assert comparison.level(lambda low, high: not low <= 0 <= high) == pytest.approx(comparison.p)
+    assert comparison.level(lambda *_: True) == pytest.approx(1e-12)
+    assert comparison.level(lambda *_: False) == 1
+    assert comparison.effect_interval(0.95) == (comparison.effect_low, comparison.effect_high)
+    for end, level in zip(comparison.effect_interval(0.9), (0.95, 0.05), strict=True):
+        centre = end * math.sqrt(5)
+        assert scipy.stats.nct.cdf(reference.statistic, 4, centre) == pytest.approx(level)
 
 
 def test_unmatched_seeds_are_refused_and_all_listed() -> None:
@@ -55,21 +63,43 @@ def test_one_shared_seed_gives_a_difference_without_p_interval_or_effect() -> No
     comparison = paired([0.2], [0.3])
     assert comparison.difference == pytest.approx(-0.1)
     assert comparison.p is comparison.sd is comparison.effect is comparison.ci_low is None
+    assert not comparison.is_constant
 
 
 def test_two_seeds_give_a_p_value_but_no_effect_size() -> None:
     comparison = paired([0.2, 0.3], [0.25, 0.31])
     assert comparison.p is not None
     assert comparison.effect is None
+    assert paired([0.2, 0.3, 0.2], [0.25, 0.31, 0.3]).effect is not None
+    large = paired([0.2, 0.3, 0.2 + 1e-6], [0.1, 0.2, 0.1])
+    assert large.p < 1e-9
+    assert large.effect is large.effect_low is None, "t is above 10,000"
 
 
-@pytest.mark.parametrize("ours", [[0.3, 0.2, 0.1], [0.4, 0.3, 0.2], [0.2, 0.1, 0.0]])
+def test_a_t_interval_inside_the_range_of_differences_is_kept() -> None:
+    share, high, low = Measure(least=0.0, most=1.0), [0.85, 0.8, 0.9, 0.8], [0.1, 0.15, 0.2, 0.1]
+    for ours, theirs in ((high, low), (low, high)):
+        found = compare(dict(enumerate(ours)), dict(enumerate(theirs)), share, share)
+        assert not found.is_exact
+        assert found.p == pytest.approx(scipy.stats.ttest_rel(ours, theirs).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("ours", "difference"),
+    [
+        ([0.3, 0.2, 0.1], 0.0),
+        ([0.1 + 0.2, 0.2, 0.1], 0.0),
+        ([0.4, 0.3, 0.2], 0.1),
+        ([0.2, 0.1, 0.0], -0.1),
+    ],
+)
 def test_differences_that_do_not_vary_have_no_interval_no_p_and_no_effect(
-    ours: list[float],
+    ours: list[float], difference: float
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         comparison = paired(ours, [0.3, 0.2, 0.1])
+    assert comparison.difference == pytest.approx(difference, rel=1e-9, abs=0.0)
     assert comparison.is_constant
     assert comparison.p is comparison.effect is comparison.ci_low is None
     assert comparison.interval(0.99) is None
@@ -184,6 +214,11 @@ def test_the_ratio_does_not_depend_on_shift_and_scale(shift: float, scale: float
 def test_values_without_a_jackknife_give_no_ratio(left: list[float]) -> None:
     right = {seed: float(seed) for seed in range(len(left))}
     assert ratio_of_variances(by_seed(np.array(left)), right) is None
+
+
+def test_the_ratio_at_three_seeds_has_a_finite_interval_at_any_level() -> None:
+    found = ratio_of_variances(by_seed(np.array([0.0, 1.0, 5.0])), {0: 3.0, 1: 1.0, 2: 2.0})
+    assert 0 <= found.interval(1 - 1e-12)[0] < found.value < found.interval(1 - 1e-12)[1] < math.inf
 
 
 def study_of(*comparisons: StatedComparison, spread: float = 1.0) -> tuple[Study, dict]:

@@ -11,11 +11,13 @@ import scipy.stats
 from reports.numbers.comparison import compare, contrast
 from reports.numbers.summary import (
     Measure,
+    chi_square_quantile,
     least_variance,
     sampling_noise,
     share_limits,
     smallest_step,
     summarise,
+    summarise_runs,
 )
 
 
@@ -57,6 +59,32 @@ def test_equal_values_of_an_unbounded_metric_have_no_interval() -> None:
 def test_bounds_without_a_width_give_no_exact_interval(least: float, most: float) -> None:
     summary = summarise([0.5, 0.5, 0.5], Measure(least=least, most=most))
     assert (summary.ci_low, summary.ci_high) == (None, None)
+
+
+def test_an_interval_is_cut_at_the_only_finite_end_of_a_range() -> None:
+    values, nll = [0.01, 0.02, 0.5], Measure(least=0.0)
+    high = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95).high
+    summary = summarise(values, nll)
+    assert (summary.ci_low, summary.ci_high) == (0.0, pytest.approx(high))
+    assert summary.half_width is None, "it is not symmetric"
+    found = contrast([(-2.0, dict(enumerate(values)), nll)])
+    assert (found.ci_low, found.ci_high) == (pytest.approx(-2 * high), 0.0)
+    inside = summarise([0.4, 0.5, 0.6], Measure(least=0.0, most=1.0))
+    assert inside == summarise([0.4, 0.5, 0.6])
+
+
+def test_runs_are_summarised_in_the_metrics_that_all_have() -> None:
+    runs = [{"a": 0.1, "b": 1.0}, {"a": 0.3}]
+    both = summarise([0.1, 0.3], CLASSES)
+    columns = {"a_mean": both.mean, "a_sd": both.sd, "a_ci_low": both.ci_low}
+    assert summarise_runs(runs, lambda _: CLASSES) == columns | {"a_ci_high": both.ci_high}
+    assert summarise_runs(runs[:1]) == {"a_mean": 0.1, "b_mean": 1.0}
+    assert summarise_runs([]) == {}
+
+
+@pytest.mark.parametrize("level", [0.05, 0.5, 0.975])
+def test_the_chi_square_quantile_agrees_with_scipy(level: float) -> None:
+    assert chi_square_quantile(level, 4) == pytest.approx(scipy.stats.chi2.ppf(level, 4))
 
 
 @pytest.mark.parametrize("values", [[], [0.1, math.nan], [math.inf]])
@@ -102,7 +130,7 @@ def test_the_sampling_noise_of_a_fraction_follows_the_binomial_distribution() ->
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
-@pytest.mark.parametrize("sd", [0.0, 1e-9, 0.01, 0.2, 0.5])
+@pytest.mark.parametrize("sd", [0.0, 1e-300, 0.01, 0.2, 0.5])
 @pytest.mark.parametrize("n", [2, 3, 10])
 @pytest.mark.parametrize("size", [None, 1, 6, 10_000])
 def test_limits_have_a_width_contain_the_mean_and_stay_in_the_bounds(
@@ -112,6 +140,17 @@ def test_limits_have_a_width_contain_the_mean_and_stay_in_the_bounds(
     assert 0 <= low <= share + 1e-6
     assert share - 1e-6 <= high <= 1
     assert low < high
+
+
+@pytest.mark.parametrize(("mean", "end"), [(-0.1, 0.0), (0.0, 0.0), (1.0, 1.0), (1.2, 1.0)])
+def test_a_mean_at_or_beyond_an_end_of_the_range_counts_as_that_end_without_spread(
+    mean: float, end: float
+) -> None:
+    assert share_limits(mean, 0.2, 5, CLASSES, 0.95) == share_limits(end, 0.0, 5, CLASSES, 0.95)
+    percent = share_limits(200 * end - 100, 0.0, 5, Measure(least=-100, most=100, size=6), 0.95)
+    assert percent == pytest.approx(
+        tuple(200 * limit - 100 for limit in share_limits(end, 0.0, 5, CLASSES, 0.95))
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,6 +207,7 @@ def test_a_difference_of_one_image_in_256_at_every_seed_is_not_significant() -> 
         ((1, -0.75), 0.25),
         ((1 / 3, 1 / 3, 1 / 3, -1), 1 / 3),
         ((5, -3), 1.0),
+        ([1] * 12, 1.0),
         ([1] * 13, 0.0),
     ],
 )
@@ -221,8 +261,27 @@ def test_the_interval_of_an_exact_difference_stays_in_bounds_and_agrees_with_its
     ours, theirs = dict.fromkeys(range(5), 1.0), dict.fromkeys(range(5), 0.0)
     found = compare(ours, theirs, CLASSES, CLASSES)
     assert found.is_exact
+    assert not found.is_constant
     assert found.ci_high == 1.0
     assert 0 < found.ci_low < 1
     for level, is_told in ((2 * found.p, True), (found.p / 2, False)):
         interval = found.interval(1 - level)
         assert (interval[0] > 0) == is_told
+    spread = dict(enumerate([1.0, 1.0, 5 / 6, 1.0, 1.0]))
+    half = contrast([(1.0, spread, CLASSES), (-0.5, theirs, CLASSES)])
+    of_half = share_limits(29 / 30, np.std(list(spread.values()), ddof=1), 5, CLASSES, 0.95)
+    none = share_limits(0.0, 0.0, 5, CLASSES, 0.95)
+    assert half.is_exact
+    ends = of_half[0] - none[1] / 2, of_half[1] - none[0] / 2
+    assert half.interval(0.9) == pytest.approx(ends)
+
+
+def test_the_least_spread_follows_from_the_smallest_number_of_items() -> None:
+    few, many = (Measure(least=0.0, most=1.0, size=size) for size in (100, 400))
+    theirs = {0: 0.1, 1: 0.2, 2: 0.15}
+    ours = {seed: value + 0.25 for seed, value in theirs.items()}
+    for pair in ((few, many), (many, few)):
+        assert compare(ours, theirs, *pair).spread == pytest.approx((0.25 / 100) ** 0.5)
+    assert compare(ours, theirs, few, Measure(least=0.0, most=1.0)).spread is None
+    alone = contrast([(2.0, dict.fromkeys(range(3), 0.25), few)])
+    assert alone.spread == pytest.approx(2 * sampling_noise(0.25, 100))
