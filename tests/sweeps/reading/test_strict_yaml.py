@@ -122,12 +122,19 @@ def test_invalid_yaml_is_refused_with_its_line_and_column(
     assert re.fullmatch(rf"f:{line}: not valid YAML: \w.* \(column {column}\)", str(fault))
 
 
-def test_errors_inside_pyyaml_without_libyaml_are_refused_at_the_first_line(
+def test_escapes_that_only_libyaml_refuses_are_refused_with_pure_pyyaml(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sweeps.reading.strict_yaml, "_LOADER", yaml.SafeLoader)
     (fault,) = read_yaml(b'a: "\\UFFFFFFFF"', place_at).faults
     assert str(fault).startswith("f:1: not valid YAML: ")
+    document = read_yaml(rb'["\ud7ff", "\ud800", "\udfff", "\ue000"]', place_at)
+    assert [fault.path for fault in document.faults] == ["[1]", "[2]"]
+
+
+def test_faults_are_in_the_order_of_their_lines() -> None:
+    document = read_yaml(b"1: a\nb: no\n", place_at)
+    assert [fault.place.line for fault in document.faults] == [1, 2]
 
 
 def test_empty_documents_byte_order_marks_and_files_up_to_1_mb_are_accepted() -> None:
