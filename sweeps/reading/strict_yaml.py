@@ -139,7 +139,7 @@ def read_value(text: str, place: Place, at: At) -> Document:
     if not isinstance(document.value, dict | list) and all(
         token.plain or token.style in {"|", ">"} for token in scalars
     ):
-        if scalars and scalars[0].value == whole:
+        if [token.value for token in scalars] == [whole]:
             return document
         return replace(document, value=whole or None)
     if any("#" in text[a.end_mark.index : b.start_mark.index] for a, b in pairwise(tokens)):

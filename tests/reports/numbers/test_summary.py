@@ -73,7 +73,7 @@ def test_an_interval_is_cut_at_the_only_finite_end_of_a_range() -> None:
     assert inside == summarise([0.4, 0.5, 0.6])
 
 
-def test_runs_are_summarised_in_the_metrics_that_all_have() -> None:
+def test_runs_are_summarised_in_the_metrics_of_all_runs() -> None:
     runs = [{"a": 0.1, "b": 1.0}, {"a": 0.3}]
     both = summarise([0.1, 0.3], CLASSES)
     columns = {"a_mean": both.mean, "a_sd": both.sd, "a_ci_low": both.ci_low}

@@ -111,7 +111,12 @@ def test_refused_values_are_named_with_line_and_path(content: bytes, fault: str)
 
 @pytest.mark.parametrize(
     ("content", "line", "column"),
-    [(b"a: [1\n", 2, 1), (b"a: b: c\n", 1, 5), (b"a: 1\n b: 2\n", 2, 3)],
+    [
+        (b"a: [1\n", 2, 1),
+        (b"a: b: c\n", 1, 5),
+        (b"a: 1\n b: 2\n", 2, 3),
+        (b"a: [1,\n\t2,\n@]\n", 3, 1),
+    ],
 )
 def test_invalid_yaml_is_refused_with_its_line_and_column(
     content: bytes, line: int, column: int
@@ -155,7 +160,15 @@ def test_a_value_has_the_line_of_its_key_and_an_item_has_its_line() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("['#5', 2]", ["#5", 2]), ("[1, 2] # x", REFUSED), ("[1, # x\n 2]", REFUSED)],
+    [
+        (" 1e-3 ", 0.001),
+        ("photos #2", "photos #2"),
+        ("'7'", "7"),
+        ("", None),
+        ("['#5', 2]", ["#5", 2]),
+        ("[1, 2] # x", REFUSED),
+        ("[1, # x\n 2]", REFUSED),
+    ],
 )
 def test_a_comment_in_a_given_value_is_refused_and_a_quoted_hash_is_not(
     text: str, value: object
@@ -163,6 +176,17 @@ def test_a_comment_in_a_given_value_is_refused_and_a_quoted_hash_is_not(
     document = read_value(text, place_at(1), ())
     assert document.value == value
     assert bool(document.faults) == (value is REFUSED)
+
+
+def test_a_fault_has_the_line_of_its_value_or_of_the_nearest_written_parent() -> None:
+    document = read_yaml(b"x: 1\na:\n  b: 1\n", place_at)
+    for at in (("a", "b"), ("a", "c"), ("c", 0)):
+        document.report(at, "wrong")
+    assert list(map(str, document.faults)) == [
+        "f:3: a.b: wrong",
+        "f:2: a.c: wrong",
+        "f:1: c[0]: wrong",
+    ]
 
 
 def test_nesting_deeper_than_32_is_refused() -> None:
@@ -209,3 +233,7 @@ documents = st.recursive(
 def test_written_values_are_read_back_with_their_types(document: object) -> None:
     result = read(write_yaml(document))
     assert repr(result) == repr(document)
+
+
+def test_letters_and_the_order_of_keys_are_written_without_change() -> None:
+    assert write_yaml({"ü": "ß", "a": 1}) == "ü: ß\na: 1\n"
