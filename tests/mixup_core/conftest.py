@@ -10,7 +10,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.data.facts import DatasetInfo
-from tests.mixup_core.small_files import FashionMnist
+from tests.mixup_core.small_files import write_idx
 
 
 def _images(info: DatasetInfo, num: int, seed: int) -> Images:
@@ -48,7 +48,7 @@ def config() -> TrainConfig:
 
 
 @pytest.fixture
-def fashion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FashionMnist:
-    small = FashionMnist(tmp_path, monkeypatch)
-    small.write_all()
-    return small
+def fashion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder with a tiny Fashion-MNIST in which image i has the label i modulo 10."""
+    write_idx(tmp_path, "fashion-mnist", "FashionMNIST", monkeypatch)
+    return tmp_path

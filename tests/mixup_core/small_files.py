@@ -78,21 +78,6 @@ def write_idx(root: Path, name: str, folder: str, patch: pytest.MonkeyPatch) -> 
         put(root, f"{folder}/raw/{prefix}-labels-idx1-ubyte", labels, name, patch)
 
 
-@dataclasses.dataclass
-class FashionMnist:
-    """A tiny Fashion-MNIST, whose files can be written again."""
-
-    root: Path
-    monkeypatch: pytest.MonkeyPatch
-
-    def write(self, file: str, content: bytes) -> None:
-        path = f"FashionMNIST/raw/{file}"
-        put(self.root, path, content, "fashion-mnist", self.monkeypatch)
-
-    def write_all(self) -> None:
-        write_idx(self.root, "fashion-mnist", "FashionMNIST", self.monkeypatch)
-
-
 def write_images(folder: Path, split: str, **images: Image.Image) -> None:
     """Save each image as `split/<class>/0.png`; the keyword is the class."""
     for name, image in images.items():

@@ -1,7 +1,6 @@
 """Batches: bit-identical to the formulas of the paper, applied one tensor after another."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -10,14 +9,13 @@ import torch
 from torch import Tensor
 
 from mixup_core.images.augmentations.augmentation import Augmentation, Unchanged
-from mixup_core.images.augmentations.crop import PADDING, Crop, CropFlip
+from mixup_core.images.augmentations.crop import Crop, CropFlip, moved
 from mixup_core.images.batches import Drawn, Draws, batches, draw_mixing
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.forward import Batch
 from mixup_core.images.views import TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing.cutmix import CutMix
@@ -68,16 +66,10 @@ class Plainly:
     def normalised(self, index: Tensor, moves: Tensor | None) -> Tensor:
         pixels = self.pixels[index]
         if moves is not None:
-            size = pixels.shape[2]
-            padded = torch.nn.functional.pad(pixels, [PADDING] * 4)
-            crops = [
-                image[:, row : row + size, column : column + size].flip(2 if is_mirrored else ())
-                for image, (row, column, is_mirrored) in zip(padded, moves.tolist(), strict=True)
-            ]
-            pixels = torch.stack(crops)
+            pixels = moved(pixels, moves, "black")
         return torch.addcmul(self.shift, pixels.float(), self.scale)
 
-    def batches(self, draws: Draws, how: Epoch) -> Iterator[Batch]:
+    def batches(self, draws: Draws, how: Epoch) -> Iterator[tuple[Tensor, ...]]:
         for part in torch.split(torch.arange(len(draws.order)), draws.sizes):
             own, partner = draws.order[part], draws.partners[part]
             moves = [None, None]
@@ -89,13 +81,7 @@ class Plainly:
                 beside = self.seen(partner, draws.scaling[1, part], moves[1])
                 mixed = mix(images, beside, draws.lam[part])
                 partner_labels = self.labels[partner]
-            yield Batch(
-                unmixed=partial(lambda images: images, images),
-                mixed=mixed,
-                labels=self.labels[own],
-                partner_labels=partner_labels,
-                lam=draws.lam[part],
-            )
+            yield images, mixed, self.labels[own], partner_labels, draws.lam[part]
 
 
 def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: bool = False) -> None:
@@ -107,8 +93,9 @@ def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: boo
     found = list(batches(seen, draws))
     assert len(found) == len(expected)
     for ours, plain in zip(found, expected, strict=True):
-        for name in ("images", "mixed", "labels", "partner_labels", "lam"):
-            mine, its = getattr(ours, name), getattr(plain, name)
+        names = ("images", "mixed", "labels", "partner_labels", "lam")
+        for name, its in zip(names, plain, strict=True):
+            mine = getattr(ours, name)
             assert mine.dtype == its.dtype
             assert torch.equal(mine, its), name
     assert (found[0].mixed is found[0].images) == (not how.is_mixed)

@@ -13,11 +13,7 @@ from mixup_core.images.data.facts import DataError
 from mixup_core.images.data.fetching import checksums, statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.image_data import ImageData
-from tests.mixup_core.small_files import (
-    FashionMnist,
-    folder_config,
-    write_images,
-)
+from tests.mixup_core.small_files import folder_config, write_images
 
 
 def config_of(data: DataConfig) -> TrainConfig:
@@ -42,12 +38,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_present_dataset_is_not_missing_and_has_checksums(
-    fashion: FashionMnist, monkeypatch: pytest.MonkeyPatch
+    fashion: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MIXSWEEP_DATA", str(fashion.root))
+    monkeypatch.setenv("MIXSWEEP_DATA", str(fashion))
     config, needs = config_of(DataConfig()), ImageData()
     assert needs.missing(config) is None
-    assert needs.checksums(config) == {"fashion-mnist": checksums(config.data, fashion.root)}
+    assert needs.checksums(config) == {"fashion-mnist": checksums(config.data, fashion)}
 
 
 def test_a_missing_dataset_is_reported_with_the_fetch_command(root: Path) -> None:

@@ -383,22 +383,18 @@ def test_a_refused_create_is_reported_when_no_object_is_stored() -> None:
         atomic(Gone(FileExistsError("there"))).create("a/b", b"1")
 
 
-@pytest.mark.parametrize("scheme", ["", "file://", "local://"])
-def test_a_path_opens_a_folder_without_creating_it(tmp_path: Path, scheme: str) -> None:
-    files = open_files(f"{scheme}{tmp_path}/home/store")
-    assert isinstance(files, Folder)
-    assert files.root == tmp_path / "home" / "store"
-    assert list(files.names("stages")) == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_opens_an_absolute_folder_without_creating_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for url in ("store", "./store", "home/../store", f"{tmp_path}/store/"):
+    schemes = [f"{scheme}{tmp_path}/store/" for scheme in ("", "file://", "local://")]
+    for url in ("store", "./store", "home/../store", *schemes):
         files = open_files(url)
         assert isinstance(files, Folder)
         assert files.root.resolve() == tmp_path / "store"
         assert files.root.is_absolute()
+        assert list(files.names("stages")) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from tests.mixup_core.images.data.small_cifar import write_cifar10
 from tests.mixup_core.small_files import (
     NUM_TEST,
     NUM_TRAIN,
-    FashionMnist,
     folder_config,
     idx,
+    put,
     write_images,
 )
 
@@ -51,13 +51,15 @@ def test_cifar_images_keep_their_channels_rows_and_columns(
     ],
 )
 def test_a_label_out_of_range_and_a_class_without_images_are_refused(
-    fashion: FashionMnist, split: str, count: int, place: int, label: int, message: str
-) -> None:
+    fashion: Path, monkeypatch: pytest.MonkeyPatch,
+    split: str, count: int, place: int, label: int, message: str,
+) -> None:  # fmt: skip
     labels = np.arange(count) % 10
     labels[place] = label
-    fashion.write(f"{split}-labels-idx1-ubyte", idx(labels))
+    file = f"FashionMNIST/raw/{split}-labels-idx1-ubyte"
+    put(fashion, file, idx(labels), "fashion-mnist", monkeypatch)
     with pytest.raises(DataError, match=message):
-        load(DataConfig(), fashion.root)
+        load(DataConfig(), fashion)
 
 
 @pytest.mark.parametrize(
@@ -65,16 +67,16 @@ def test_a_label_out_of_range_and_a_class_without_images_are_refused(
     [("train-images-idx3-ubyte", (NUM_TRAIN - 1, 28, 28)), ("train-labels-idx1-ubyte", (21,))],
 )
 def test_a_number_of_images_that_differs_from_the_catalogue_is_refused(
-    file: str, shape: tuple[int, ...], fashion: FashionMnist
+    file: str, shape: tuple[int, ...], fashion: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fashion.write(file, idx(np.zeros(shape)))
+    put(fashion, f"FashionMNIST/raw/{file}", idx(np.zeros(shape)), "fashion-mnist", monkeypatch)
     with pytest.raises(DataError, match=rf"shape \({NUM_TRAIN}.*got .* of shape \({shape[0]}"):
-        load(DataConfig(), fashion.root)
+        load(DataConfig(), fashion)
 
 
-def test_validation_images_are_cut_from_training_images_reproducibly(fashion: FashionMnist) -> None:
+def test_validation_images_are_cut_from_training_images_reproducibly(fashion: Path) -> None:
     def cut(val_size: int) -> tuple[list[int], list[int]]:
-        splits = load(DataConfig(val_size=val_size), fashion.root)
+        splits = load(DataConfig(val_size=val_size), fashion)
         assert splits.val is not None
         train, val = splits.train, splits.val
         for images in (train, val):
@@ -258,16 +260,16 @@ def test_images_load_when_the_disk_is_full(tmp_path: Path) -> None:
 
 
 def test_a_changed_source_file_is_refused_although_a_decoded_file_exists(
-    fashion: FashionMnist,
+    fashion: Path,
 ) -> None:
-    load_mapped(DataConfig(), fashion.root)
-    images = fashion.root / "FashionMNIST" / "raw" / "train-images-idx3-ubyte"
+    load_mapped(DataConfig(), fashion)
+    images = fashion / "FashionMNIST" / "raw" / "train-images-idx3-ubyte"
     images.write_bytes(images.read_bytes()[:-1] + b"\0")
     with pytest.raises(DataError, match=f"{images}: sha256 differs"):
-        load_mapped(DataConfig(), fashion.root)
+        load_mapped(DataConfig(), fashion)
     images.unlink()
     with pytest.raises(DataError, match="not found; get it with `mixsweep data fetch"):
-        load_mapped(DataConfig(), fashion.root)
+        load_mapped(DataConfig(), fashion)
 
 
 def test_a_changed_image_folder_is_decoded_again_or_refused_by_its_digest(tmp_path: Path) -> None:

@@ -9,16 +9,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.nn.functional import interpolate
 
-from mixup_core.images.data.facts import DatasetInfo, Images, squared
-
-INFO = DatasetInfo(
-    title="patterns", num_train=5, num_test=3, num_classes=2, channels=3, image_size=4,
-    mean=(0.5,) * 3, std=(0.25,) * 3, smallest_class=2,
-)  # fmt: skip
+from mixup_core.images.data.facts import Images, squared
+from mixup_core.images.data.sets import DATASETS
 
 
 def test_num_bytes_of_a_dataset_is_the_size_of_its_pixels() -> None:
-    assert INFO.num_bytes == (5 + 3) * 3 * 4 * 4
+    assert DATASETS["cifar10"].info.num_bytes == 60_000 * 3 * 32 * 32
 
 
 def noise(*shape: int, seed: int = 0) -> NDArray[np.uint8]:
