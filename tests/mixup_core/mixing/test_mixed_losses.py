@@ -21,16 +21,12 @@ def test_mixed_squared_errors_are_squared_distances_to_the_mixed_target(lam: tor
     torch.testing.assert_close(found, (logits - target).square().sum(1))
 
 
-def _rng(seed: int = 0) -> np.random.Generator:
-    return np.random.default_rng(seed)
-
-
 def test_the_floor_counts_pairs_of_different_classes() -> None:
     labels = torch.tensor([0, 0, 0, 1, 2, 2])
     differ = float((labels[:, None] != labels).double().mean())
     for law, entropy in ((Erm(), 0.0), (Midpoint(), math.log(2)), (Beta(alpha=1.0), 0.5)):
         assert loss_floor(law, labels, "dataset", 3) == pytest.approx(differ * entropy)
-    rng = _rng()
+    rng = np.random.default_rng(0)
     drawn = []
     for _ in range(4000):
         order = torch.from_numpy(rng.permutation(6))

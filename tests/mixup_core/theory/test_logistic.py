@@ -75,13 +75,8 @@ CONFIGS = [MixupExpansionConfig, SeparabilityConfig, SpuriousFeatureConfig]
 def test_only_laws_whose_weight_of_one_half_was_corrected_have_new_keys(
     kind: type[Any], law: Law, is_corrected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert has_new_key(kind(law=law), monkeypatch) == is_corrected
-
-
-def has_new_key(config: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Return whether a configuration's key differs from its key without corrections."""
-    key = run_key(config)
-    problem = problem_of(config)
+    config = kind(law=law)
+    key, problem = run_key(config), problem_of(config)
     before = replace(problem, keying=replace(problem.keying, corrected=lambda config: 0))
     monkeypatch.setattr("mixup_core.keys.problem_of", lambda config: before)
-    return run_key(config) != key
+    assert (run_key(config) != key) == is_corrected

@@ -12,19 +12,11 @@ from mixup_core.theory.relu_network import ReluNetwork, adam_step, trained
 NETWORK = ReluNetwork(inputs=3, hidden=7, classes=4)
 
 
-def _torch_twin(weights: np.ndarray) -> torch.nn.Sequential:
-    twin = torch.nn.Sequential(
-        torch.nn.Linear(3, 7), torch.nn.ReLU(), torch.nn.Linear(7, 4)
-    ).double()
-    parts = NETWORK.parts(weights)
-    for parameter, part in zip(twin.parameters(), parts, strict=True):
-        parameter.data = torch.from_numpy(part.T.copy())
-    return twin
-
-
 def test_training_steps_match_adam_of_torch() -> None:
     state = NETWORK.initial(stream(0, "initial weights"))
-    twin = _torch_twin(state["weights"])
+    twin = torch.nn.Sequential(torch.nn.Linear(3, 7), torch.nn.ReLU(), torch.nn.Linear(7, 4))
+    for parameter, part in zip(twin.parameters(), NETWORK.parts(state["weights"]), strict=True):
+        parameter.data = torch.from_numpy(part.T.copy())
     optimizer = torch.optim.Adam(twin.parameters(), lr=0.01)
     rng = np.random.default_rng(0)
     for _ in range(20):

@@ -29,10 +29,6 @@ Written = Mapping[str, tuple[list[tuple[int, int, int]], list[int]]]
 Patch = pytest.MonkeyPatch
 
 
-def md5(content: bytes) -> str:
-    return hashlib.md5(content).hexdigest()
-
-
 def jpeg(
     colour: tuple[int, int, int],
     size: tuple[int, int] = (12, 10),
@@ -333,7 +329,7 @@ def test_a_corrupted_set_is_fetched_and_unpacked(tmp_path: Path, monkeypatch: Pa
     (server / "CIFAR-10-C.tar").write_bytes(content)
     of = corrupted.CORRUPTED["cifar10"]
     url = (server / "CIFAR-10-C.tar").as_uri()
-    served = corrupted.CorruptedSet(folder=of.folder, url=url, md5=md5(content))
+    served = corrupted.CorruptedSet(folder=of.folder, url=url, md5=hashlib.md5(content).hexdigest())
     monkeypatch.setitem(corrupted.CORRUPTED, "cifar10", served)
     assert fetch("cifar10-c", root) == url
     assert is_present("cifar10-c", root)
