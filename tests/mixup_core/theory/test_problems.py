@@ -293,6 +293,8 @@ def test_the_support_fraction_matches_a_support_vector_machine() -> None:
 def test_overlapping_classes_have_no_maximum_margin_direction() -> None:
     inputs, labels = draw_points(replace(SUPPORT, dimension=2))
     assert max_margin_direction(inputs, labels) is None
+    metrics = last(replace(SUPPORT, dimension=2))
+    assert not {"margin/cosine", "support/fraction"} & set(metrics)
 
 
 SCORES_RNG = np.random.default_rng(0)
