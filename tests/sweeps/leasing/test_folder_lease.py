@@ -15,7 +15,6 @@ from sweeps.leasing import folder_lease
 from sweeps.leasing.holders import RunningRun, StudyBusyError
 from sweeps.leasing.lease import Lease, ask_to_stop, asked_to_stop, read_progress
 from tests.damages import DAMAGES, bound_by_modes
-from tests.interpreters import run_python
 
 FILES = ("table1.json", "table1.progress.json", "table1.lock")
 
@@ -159,26 +158,3 @@ def test_a_lock_file_that_is_replaced_while_it_is_opened_is_not_taken_for_the_le
     with pytest.raises(StudyBusyError):
         Lease.acquire(store, "table1", "run")
     second.release()
-
-
-def test_a_driver_killed_during_training_is_distinguished_from_one_that_ended(store: Store) -> None:
-    assert Lease.cut_off(store, "table1") is None
-    running = [RunningRun(arm="erm", seed=3, epoch=7)]
-    lease = Lease.acquire(store, "table1", "run")
-    lease.write_progress(running)
-    assert Lease.cut_off(store, "table1") is None, "it lives"
-    lease.release()
-    assert Lease.cut_off(store, "table1") is None, "it released its lease"
-    script = (
-        "import os, sys; from mixup_core.store.checkpoints import Store; "
-        "from sweeps.leasing.holders import RunningRun; from sweeps.leasing.lease import Lease; "
-        "lease = Lease.acquire(Store(sys.argv[1]), 'table1', 'run'); "
-        "lease.write_progress([RunningRun(arm='erm', seed=3, epoch=7)]); os.kill(os.getpid(), 9)"
-    )
-    run_python(script, store.url)
-    cut = Lease.cut_off(store, "table1")
-    assert cut is not None
-    assert list(cut.running) == running
-    assert "while it trained erm seed 3 (epoch 7)" in cut.spell_death()
-    Lease.acquire(store, "table1", "run").release()
-    assert Lease.cut_off(store, "table1") is None, "a later driver ended"

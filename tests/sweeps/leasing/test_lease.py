@@ -81,14 +81,21 @@ def test_a_killed_driver_frees_its_study_although_its_child_still_runs(
     any_store: Store, driver: subprocess.Popen[str]
 ) -> None:
     grandchild = grandchild_of(driver)
-    assert read_progress(any_store, "table1") is not None
+    progress = read_progress(any_store, "table1")
+    assert progress is not None
+    assert Lease.cut_off(any_store, "table1") is None, "it lives"
     driver.kill()
     driver.wait()
     os.kill(grandchild, 0)
+    if any_store.folder is not None:
+        assert Lease.cut_off(any_store, "table1") == progress
+        assert "while it trained erm seed 0 (epoch 7)" in progress.spell_death()
     with Lease.acquire(any_store, "table1", "next") as lease:
         assert lease.token == 2
         assert lease.is_held()
         assert read_progress(any_store, "table1") is None
+        lease.write_progress(progress.running)
+    assert Lease.cut_off(any_store, "table1") is None, "it released its lease"
 
 
 STOPPED = Holder.here(3, "mixsweep run digits")
