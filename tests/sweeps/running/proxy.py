@@ -53,7 +53,7 @@ class Proxy:
 def proxy(cluster: str, folder: Path) -> Iterator[Proxy]:
     """Start nginx on the loopback, before a cluster with a given URL."""
     port = free_port()
-    _certify(folder)
+    certify(folder)
     (folder / "users").write_text("me:{PLAIN}swordfish\n")
     config = folder / "nginx.conf"
     config.write_text(_CONFIG.format(folder=folder, port=port, cluster=cluster))
@@ -63,7 +63,7 @@ def proxy(cluster: str, folder: Path) -> Iterator[Proxy]:
         yield Proxy(address=f"https://127.0.0.1:{port}", authority=folder / "ca.pem")
 
 
-def _certify(folder: Path) -> None:
+def certify(folder: Path) -> None:
     """Write the certificate of an authority, and one that it signed for the loopback."""
     new = [OPENSSL, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
            "-nodes", "-days", "2"]  # fmt: skip

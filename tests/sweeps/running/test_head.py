@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import socket
-import socketserver
 import subprocess
 import threading
 import time
@@ -33,35 +32,23 @@ _HEAD = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 
 @contextmanager
-def listening(
-    answer: bytes | None,
-    family: socket.AddressFamily = socket.AF_INET,
-) -> Iterator[str]:
+def listening(answer: bytes | None, host: str = "127.0.0.1") -> Iterator[str]:
     """Yield the address of a server that gives one answer, or never answers."""
-    is_over = threading.Event()
 
-    class Answer(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            self.request.recv(1024)
+    def serve() -> None:
+        client, _ = server.accept()
+        with client:
+            client.recv(1024)
+            client.sendall(answer or b"")
             if answer is None:
-                is_over.wait()
-            else:
-                self.request.sendall(answer)
+                client.recv(1)  # until the client gives up
 
-    class Server(socketserver.ThreadingTCPServer):
-        address_family = family
-
-    host = "127.0.0.1" if family == socket.AF_INET else "::1"
-    with Server((host, 0), Answer) as server:
-        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host.strip("[]"), 0), family=family) as server:
+        serving = threading.Thread(target=serve, daemon=True)
         serving.start()
-        try:
-            shown = host if family == socket.AF_INET else f"[{host}]"
-            yield f"{shown}:{server.server_address[1]}"
-        finally:
-            is_over.set()
-            server.shutdown()
-            serving.join()
+        yield f"{host}:{server.getsockname()[1]}"
+        serving.join()
 
 
 @pytest.mark.parametrize("value", [None, "", " ", "local", " local "])
@@ -96,12 +83,12 @@ def test_an_invalid_address_is_refused_in_one_line(
     assert "u:p" not in str(refused.value)
 
 
-@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
 def test_a_server_that_answers_in_grpc_is_accepted_as_a_cluster(
-    family: socket.AddressFamily, monkeypatch: pytest.MonkeyPatch
+    host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "")
-    with listening(_HEAD, family) as address:
+    with listening(_HEAD, host) as address:
         choose_cluster(address)
     assert os.environ["RAY_ADDRESS"] == address
     assert is_elsewhere()

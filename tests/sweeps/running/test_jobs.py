@@ -4,7 +4,6 @@ import gc
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from ray.job_submission import JobSubmissionClient
 
 from sweeps.running import jobs
 from sweeps.running.jobs import Cluster, ClusterError
+from tests.sweeps.running.proxy import LOGIN, certify
 from tests.sweeps.running.ray_server import RUNNING, RayServer, ended, ray_server
 
 pytestmark = [
@@ -171,20 +171,15 @@ def test_behind_a_proxy_with_a_login_and_an_own_authority_the_token_has_its_own_
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    certificate, key = tmp_path / "proxy.pem", tmp_path / "proxy.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=the lab",
-         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    login, over = "Basic bWU6c3dvcmRmaXNo", [ended(driver_exit_code=0)]
-    with ray_server((certificate, key), login=login, states=over, logs=[("one\n",)]) as server:
+    certify(tmp_path)
+    files, over = (tmp_path / "server.pem", tmp_path / "server.key"), [ended(driver_exit_code=0)]
+    with ray_server(files, login=LOGIN, states=over, logs=[("one\n",)]) as server:
         with pytest.raises(ClusterError, match="set SSL_CERT_FILE to the file with the certifi"):
             Cluster.connect(server.address)
-        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
         with pytest.raises(ClusterError, match='Basic realm="Ray of the lab"'):
             Cluster.connect(server.address)
-        monkeypatch.setenv("RAY_JOB_HEADERS", json.dumps({"Authorization": login}))
+        monkeypatch.setenv("RAY_JOB_HEADERS", json.dumps({"Authorization": LOGIN}))
         assert Cluster.connect(server.address).follow("j") == 0
         assert server.headers["X-Ray-Authorization"] == f"Bearer {server.token}"
     assert capsys.readouterr().out == "one\n"

@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mixup_core.images.choices.models import Mlp
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.data_config import DataConfig
+from mixup_core.numeric_settings import require_instructions
 from mixup_core.problem import DivergedError
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease, ask_to_stop
@@ -18,14 +17,7 @@ from sweeps.running import trainable
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, train
 from sweeps.running.trainable import train_run
-
-BASE = TrainConfig(
-    data=DataConfig(name="digits", num_train=100),
-    model=Mlp(hidden=(8,)),
-    epochs=4,
-    batch_size=50,
-)
-
+from tests.sweeps.running.test_storing import BASE
 
 Report = dict[str, Any]
 
@@ -91,6 +83,19 @@ def test_a_long_epoch_reports_its_progress_during_training(
     assert stored == list(range(BASE.epochs))
     assert all(said["trained"] == bool(said["rows"]) for said in reports)
     assert (last["within"], last["epochs"]) == (0.0, BASE.epochs)
+
+
+def test_a_run_fails_with_a_message_if_the_processor_lacks_instructions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("flags : fpu sse2\n")
+    found = partial(require_instructions, cpuinfo=str(cpuinfo))
+    monkeypatch.setattr(attempts, "require_instructions", found)
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+    failure = attempts.attempt(_assignment(tmp_path), Driver(print), {})["failure"]
+    assert failure["kind"] == "failed"
+    assert "ATEN_CPU_CAPABILITY is avx2, but this processor lacks" in failure["message"]
 
 
 def _divergence(assignment: Assignment, driver: Driver, place: object) -> Report:

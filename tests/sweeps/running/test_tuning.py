@@ -1,7 +1,7 @@
 """Tuning: Tune gets a run as soon as it can start; placement, names of actors."""
 
-from dataclasses import dataclass
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from ray import cloudpickle, tune
@@ -140,27 +140,14 @@ def test_forks_of_a_failed_trunk_share_the_deepest_fork_as_new_trunk() -> None:
     assert searcher.suggest("e") == Searcher.FINISHED
 
 
-@dataclass(eq=False)
-class _Trial:
-    status: str
-    trial_id: str
-    PENDING = "PENDING"
-
-
-class _Controller:
-    """A Tune controller that fails if all past trials are read."""
-
-    def __init__(self, *live: _Trial) -> None:
-        self._live = set(live)
-
-    def get_live_trials(self) -> set[_Trial]:
-        return self._live
-
-
 def test_waiting_trials_start_in_the_order_of_their_addition() -> None:
     scheduler = LiveTrials()
-    trials = [_Trial("PENDING", f"{number * 7919 % 101:03d}") for number in range(100)]
-    controller = _Controller(*trials)
+    trials = [
+        Mock(status="waits", PENDING="waits", trial_id=f"{number * 7919 % 101:03d}")
+        for number in range(100)
+    ]
+    controller = Mock(spec=["get_live_trials"])  # it fails if all past trials are read
+    controller.get_live_trials.return_value = set(trials)
     for trial in trials:
         scheduler.on_trial_add(controller, trial)
     for trial in trials:

@@ -1,6 +1,5 @@
 """Watch: what a launch records about its runs, from the callbacks of Tune."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,39 +19,24 @@ from sweeps.running.watch import Sharing, Watch
 from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult
 from sweeps.state.stages import plan_study
-from sweeps.study.study import Run
 from tests.filled import put_epochs
 
 STUDY = load_study("digits")
 RUN = STUDY.runs()[0]
 
 
-class Tracked:
-    """Records everything that a tracker receives."""
-
-    def __init__(self) -> None:
-        self.ended: list[RunResult] = []
-
-    def grow(self, study: Any) -> None:
-        pass
-
-    def post(self, run: Run, epochs: Any) -> None:
-        pass
-
-    def reconcile(self, results: Iterable[RunResult]) -> None:
-        self.ended += results
+@pytest.fixture
+def ended() -> list[RunResult]:
+    """Return a list to which the results that a tracker receives are added."""
+    return []
 
 
 @pytest.fixture
-def tracked() -> Tracked:
-    return Tracked()
-
-
-@pytest.fixture
-def monitor(tmp_path: Path, tracked: Tracked) -> Monitor:
+def monitor(tmp_path: Path, ended: list[RunResult]) -> Monitor:
     store = Store(str(tmp_path))
     source = RunSource(STUDY, plan_study(STUDY, store).pending)
-    monitor = Monitor(source=source, store=store, tracker=tracked, lease=None)  # type: ignore[arg-type]
+    tracker = Mock(reconcile=ended.extend)
+    monitor = Monitor(source=source, store=store, tracker=tracker, lease=Mock())
     monitor.join(source.more(()))
     return monitor
 
@@ -84,21 +68,21 @@ def test_a_failure_is_stored_without_the_secrets_in_its_message_and_traceback(
 
 
 def test_a_reported_failure_is_kept_and_tracked_with_the_last_stored_epoch(
-    watch: Watch, monitor: Monitor, tracked: Tracked
+    watch: Watch, monitor: Monitor, ended: list[RunResult]
 ) -> None:
     for epochs in (1, 2):
         put_epochs(monitor.store, RUN, epochs)
     watch.on_trial_start(1, [], trial())
     watch.on_trial_result(1, [], trial(), report("failed", "RuntimeError: no"))
     watch.on_trial_complete(1, [], trial())
-    (end,) = tracked.ended
+    (end,) = ended
     assert (end.outcome, len(end.records)) == ("failed", 2)
     assert monitor.failures[RUN.key].message == "RuntimeError: no"
     assert monitor.store.failures.read_all()[RUN.key] == monitor.failures[RUN.key]
 
 
 def test_a_store_error_at_the_end_of_a_run_does_not_stop_other_runs(
-    watch: Watch, tracked: Tracked, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, ended: list[RunResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise StoreError("unreachable")
@@ -106,7 +90,7 @@ def test_a_store_error_at_the_end_of_a_run_does_not_stop_other_runs(
     monkeypatch.setattr(Store, "read_all", fail)
     watch.on_trial_start(1, [], trial())
     watch.on_trial_complete(1, [], trial())
-    assert tracked.ended == []
+    assert ended == []
 
 
 def test_an_interrupt_that_a_library_swallows_ends_the_step(watch: Watch) -> None:
