@@ -61,8 +61,8 @@ class Tracker:
         self.on_epochs: Callable[[Run, Sequence[LoggedEpoch]], object] = lambda *_: None
         """Function of the caller of a launch; called with new epochs before they are queued."""
         self._latest: dict[str, RunProgress] = {}
-        self._shown_open: set[str] = set()
-        """Keys of runs that are RUNNING in MLflow, or are being set to it."""
+        self._shown_open: set[_Item] = set()
+        """Runs and arms that are RUNNING in MLflow, or are being set to it."""
         self._report: tuple[Path, str] | None = None
         self._model: tuple[Run, bytes] | None = None
         self._changed = threading.Condition()
@@ -149,12 +149,13 @@ class Tracker:
     def _open_ones(self) -> list[Run]:
         """Return the runs that are, or are becoming, RUNNING in MLflow."""
         latest = list(self._latest.values())
-        return [p.run for p in latest if p.is_live or p.run.key in self._shown_open]
+        return [p.run for p in latest if p.is_live or ("run", p.run.key) in self._shown_open]
 
     def _leave_none_running(self) -> None:
         """Replace all waiting writes by those that end the runs that are RUNNING in MLflow."""
         runs = self._open_ones()
         items = [("run", run.key) for run in runs] + [("arm", run.arm) for run in runs]
+        items += [item for item in tuple(self._shown_open) if item[0] == "arm"]
         with self._changed:
             for queue in self._queues:
                 queue.clear()
@@ -275,14 +276,15 @@ class Tracker:
     def _write(self, item: _Item, log: StudyLog) -> None:
         match item:
             case "run", key:
-                self._shown_open.add(key)
                 progress = self._latest[key]
+                self._shown_open |= {item, ("arm", progress.run.arm)}  # which it may create
                 log.write_run(progress)
                 if not progress.is_live:
-                    self._shown_open.discard(key)
+                    self._shown_open.discard(item)
             case "arm", arm:
                 seeds = [self._latest.get(run.key) for run in log.study.runs_of(arm)]
                 log.write_arm(arm, [seed for seed in seeds if seed is not None])
+                self._shown_open.discard(item)
             case "report", _:
                 assert self._report is not None, "a report is posted once it is there"
                 log.write_report(*self._report)

@@ -6,79 +6,60 @@ import os
 import signal
 import socket
 import sqlite3
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import psutil
 import pytest
 from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
-from mixsweep.request import RefusedError
+from mixsweep.request import DONE, RefusedError
 from sweeps.tracking.connection import connect
-from tests.conftest import CommandLine, CommandLines
+from sweeps.tracking.rows import RunProgress
+from sweeps.tracking.study_log import StudyLog
+from tests.conftest import CommandLines
+from tests.faults.launches import lasting
+from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import train
 
-STATUSES = "SELECT status, count(*) FROM runs GROUP BY status"
-COUNT = "SELECT count(*) FROM runs"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("verb", ["sync", pytest.param("run", marks=pytest.mark.long)])
-def test_an_interrupt_during_an_mlflow_update_leaves_no_run_marked_running(
-    command_line: CommandLines, verb: str
-) -> None:
-    """The database is locked once a few runs are in it, so that the interrupt comes in time."""
-    homes = (command_line() for _ in range(5))
-    mixsweep = next(home for home in homes if _was_interrupted(home, verb))
-    mixsweep("sync", "digits")
-    with closing(sqlite3.connect(mixsweep.home / "mlflow.db")) as connection:
-        assert connection.execute(STATUSES).fetchall()[0][0] == "FINISHED"
-        assert len(connection.execute(STATUSES).fetchall()) == 1
-
-
-def _was_interrupted(mixsweep: CommandLine, verb: str) -> bool:
-    """Return whether the signal came before the end; on a busy machine it may be too late."""
-    train(mixsweep.home)
-    process = mixsweep.start(verb, "digits")
-    database = mixsweep.home / "mlflow.db"
-    while not (database.is_file() and database.stat().st_size):
-        assert process.poll() is None
-        time.sleep(0.01)
-    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        while not _told(connection, COUNT):
-            assert process.poll() is None
-            time.sleep(0.002)
-        connection.execute("BEGIN IMMEDIATE")
-        assert process.stderr is not None
-        if verb == "run":
-            while process.stderr.readline() != "bringing MLflow up to date\n":
-                assert process.poll() is None
-        os.killpg(process.pid, signal.SIGINT)
-        time.sleep(0.5)
-        connection.execute("ROLLBACK")
-        out, said = process.communicate(timeout=60)
-        if out.endswith("are in MLflow\n"):
-            return False
-        assert (process.returncode, "Traceback" in said) == (130, False), said
-        statuses = dict(connection.execute(STATUSES).fetchall())
-        assert statuses.keys() <= {"FINISHED", "KILLED"}
-        assert sum(statuses.values()) >= 1
-    return True
-
-
-def _told(connection: sqlite3.Connection, question: str) -> int:
-    try:
-        ((count,),) = connection.execute(question).fetchall()
-    except sqlite3.OperationalError:  # no tables yet
-        return 0
-    return int(count)
-
-
 pytestmark = [pytest.mark.slow]
+
+
+def statuses_in(home: Path) -> dict[str, int]:
+    """Return the number of MLflow's runs by their status, without those in its trash."""
+    counted = "SELECT status, count(*) FROM runs WHERE lifecycle_stage = 'active' GROUP BY status"
+    with closing(sqlite3.connect(home / "mlflow.db")) as connection:
+        return dict(connection.execute(counted).fetchall())
+
+
+@pytest.mark.parametrize("words", [("sync", "digits"), ("run", "digits", "--engine", "inline")])
+def test_an_interrupt_during_an_mlflow_update_stops_it_and_leaves_no_run_marked_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """The third run that is written interrupts the command."""
+    train(tmp_path / "runs")
+    written, write = [], StudyLog.write_run
+
+    def interrupting(log: StudyLog, progress: RunProgress) -> None:
+        written.append(progress)
+        if len(written) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        write(log, progress)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StudyLog, "write_run", interrupting)
+        assert isinstance(type_in(*words).exception, click.Abort)
+    assert not lasting(lambda: [t for t in threading.enumerate() if t.name == "tracker"])
+    assert len(written) < 6
+    assert statuses_in(tmp_path / "runs").keys() <= {"FINISHED", "KILLED"}
+    assert type_in("sync", "digits").return_value == DONE
+    assert statuses_in(tmp_path / "runs") == {"FINISHED": 6 + 3}
+
 
 SEARCH = "/api/2.0/mlflow/experiments/search"
 CREATE = "/api/2.0/mlflow/experiments/create"
