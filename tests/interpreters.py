@@ -14,3 +14,9 @@ def run_python(
     return subprocess.run(
         command, capture_output=True, text=True, timeout=timeout, check=check, **options
     )
+
+
+def start_python(code: str, *arguments: object, **options: Any) -> "subprocess.Popen[str]":
+    """Start code, with arguments and options of `subprocess.Popen`; its output is a pipe."""
+    command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)

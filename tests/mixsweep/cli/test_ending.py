@@ -1,6 +1,5 @@
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import psutil
@@ -9,6 +8,7 @@ import pytest
 from mixsweep.cli.ending import Ending
 from sweeps.machine.processes import lives
 from tests.faults.launches import wait_for
+from tests.interpreters import start_python
 
 
 def test_the_on_finish_command_receives_study_exit_code_and_report(tmp_path: Path) -> None:
@@ -40,9 +40,7 @@ def test_an_interrupt_ends_the_on_finish_command_and_its_child_processes(
         f"signal.signal(signal.SIGHUP, signal.SIG_DFL); {before}; "
         "print(Ending(command='sleep 300 & echo $!; wait', study='digits').close(1))"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = start_python(program, stderr=subprocess.PIPE)
     assert process.stderr is not None
     sleeper = psutil.Process(int(process.stderr.readline()))
     process.send_signal(number)

@@ -3,12 +3,12 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,6 +18,7 @@ from sweeps.leasing import bucket_lease
 from sweeps.leasing.holders import RunningRun, StudyBusyError
 from sweeps.leasing.lease import Lease, read_progress
 from tests.faults.launches import wait_for
+from tests.interpreters import start_python
 
 DRIVER = """
 import os, sys, time
@@ -50,10 +51,7 @@ def store(s3: Mapping[str, str], request: pytest.FixtureRequest) -> Store:
 
 @pytest.fixture
 def driver(store: Store) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, store.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
+    process = start_python(DRIVER, store.url, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n", process.communicate()
     yield process
@@ -118,14 +116,10 @@ def test_a_lease_that_cannot_be_renewed_is_not_held_until_its_next_renewal(
 ) -> None:
     monkeypatch.setattr(bucket_lease, "_BEAT_EVERY", 0.1)
     monkeypatch.setattr(bucket_lease, "_BELIEF", 1.0)
-
-    def fail(*_: object) -> None:
-        raise StoreError("unreachable")
-
     lease = Lease.acquire(store, "table1", "run")
     wait_for(lease.is_held)
     with monkeypatch.context() as patch:
-        patch.setattr(type(store.files), "write", fail)
+        patch.setattr(type(store.files), "write", Mock(side_effect=StoreError("unreachable")))
         wait_for(lambda: not lease.is_held())
     wait_for(lease.is_held)
     lease.release()

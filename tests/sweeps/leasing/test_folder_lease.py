@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -110,11 +111,7 @@ def test_a_file_system_without_locks_is_refused_by_name_and_can_be_read(
     store: Store, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     leave_a_lease(store, 1)
-
-    def refuse(*_: object) -> None:
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(code, os.strerror(code))))
     with pytest.raises(StoreError, match=r"table1\.lock: this file system cannot lock files"):
         Lease.acquire(store, "table1", "run")
     assert Lease.current(store, "table1") is None
@@ -124,11 +121,8 @@ def test_a_file_system_without_locks_is_refused_by_name_and_can_be_read(
 def test_a_full_disk_is_reported_with_the_file_and_leaves_the_study_free(
     store: Store, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    def fill(descriptor: int, content: bytes) -> int:
-        raise OSError(number, os.strerror(number))
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", fill)
+        patch.setattr(os, "write", Mock(side_effect=OSError(number, os.strerror(number))))
         with pytest.raises(StoreFullError) as caught:
             Lease.acquire(store, "table1", "run")
     assert str(caught.value).startswith(f"disk full: {lease_file(store, 'table1.json')} needs ")

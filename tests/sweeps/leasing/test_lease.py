@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from mixup_core.store.files import Bucket
 from mixup_core.store.json_records import name_once
 from sweeps.leasing.holders import Holder, StudyBusyError
 from sweeps.leasing.lease import Claims, Lease, ask_to_stop, asked_to_stop, read_progress, unused
+from tests.interpreters import start_python
 
 DRIVER = """
 import subprocess, sys, time
@@ -37,12 +37,7 @@ time.sleep(60)
 @pytest.fixture
 def driver(any_store: Store) -> Iterator[subprocess.Popen[str]]:
     """Process that holds the lease of `table1`, in a process group with its child."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, any_store.url],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = start_python(DRIVER, any_store.url, start_new_session=True)
     yield process
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()

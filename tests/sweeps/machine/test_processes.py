@@ -6,7 +6,7 @@ import sys
 import psutil
 
 from sweeps.machine.processes import lives, wait_for_end
-from tests.interpreters import run_python
+from tests.interpreters import run_python, start_python
 
 _PARENT = """
 import subprocess, sys
@@ -28,9 +28,7 @@ print(len(gone), len(alive))
 
 
 def test_a_zombie_process_counts_as_ended() -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    parent = start_python(_PARENT, stdin=subprocess.PIPE)
     assert parent.stdin is not None
     assert parent.stdout is not None
     child = psutil.Process(int(parent.stdout.readline()))

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from sweeps.machine.scratch import MARK, clear_scratch, end_orphans, environment, marked, scratch
+from tests.interpreters import run_python, start_python
 
 _LAUNCH = """
 import os, sys
@@ -27,9 +28,7 @@ with temporary_folder(Path(sys.argv[1])) as folder:
 
 def left_by_a_dead_process(place: Path) -> Path:
     """Return the scratch folder, below `place`, of a launch that was killed."""
-    command = [sys.executable, "-c", _LAUNCH, str(place)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    return Path(done.stdout.strip())
+    return Path(run_python(_LAUNCH, place).stdout.strip())
 
 
 @pytest.fixture
@@ -119,13 +118,8 @@ with scratch() as folder:
     print(folder, flush=True)
     child.wait()
 """
-    launch = subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, "TMPDIR": str(place)},
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    there = {**os.environ, "TMPDIR": str(place)}
+    launch = start_python(code, env=there, start_new_session=True)
     try:
         assert launch.stdout is not None
         folder = Path(launch.stdout.readline().strip())
