@@ -60,6 +60,11 @@ def test_importing_the_run_command_loads_ray_and_no_other_heavy_package() -> Non
             "[problem_named(n) for n, place in PROBLEMS.items() if '.theory.' in place]",
             {"torch", "scipy", "ray", "optuna", "mlflow"},
         ),
+        (
+            "from sweeps.reading.study_file import load_study; load_study('search-alpha-switch')",
+            {*HEAVY, "numpy", "scipy", "PIL", "pydantic"},
+        ),
+        ("from sweeps.reading.schema import study_schema; study_schema()", {*HEAVY, "PIL"}),
     ],
 )
 def test_commands_reports_and_theory_problems_load_no_library_that_they_rarely_need(

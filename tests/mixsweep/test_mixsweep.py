@@ -48,20 +48,6 @@ STUDY = {
 }  # fmt: skip
 
 
-def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="must be 'inline' or 'ray', got 'spark'"):
-        mixsweep.run("digits", home=tmp_path, engine="spark")  # type: ignore[arg-type]
-
-
-def test_a_study_can_be_read_from_a_mapping() -> None:
-    study = mixsweep.read_study(STUDY, "seeds=2")
-    assert (study.name, list(study.arms), study.seeds) == (
-        "from-a-mapping", ["erm", "uniform"], (0, 1),
-    )  # fmt: skip
-    with pytest.raises(StudyError, match=r"study: base\.epohcs: unknown key 'epohcs'"):
-        mixsweep.read_study({**STUDY, "base": {"epohcs": 3}})
-
-
 @pytest.mark.timeout(300)
 def test_a_study_runs_in_this_process_and_is_not_trained_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

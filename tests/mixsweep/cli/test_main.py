@@ -16,7 +16,8 @@ BAD = (
     "run", "rum digits", "run quikstart", "run digits --slot 2", "run digits --slots 0",
     "run digits --fast", "run digits --address cluster", "run digits --address 127.0.0.1:1",
     "run digits --set base.optimizer.lrr=1", "run table1-cifar10", "run a\x1b[2Jb",
-    "run digits --store memory://store", "plan .", "plan digits --price x",
+    "run digits --store memory://store", "run digits --gpus-per-run 1",
+    "run digits --engine inline --address h:1", "plan .", "plan digits --price x",
     "plan digits --price nan", "plan digits --price -1", "plan digits --gpus-per-run inf",
     "plan digits --set x",
     "plan digits --set base.epochs=three", "plan digits --set base.mix.operation=cutmx",
@@ -39,6 +40,7 @@ def refused(
     """Return a function that gives the message of a command line that is refused."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
     def message(*arguments: str) -> str:
         monkeypatch.setattr(sys, "argv", ["mixsweep", *arguments])

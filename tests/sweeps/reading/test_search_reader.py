@@ -9,11 +9,10 @@ import pytest
 from mixup_core.config.parts import leaves
 from mixup_core.config.written_forms import flatten
 from mixup_core.problem import PROBLEMS, problem_named
-from sweeps.reading.study_file import StudyError
 from sweeps.study.budget import Budget
 from sweeps.study.space import Categorical, Integer, Parameter, Real
 from tests.single_changes import changed
-from tests.sweeps.reading.study_files import refusals
+from tests.sweeps.reading.study_files import faults_of, refusals
 from tests.sweeps.small_searches import STUDY, read
 
 ALPHA = "mix.law: {beta: {log_uniform: [0.1, 32.0]}}"
@@ -161,11 +160,7 @@ def refused(folder: Path, problem: str, space: dict[str, Any], objective: str) -
         "seeds": 2,
         "search": {"space": space, "points": 2, "objective": objective, "sampler": "random"},
     }  # fmt: skip
-    try:
-        read(folder, json.dumps(study))
-    except StudyError as error:
-        return list(error.faults)
-    return []
+    return list(faults_of(folder, json.dumps(study)))
 
 
 def fields_of_the_data(problem: str, base: Any, objective: str) -> Iterator[tuple[str, Any]]:
