@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from PIL import Image
 
 from mixsweep.cli.main import commands
 from mixup_core.store.checkpoints import Store
 from tests.mixsweep.cli.photos import STUDY
 from tests.mixsweep.cli.trained import train
+from tests.mixup_core.small_files import fill
 
 
 def type_in(*words: str) -> Result:
@@ -36,14 +36,8 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def launched(tmp_path: Path) -> Path:
     """Home with a finished study of photos, launched with one seed more than its file has."""
-    number = 0
-    for split, count in (("train", 3), ("test", 2)):
-        for kind in ("left", "right"):
-            (tmp_path / "place" / "photos" / split / kind).mkdir(parents=True)
-            for index in range(count):
-                number += 1
-                image = Image.new("RGB", (8, 8), (number, 0, 0))
-                image.save(tmp_path / "place" / "photos" / split / kind / f"{index}.png")
+    fill(tmp_path / "place" / "photos" / "train", left=3, right=3)
+    fill(tmp_path / "place" / "photos" / "test", first=6, left=2, right=2)
     (tmp_path / "place" / "signs.yaml").write_text(STUDY)
     train(tmp_path / "runs", str(tmp_path / "place" / "signs.yaml"), "seeds=3")
     return tmp_path / "runs"

@@ -8,16 +8,13 @@ from PIL import Image
 
 from mixsweep.request import BAD_INPUT, DONE
 from tests.mixsweep.cli.conftest import type_in
+from tests.mixup_core.small_files import fill
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for number, name in enumerate(
-        ("train/cat/0", "train/cat/1", "train/dog/0", "test/dog/0", "test/cat/0")
-    ):
-        file = tmp_path / "pets" / f"{name}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8), (number, 0, 0)).save(file)
+    fill(tmp_path / "pets" / "train", cat=2, dog=1)
+    fill(tmp_path / "pets" / "test", first=3, cat=1, dog=1)
     return tmp_path / "pets"
 
 
