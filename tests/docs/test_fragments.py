@@ -25,7 +25,7 @@ from tests.docs.test_shell_blocks import EVERY as IN_BLOCKS
 from tests.plugin_files import Write
 
 PAGES = [
-    *(page for page in OF_DOCS if page.parent.name != "_generated"),
+    *OF_DOCS,
     *(
         page
         for pattern in ("*.md", "cluster/*.md", "examples/*/*.md", ".github/**/*.md")

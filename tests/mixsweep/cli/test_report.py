@@ -14,6 +14,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.state.statements import state
 from tests.bundled import bundled
+from tests.docs.test_documentation import PAGES
 from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import error_of, train
 from tests.reports.small_report import write_report
@@ -130,8 +131,6 @@ def test_a_study_cites_each_source_once_before_its_methods() -> None:
 
 
 PAPER = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
-DOCS = Path(__file__).parents[3] / "docs"
-PAGES = [page for page in DOCS.rglob("*.md") if not {"_generated", "_build"} & {*page.parts}]
 
 
 def test_the_bibliography_has_exactly_the_papers_that_studies_and_pages_cite() -> None:
