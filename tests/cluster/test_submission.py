@@ -139,9 +139,9 @@ def test_a_job_through_a_login_is_followed_and_its_results_are_fetched(
     local = command_line()
     local("run", *small)
     with proxy(head.address, tmp_path) as before:
-        address = f"{before.address}/basic"
+        address = f"{before}/basic"
         login = json.dumps({"Authorization": LOGIN})
-        trusted = {"REQUESTS_CA_BUNDLE": str(before.authority)}  # replaces the machine's
+        trusted = {"REQUESTS_CA_BUNDLE": str(tmp_path / "ca.pem")}  # replaces the machine's
         mixsweep = command_line(**head.environment(), **trusted, RAY_JOB_HEADERS=login)
         ran = mixsweep("submit", *small, "--address", address)
         assert ran.stdout.strip()

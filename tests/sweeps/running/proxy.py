@@ -4,7 +4,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -40,18 +39,12 @@ http {{
 """
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Proxy:
-    """A running proxy, which asks for a login."""
-
-    address: str
-    authority: Path
-    """File with the certificate of the authority that signed the proxy's."""
-
-
 @contextmanager
-def proxy(cluster: str, folder: Path) -> Iterator[Proxy]:
-    """Start nginx on the loopback, before a cluster with a given URL."""
+def proxy(cluster: str, folder: Path) -> Iterator[str]:
+    """Start nginx on the loopback, before a cluster with a given URL; yield its own.
+
+    The certificate of the authority that signed the proxy's is the file `ca.pem` in the folder.
+    """
     port = free_port()
     certify(folder)
     (folder / "users").write_text("me:{PLAIN}swordfish\n")
@@ -60,7 +53,7 @@ def proxy(cluster: str, folder: Path) -> Iterator[Proxy]:
     assert NGINX is not None
     command = [NGINX, "-p", str(folder), "-e", str(folder / "e"), "-c", str(config)]
     with running(command, lambda: listens(port)):
-        yield Proxy(address=f"https://127.0.0.1:{port}", authority=folder / "ca.pem")
+        yield f"https://127.0.0.1:{port}"
 
 
 def certify(folder: Path) -> None:

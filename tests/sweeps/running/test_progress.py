@@ -2,6 +2,7 @@
 
 import io
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,32 +18,25 @@ from sweeps.study.study import Study
 BASE = TrainConfig(epochs=10, batch_size=8)
 
 
-class _Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def _study(seeds: tuple[int, ...] = (0, 1), **other: Any) -> Study:
     arms = {"erm": BASE, "midpoint": with_values(BASE, other or {"mix.law": "midpoint"})}
     return Study(name="pair", description="", arms=arms, seeds=seeds, baseline="erm", source="")
 
 
-def _board(clock: _Clock | None = None) -> Board:
+def _board(clock: Callable[[], float] = lambda: 0.0) -> Board:
     study = _study()
-    board = Board(study=study, clock=clock or _Clock())
+    board = Board(study=study, clock=clock)
     for run in study.runs():
         board.expect(run, epochs=10, work_per_epoch=100)
     return board
 
 
 def test_the_headline_shows_run_counts_and_images_per_second() -> None:
-    clock = _Clock()
-    board = _board(clock)
+    now = [0.0]
+    board = _board(lambda: now[0])
     first, second, *_ = board.study.runs()
     board.start(first)
-    clock.now = 10.0
+    now[0] = 10.0
     board.advance(first, 5, trained=True, seconds=[2.0] * 5)
     assert board.work_per_second() == pytest.approx(50)
     assert board.seconds_left() == pytest.approx((5 + 30) * 100 / 50)
@@ -79,13 +73,9 @@ def test_a_log_gets_changes_of_state_and_no_control_characters() -> None:
     ]
 
 
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_terminal_gets_one_table_redrawn_in_place() -> None:
-    stream = _Terminal()
+def test_a_terminal_gets_one_table_redrawn_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
     console = Console(_board(), stream)
     console.change("not shown: the table shows it")
     console.refresh()

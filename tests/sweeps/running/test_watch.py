@@ -84,10 +84,7 @@ def test_a_reported_failure_is_kept_and_tracked_with_the_last_stored_epoch(
 def test_a_store_error_at_the_end_of_a_run_does_not_stop_other_runs(
     watch: Watch, ended: list[RunResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise StoreError("unreachable")
-
-    monkeypatch.setattr(Store, "read_all", fail)
+    monkeypatch.setattr(Store, "read_all", Mock(side_effect=StoreError("unreachable")))
     watch.on_trial_start(1, [], trial())
     watch.on_trial_complete(1, [], trial())
     assert ended == []
