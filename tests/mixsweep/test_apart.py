@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,14 +14,9 @@ from mixsweep.request import RefusedError
 from sweeps.machine.home import Home
 from sweeps.running.head import HeadLostError
 from tests.interpreters import run_python
+from tests.mixsweep.test_mixsweep import STUDY as TWO_ARMS
 
-STUDY = {
-    "study": "apart",
-    "base": {"data": {"name": "digits", "num_train": 64}, "model": {"name": "mlp", "hidden": [4]},
-             "epochs": 1, "batch_size": 32},
-    "arms": {"erm": {"mix.law": "erm"}},
-    "seeds": 1,
-}  # fmt: skip
+STUDY: dict[str, Any] = {**TWO_ARMS, "study": "apart", "arms": {"erm": {"mix.law": "erm"}}}
 
 CALLER = """
 import io, os, signal, subprocess, sys, threading, time
@@ -104,7 +100,7 @@ def test_a_study_is_trained_inline_outside_the_main_thread(tmp_path: Path) -> No
 def test_a_function_of_the_caller_gets_each_epoch_once_and_can_end_the_launch(
     tmp_path: Path,
 ) -> None:
-    three = {**STUDY, "base": {**STUDY["base"], "epochs": 3}}  # type: ignore[dict-item]
+    three = {**STUDY, "base": {**STUDY["base"], "epochs": 3}}
     told: list[tuple[str, int, int]] = []
 
     def stop(arm: str, seed: int, epoch: int, metrics: Mapping[str, float]) -> None:

@@ -7,7 +7,7 @@ import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,14 +57,8 @@ OF_A_DRIVER = {"driver", "progress", "uses", "stop"}
 Path_ = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
-    """A wrong value of one field of a record."""
-
-    kind: str
-    file: Path
-    place: Path_
-    value: Any
+Cell = tuple[str, Path, Path_, Any]
+"""A wrong value of one field of a record: kind and file of the record, path and value."""
 
 
 @pytest.fixture(scope="module")
@@ -99,12 +93,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def records(prepared: Path) -> dict[str, Path]:
     """Return one file of each kind of record, below the home, by kind."""
-    home = prepared / "runs"
     study = load_study(str(prepared / "attacked.yaml"))
     key = stage_keys(study.runs()[0].config)[-1]
+    (failure,) = (prepared / "runs" / "store" / "failures").glob("*.json")
     found = {
         "stage": f"store/stages/{key[:2]}/{key}.json",
-        "failure": next(iter((home / "store" / "failures").glob("*.json"))),
+        "failure": f"store/failures/{failure.name}",
         "statements": "store/studies/attacked/statements.json",
         "driver": "store/leases/attacked.json",
         "progress": "store/leases/attacked.progress.json",
@@ -113,7 +107,7 @@ def records(prepared: Path) -> dict[str, Path]:
         "provenance": "reports/attacked/provenance.json",
         "launch": f"store/studies/attacked/{study.settings}.json",
     }
-    return {kind: (home / name).relative_to(home) for kind, name in found.items()}
+    return {kind: Path(name) for kind, name in found.items()}
 
 
 def places(content: Any, above: Path_ = ()) -> Iterator[Path_]:
@@ -163,7 +157,7 @@ def cells(prepared: Path, number: int | None) -> Iterator[Cell]:
         content = json.loads((prepared / "runs" / file).read_text())
         found = [(place, value) for place in places(content) for value in (*WRONG, MISSING)]
         for place, value in found if number is None else draw.sample(found, number):
-            yield Cell(kind=kind, file=file, place=place, value=value)
+            yield kind, file, place, value
 
 
 @contextmanager
@@ -182,12 +176,13 @@ def faults(
     expected = {words: type_in(*words).stdout for words in OF_OTHERS}
     found = []
     for cell in cells(prepared, number):
+        kind, file, place, value = cell
         shutil.rmtree(home, ignore_errors=True)
         shutil.copytree(prepared / "runs", home)
-        content = json.loads((home / cell.file).read_text())
-        (home / cell.file).write_bytes(written(cell.kind, changed(content, cell.place, cell.value)))
+        content = json.loads((home / file).read_text())
+        (home / file).write_bytes(written(kind, changed(content, place, value)))
         for words in (*commands, *OF_OTHERS):
-            with locked(home) if cell.kind in OF_A_DRIVER else nullcontext():
+            with locked(home) if kind in OF_A_DRIVER else nullcontext():
                 said = type_in(*words)
             is_refused = isinstance(said.exception, (*_REFUSALS, StudyBusyError, SystemExit))
             if said.exception is not None and (not is_refused or words in OF_OTHERS):

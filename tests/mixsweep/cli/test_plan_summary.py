@@ -16,20 +16,18 @@ from mixsweep.cli.status import status_summary
 from mixsweep.launching.costs import bytes_to_keep, seconds_to_train
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
-from mixup_core.keys import stage_key
-from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import Folder
-from mixup_core.store.manifests import EpochFacts, Stage, StateRef
+from mixup_core.store.manifests import EpochFacts, Facts, StateRef
 from reports.numbers.looks import reached_study
 from sweeps.reading.study_file import load_study
-from sweeps.state.results import RunResult
 from sweeps.state.stages import plan_runs
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Run, Study
 from tests.bench.stored import fill
 from tests.sweeps.searching.test_sources import TEXT
 from tests.sweeps.small_searches import GRID, read
+from tests.sweeps.tracked import result_of
 
 
 def plan_of(study: Study, folder: Path, slots: int = 1) -> PlanSummary:
@@ -121,24 +119,16 @@ BASE = TrainConfig(epochs=10, batch_size=8)
 MIXED = with_values(BASE, {"mix.law": "midpoint"})
 
 
-def _result(run: Run, seconds: list[float], state: StateRef | None = None) -> RunResult:
-    stage = Stage(
-        key=stage_key(run.config, len(seconds)),
-        records=tuple(EpochRecord(epoch=epoch, metrics={}) for epoch in range(len(seconds))),
-        facts=tuple(EpochFacts(seconds=s, stored_at_ms=0) for s in seconds),
-        environment={},
-        state=state,
-    )
-    return RunResult(run=run, stage=stage, failure=None)
-
-
 def _run(config: TrainConfig, seed: int, arm: str) -> Run:
     return Run(arm=arm, config=with_values(config, {"seed": seed}))
 
 
 def test_the_time_to_train_uses_the_median_epoch_of_the_arm_or_of_other_arms() -> None:
     runs = [_run(BASE, 0, "erm"), _run(BASE, 1, "erm"), _run(MIXED, 0, "midpoint")]
-    results = [_result(runs[0], [9.0] + [2.0] * 9)]
+    result = result_of(runs[0], 10)
+    assert result.stage is not None
+    facts = [EpochFacts(seconds=seconds, stored_at_ms=0) for seconds in [9.0] + [2.0] * 9]
+    results = [replace(result, stage=replace(result.stage, facts=Facts(facts)))]
     plan = plan_runs(runs[1:], {})
     assert seconds_to_train(plan, results, slots=1) == pytest.approx(40)
     assert seconds_to_train(plan, results, slots=2) == pytest.approx(20)
@@ -151,5 +141,8 @@ def test_each_fork_keeps_one_state_and_plain_runs_keep_none() -> None:
     forks = [_run(with_values(MIXED, {"mix.switch_epoch": t}), 0, str(t)) for t in (4, 8, 10)]
     plan = plan_runs(forks, {})
     assert bytes_to_keep(plan, []) is None
-    measured = _result(forks[0], [1.0], StateRef(sha256="0" * 64, size=1000))
+    result = result_of(forks[0], 1)
+    assert result.stage is not None
+    state = StateRef(sha256="0" * 64, size=1000)
+    measured = replace(result, stage=replace(result.stage, state=state))
     assert bytes_to_keep(plan, [measured]) == 2000

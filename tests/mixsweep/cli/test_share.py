@@ -17,11 +17,12 @@ from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure
+from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.state.archives import StudyArchiveError, unpack
 from sweeps.state.ledger import Launch, note
 from sweeps.state.statements import Statement, spell_statements, stated_in
+from tests.filled import fail
 from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.photos import forget
 from tests.mixsweep.cli.trained import train
@@ -66,27 +67,20 @@ def test_a_shared_study_gives_the_same_report_in_another_home(shared: Path, tmp_
     assert again.stdout == "signs: 0 runs added, 6 already here with the same records\n"
 
 
-def test_a_study_without_a_stored_epoch_is_not_shared(tmp_path: Path, store: Store) -> None:
-    note(Launch.of(load_study("digits", ("seeds=1",)), "mixsweep run digits"), {}, store)
-    said = type_in("share", "digits", "--set", "seeds=1")
-    assert isinstance(said.exception, RefusedError)
-    assert "digits: no run has stored an epoch" in str(said.exception)
-    assert not (tmp_path / "runs" / "exports").exists()
-
-
-def test_a_study_that_failed_before_any_epoch_is_not_shared_and_not_to_be_run_again(
-    store: Store,
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_a_study_without_a_stored_epoch_is_not_shared_nor_run_again_if_it_failed(
+    tmp_path: Path, store: Store, has_failed: bool
 ) -> None:
     study = load_study("digits", ("seeds=1",))
     note(Launch.of(study, "mixsweep run digits"), {}, store)
-    for run in study.runs():
-        store.failures.write(
-            Failure(run_key=run.key, kind="diverged", message="x", epoch=0, attempts=1)
-        )
+    for run in study.runs() if has_failed else ():
+        fail(store, run, "diverged")
     said = type_in("share", "digits", "--set", "seeds=1")
     assert isinstance(said.exception, RefusedError)
-    assert "no run has stored an epoch; archives contain no failures, which" in str(said.exception)
-    assert "mixsweep run" not in str(said.exception)
+    assert "digits: no run has stored an epoch" in str(said.exception)
+    assert ("archives contain no failures, which" in str(said.exception)) == has_failed
+    assert ("mixsweep run" in str(said.exception)) != has_failed
+    assert not (tmp_path / "runs" / "exports").exists()
 
 
 def test_existing_runs_with_different_records_are_kept(shared: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
@@ -62,11 +62,10 @@ def test_why_lists_stages_with_the_study_that_trained_them(store: Store) -> None
     assert stage_keys(trunk.config)[1] == stage_keys(run.config)[1]
     shared = put(store, run, 2, trunk.key)
     words = ["status", "digits", "--set", "seeds=1"]
-    assert f"  epochs 1-2 stage {shared}, trained by other: erm seed 0 on node, stored 2023-" in (
-        line[: line.index("2023-") + 5] if "2023-" in line else line
-        for line in said(*words, "erm", "0")
-    )
-    assert "  next      `mixsweep run` trains epoch 3" in said(*words, "erm", "0")
+    lines = said(*words, "erm", "0")
+    told = f"  epochs 1-2 stage {shared}, trained by other: erm seed 0 on node, stored 2023-"
+    assert any(line.startswith(told) for line in lines)
+    assert "  next      `mixsweep run` trains epoch 3" in lines
     own = put(store, run, 3, run.key)
     lines = said(*words, "erm")
     assert lines[0] == "erm seed 0: finished, 3 of 3 epochs are stored"
@@ -93,9 +92,7 @@ def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(
     assert lines[1].startswith("  again     ")
     assert lines[1].endswith("--again")
 
-    def end(*_: object, **__: object) -> NoReturn:
-        raise RefusedError("the test ends the launch before it trains")
-
+    end = Mock(side_effect=RefusedError("the test ends the launch before it trains"))
     monkeypatch.setattr("mixsweep.launching.launch.plan_study", end)
     with pytest.raises(RefusedError, match="before it trains"):
         said("run", "digits", "--again", "--engine", "inline")

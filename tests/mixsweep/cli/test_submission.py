@@ -4,7 +4,7 @@ import os
 import subprocess
 from importlib import resources
 from pathlib import Path
-from typing import Self
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -13,39 +13,28 @@ from mixsweep.cli.main import commands
 from mixsweep.request import DONE
 from tests.mixsweep.cli.conftest import type_in
 
-
-class Accepting:
-    """A cluster that accepts every job."""
-
-    address = "http://head:8265"
-
-    @classmethod
-    def connect(cls, address: str) -> Self:
-        assert address == cls.address
-        return cls()
-
-    def job_of(self, study: object) -> None:
-        """Return the job that runs a study already: none."""
-
-    entrypoint = ""
-
-    def start(self, job: str, entrypoint: str, *rest: object) -> None:
-        """Note the command of a job."""
-        Accepting.entrypoint = entrypoint
+ADDRESS = "http://head:8265"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Return a cluster that accepts every job."""
+    cluster = Mock(address=ADDRESS, job_of=lambda study: None)
+    monkeypatch.setattr("mixsweep.cli.submission.Cluster", Mock(connect=lambda address: cluster))
+    return cluster
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: Mock) -> Path:
     """Return a home, while the working directory is empty and a cluster accepts every job."""
     (tmp_path / "desk").mkdir()
     monkeypatch.chdir(tmp_path / "desk")
-    monkeypatch.setattr("mixsweep.cli.submission.Cluster", Accepting)
     return tmp_path / "runs"
 
 
 def submitted(home: Path, *options: str, label: str = "store", study: str = "digits") -> str:
     """Return the line of a submission that names the store, or that has another label."""
-    arguments = ["submit", study, "--address", Accepting.address, "--no-follow"]
+    arguments = ["submit", study, "--address", ADDRESS, "--no-follow"]
     said = CliRunner().invoke(
         commands, [*arguments, "--home", str(home), *options], standalone_mode=False
     )
@@ -61,12 +50,12 @@ def test_a_job_uses_the_store_given_as_an_option(home: Path) -> None:
 
 @pytest.mark.parametrize("name", ["digits", "-x.yaml"])
 def test_a_job_reads_the_uploaded_file_also_if_its_name_has_another_meaning(
-    home: Path, name: str
+    home: Path, cluster: Mock, name: str
 ) -> None:
     text = resources.files("sweeps.studies").joinpath("digits.yaml").read_text()
     Path(name).write_text(text.replace("study: digits", "study: mine"))
     submitted(home, study=f"./{name}")
-    assert f" run ./{name} --home " in Accepting.entrypoint
+    assert f" run ./{name} --home " in cluster.start.call_args.args[1]
 
 
 def test_the_fetching_line_brings_report_and_archive_through_the_log_of_a_job(

@@ -1,6 +1,5 @@
 """sync and ui: no run stays RUNNING, and the pages serve this machine alone."""
 
-import http.client
 import json
 import os
 import signal
@@ -15,6 +14,7 @@ from pathlib import Path
 import click
 import psutil
 import pytest
+import requests
 from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
@@ -185,16 +185,5 @@ def test_a_port_used_by_another_program_is_refused_and_no_link_is_shown(
 
 
 def _status(port: int, method: str, path: str, body: str | None = None, **headers: str) -> int:
-    """Return the HTTP status of an answer; 0 without one."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-    try:
-        connection.putrequest(method, path, skip_host="Host" in headers)
-        content = (body or "").encode()
-        for name, value in {**headers, "Content-Length": str(len(content))}.items():
-            connection.putheader(name, value)
-        connection.endheaders(content)
-        return connection.getresponse().status
-    except OSError:
-        return 0
-    finally:
-        connection.close()
+    address = f"http://127.0.0.1:{port}{path}"
+    return requests.request(method, address, data=body, headers=headers, timeout=20).status_code

@@ -47,15 +47,12 @@ def test_a_table_of_arms_fits_the_terminal_and_counts_omitted_arms(
 
 
 def test_text_is_wrapped_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    class _Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    size = os.terminal_size((40, 20))
+    terminal, size = io.StringIO(), os.terminal_size((40, 20))
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(terminal_text.shutil, "get_terminal_size", lambda *_, **__: size)
     text = "word " * 20
     assert fitted_text(text, io.StringIO()) == text
-    assert max(map(len, fitted_text(text, _Terminal()).splitlines())) < 40
+    assert max(map(len, fitted_text(text, terminal).splitlines())) < 40
     row = "| " + "word " * 20
-    assert fitted_text(f"{row}\n{text}\n", _Terminal()).startswith(f"{row}\nword")
-    assert fitted_text("word\n", _Terminal()) == "word\n"
+    assert fitted_text(f"{row}\n{text}\n", terminal).startswith(f"{row}\nword")
+    assert fitted_text("word\n", terminal) == "word\n"

@@ -22,7 +22,7 @@ from sweeps.tracking.rows import (
     headline_row,
     main_metrics,
 )
-from tests.sweeps.tracked import result_of
+from tests.sweeps.tracked import NOON_MS, result_of
 
 
 def test_a_failure_counts_unless_the_run_is_complete(study: Study) -> None:
@@ -30,9 +30,6 @@ def test_a_failure_counts_unless_the_run_is_complete(study: Study) -> None:
     failure = Failure(run_key=run.key, kind="failed", message="nan", epoch=1, attempts=1)
     found = [RunProgress.stored(result_of(run, epochs, failure)) for epochs in (2, 3)]
     assert [(one.outcome, one.failure) for one in found] == [("failed", "nan"), ("complete", "")]
-
-
-NOON_MS = 1_700_000_000_000
 
 
 def run_of(*values: float, metric: str = "test/error", late: int = 0) -> tuple[LoggedEpoch, ...]:

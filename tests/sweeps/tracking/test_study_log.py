@@ -13,9 +13,6 @@ import torch
 from mlflow import MlflowClient
 
 from mixup_core.config.written_forms import flatten
-from mixup_core.images.choices.models import Mlp
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.training import TrainingState
 from mixup_core.store.checkpoints import Store
@@ -25,6 +22,7 @@ from sweeps.study.study import Study
 from sweeps.tracking.connection import FinalRefusalError, is_refusal
 from sweeps.tracking.experiment import CONTENT_TAG, OWNER_TAG, PARENT_TAG
 from sweeps.tracking.rows import RunProgress
+from tests.sweeps.running.test_storing import BASE
 from tests.sweeps.tracked import at_level, content_of, epoch_of, log_of, results_of, runs_of, write
 from tests.tracked_runs import read_runs
 
@@ -217,10 +215,7 @@ def test_a_report_is_attached_to_the_study_with_its_common_settings(
 def test_a_trained_network_is_logged_once_and_can_be_loaded(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config = TrainConfig(
-        data=DataConfig(name="digits", num_train=100), model=Mlp(hidden=(8,)), epochs=1,
-        batch_size=50,
-    )  # fmt: skip
+    config = replace(BASE, epochs=1)
     study = Study(
         name="small", description="", arms={"erm": config}, seeds=(0,), baseline="erm", source=""
     )

@@ -12,11 +12,11 @@ from mlflow.entities import Experiment
 from mixup_core.store.checkpoints import Store
 from sweeps.machine.home import Home
 from sweeps.study.study import Study
-from sweeps.tracking.study_log import StudyLog
 from sweeps.tracking.tracker import Tracker
 from tests.faults.launches import wait_for
+from tests.filled import put
 from tests.servers import free_port
-from tests.sweeps.tracked import epoch_of, log_of, result_of, results_of, runs_of, summarise
+from tests.sweeps.tracked import epoch_of, log_of, result_of, results_of, runs_of
 from tests.tracked_runs import read_runs
 
 
@@ -130,11 +130,7 @@ def test_an_interrupt_during_the_final_update_leaves_no_run_marked_running(
     results = [result_of(run, 3) for run in study.runs()]
     store = Store(str(home / "store"))
     for result in results:
-        assert result.stage is not None
-        store.write(
-            result.stage.key, records=result.records, facts=result.facts,
-            environment=result.stage.environment, state=None,
-        )  # fmt: skip
+        put(store, result.run, result.records, facts=result.facts)
     tracker.start([])
     for run in study.runs()[:5]:
         tracker.post(run, [epoch_of(run, 0)])
@@ -179,15 +175,11 @@ def test_an_outage_of_the_tracking_server_loses_no_results(
 
 
 def test_an_unreachable_server_is_reported_without_its_password(
-    study: Study, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    study: Study, home: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     port = free_port()
-    tracker = Tracker(
-        StudyLog(
-            study, f"http://ann:secret@127.0.0.1:{port}", summariser=lambda study, arm: summarise
-        )
-    )
+    tracker = Tracker(replace(log_of(study, home), uri=f"http://ann:secret@127.0.0.1:{port}"))
     tracker.start(results_of(study, 1, 0, 0, 0))
     wait_for(lambda: caplog.messages)
     assert not closed(tracker, [], timeout=0.1)
