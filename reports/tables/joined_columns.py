@@ -10,7 +10,7 @@ from reports.numbers.comparison import compare
 from reports.numbers.judging import verdicts_of
 from reports.numbers.predicted import ReadPredictions, gather_predictions
 from reports.numbers.provenance import spell_origin
-from reports.numbers.runs import arrange, values_of
+from reports.numbers.runs import arrange, primary_of, values_of
 from reports.numbers.spelling import DASH, spell_amount, spell_heading, spell_number
 from reports.numbers.verdict import Statements, Verdict, claims_predictions
 from reports.tables.captions import spell_seeds_of, spell_settings
@@ -219,7 +219,8 @@ def _paired_runs(
 ) -> dict[str, dict[int, tuple[float, float]]]:
     """Return the values of the runs that both columns have, by arm and seed."""
     found: dict[str, dict[int, tuple[float, float]]] = {}
-    arranged = [arrange(column.study, column.results) for column in (first, other)]
+    shown = [primary_of(column.study, column.results) for column in (first, other)]
+    arranged = [arrange(study, results) for study, results in shown]
     ours, theirs = (values_of(of, table.metric, table.readout) for of in arranged)
     for arm, by_seed in ours.items():
         for seed in by_seed.keys() & theirs.get(arm, {}).keys():

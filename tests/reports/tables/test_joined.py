@@ -72,6 +72,14 @@ def test_a_column_has_the_same_numbers_as_the_report_of_its_study(machines: Join
             assert [{column: row[column] for column in own[0]} for row in ours] == own
 
 
+def test_arms_of_variants_and_teachers_are_in_no_table() -> None:
+    study = replace(SMALL, beside=("midpoint",))
+    joined = join([column(study), column(study, place="copy")], command="")
+    tables = joined.listings()
+    assert "same_runs" in {listing.name for listing in tables}
+    assert not [row for listing in tables for row in listing.cells if "midpoint" in row[0]]
+
+
 def test_the_same_runs_are_compared_seed_by_seed(machines: Joined) -> None:
     same = next(part for part in machines.listings() if part.name == "same_runs")
     by_arm = {record["arm"]: record for record in same.records}
