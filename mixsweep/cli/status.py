@@ -27,7 +27,7 @@ from sweeps.machine.terminal_text import (
 )
 from sweeps.running.progress import spell_duration, spell_within
 from sweeps.state.ledger import Launch, launches
-from sweeps.state.results import added_runs, read_results, sound_stages
+from sweeps.state.results import added_runs, ended_on_budget, read_results, sound_stages
 from sweeps.state.stages import plan_study
 from sweeps.state.statements import spell_statements, stated_in
 from sweeps.study.study import Study
@@ -120,6 +120,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
             if result.failure is not None and result.outcome != "complete"
         ],
         "added": added_runs(results),
+        "ended": ended_on_budget(study, results),
         "seconds_left": seconds_left,
         "cut_off": None if cut is None else cut.spell_death(),
     }
@@ -161,6 +162,8 @@ def _waiting(row: dict[str, int]) -> int:
 
 def _idle(summary: dict[str, Any]) -> str:
     rows = summary["arms"].values()
+    if summary["ended"] is not None:
+        return f"not running; the study {summary['ended']}"
     if num_waiting := sum(map(_waiting, rows)):
         return f"not running; left to train: {num_waiting} (`mixsweep run`)"
     is_done = all(row["finished"] == row["expected"] for row in rows)

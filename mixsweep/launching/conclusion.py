@@ -89,7 +89,8 @@ def conclude(
     is_inline: bool = False,
 ) -> int:
     """Print a command's last lines: unfinished runs, report, next step; return the exit code."""
-    for reason in (request.history.ended, ended_on_budget(request.study, results)):
+    ended = ended_on_budget(request.study, results)
+    for reason in (request.history.ended, ended):
         if reason is not None:
             subject = "search" if reason is request.history.ended else "study"
             click.echo(_line(f"{request.study.name}: the {subject} {reason}"), err=True)
@@ -103,7 +104,7 @@ def conclude(
     click.echo(f"report    {report.folder / 'report.html'}", err=True)
     tracked = request.home.shown_tracking if request.home.tracking else _pages(request)
     click.echo(f"tracking  {tracked}", err=True)
-    if any(result.outcome != "diverged" for result in unfinished):
+    if ended is None and any(result.outcome != "diverged" for result in unfinished):
         engine = " --engine inline" if is_inline else ""
         click.echo(f"next      {request.spell('run')}{engine}", err=True)
     return SOME_FAILED if unfinished else DONE

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
@@ -20,11 +21,13 @@ from sweeps.machine.home import Home
 from sweeps.machine.terminal_text import COLUMNS, width_of
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import RunResult, read_results
+from sweeps.study.budget import Budget
 from sweeps.study.search import SearchHistory
 from tests.conftest import CommandLine, CommandLines
 from tests.damages import DAMAGES
 from tests.filled import put
 from tests.interpreters import run_python
+from tests.reports.synthetic import finish
 
 OVERRIDES = ("base.epochs=2", "seeds=2")
 SETS = ("--set", OVERRIDES[0], "--set", OVERRIDES[1])
@@ -158,3 +161,18 @@ def test_the_last_lines_are_few_and_short_for_reasons_of_any_length(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) + LINES <= 40
     assert max(map(width_of, lines)) <= COLUMNS, max(lines, key=width_of)
+
+
+def test_a_study_that_used_up_its_budget_names_no_next_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    study = load_study("digits", ["base.epochs=10", "budget.runs=3"])
+    results = [
+        finish(run, 0.1) if run.seed == 0 else RunResult(run=run, stage=None, failure=None)
+        for run in study.runs()
+    ]
+    for budget, is_next in ((study.budget, False), (Budget(), True)):
+        request = replace(request_in(Path("runs")), study=replace(study, budget=budget))
+        conclude(request, results, Conclusion(folder=Path("runs"), screen=""))
+        lines = capsys.readouterr().err.splitlines()
+        assert any(line.startswith("next ") for line in lines) == is_next

@@ -9,6 +9,7 @@ import pytest
 from mixsweep.cli.hardware import Hardware
 from mixsweep.cli.plan_summary import plan_summary
 from mixsweep.cli.plan_text import spell_plan
+from mixsweep.cli.status import spell_status, status_summary
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.checkpoints import Store
@@ -69,6 +70,8 @@ def test_a_budget_of_a_grid_gives_every_arm_equal_seeds_and_spans_launches(
 
     limit = f"{budget.partition(' ')[2]} {budget.partition(':')[0]}"
     assert f"budget    the study used up its budget of {limit}, after 4 of 6" in text_of(study)
+    ended = f"not running; the study used up its budget of {limit}"
+    assert ended in spell_status(status_summary(study, store))
     more = read(tmp_path, GRID + f"budget: {{{budget.replace('3', '5')}}}\n")
     assert "no new seed after" in text_of(more)
     assert drained(budgeted(more, store), store) == [("erm", 2), ("uniform", 2)]
