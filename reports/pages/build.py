@@ -19,7 +19,7 @@ from reports.numbers.predicted import Predicted, ReadPredictions, gather_predict
 from reports.numbers.provenance import describe, spell_origin
 from reports.numbers.runs import Arranged, arrange, copies, judged_of, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
-from reports.numbers.verdict import Statements, claims_predictions
+from reports.numbers.verdict import Statements, Verdict, claims_predictions
 from reports.pages.html_pages import MAIN_FIGURE, render_page
 from reports.pages.report_folders import Content, holds_report, listed_files, replace_files
 from reports.pages.screen import conclusion, findings, screen
@@ -120,7 +120,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         history=history,
     )
     table = _tabulated(parts, spell_origin(provenance), predicted)
-    verdicts = verdicts_of(parts.study, arranged, predicted, statements)
+    verdicts = _verdicts(parts, predicted, statements)
     varied = varied_verdicts(*parts.judged, statements)
     claims = (verdict_table(parts.study, verdicts, varied, statements),) if verdicts else ()
     found = (
@@ -231,7 +231,7 @@ def report_screen(
     """Return what a study found on one screen, as its report would, without making the report."""
     parts = _parts(study, results, history)
     predicted = _predicted(parts, predictions) if claims_predictions(parts.study) else None
-    verdicts = verdicts_of(parts.study, parts.arranged, predicted, statements)
+    verdicts = _verdicts(parts, predicted, statements)
     return screen(parts.study, _tabulated(parts, _origin(study, results, history), None), verdicts)
 
 
@@ -257,6 +257,13 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
         draw_reliability(predicted, styles) if predicted else None,
     )
     return tuple(figure for figure in figures if figure is not None)
+
+
+def _verdicts(
+    parts: "_Parts", predicted: Predicted | None, statements: Statements | None
+) -> tuple[Verdict, ...]:
+    study, results = primary_of(*parts.judged)
+    return verdicts_of(study, arrange(study, results), predicted, statements)
 
 
 def _predicted(parts: "_Parts", predictions: ReadPredictions | None) -> Predicted | None:
@@ -321,7 +328,7 @@ class _Parts:
     study: Study
     results: Sequence[RunResult]
     judged: tuple[Study, Sequence[RunResult]]
-    """The study and its results, also of arms that are trained only for variants."""
+    """The study on which claims are judged (`judged_of`), also with arms only for variants."""
     styles: Styles
     selection: Selection = FIXED_ARMS
     searched: Searched | None = None
@@ -348,13 +355,11 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
     searched = gather(primary, shown, history)
     winners = () if searched.winner is None else (searched.winner.arm,)
     styles = arm_styles({arm: primary.arms[arm] for arm in (*searched.baselines, *winners)})
+    judged = judged_of(study, results)
     if study.confirmation() is None or searched.winner is None:
         arms = primary.part(searched.baselines)
         of_arms = [result for result in shown if result.run.arm in arms.arms]
-        return _Parts(
-            study=arms, results=of_arms, judged=(study, results), styles=styles, searched=searched
-        )
-    judged = judged_of(study, results)
+        return _Parts(study=arms, results=of_arms, judged=judged, styles=styles, searched=searched)
     confirmed, own = primary_of(*judged)
     return _Parts(
         study=confirmed,

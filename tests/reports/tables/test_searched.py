@@ -154,3 +154,17 @@ def test_arms_of_variants_and_teachers_are_confirmed_beside_the_tables(tmp_path:
     assert (verdict["n"], label in verdict["variants"]) == ("4", True)
     assert [row.arm for row in report.table.rows] == ["erm", "uniform", "point 1"]
     assert "Best points" in (tmp_path / "r" / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_claims_of_a_search_wait_for_its_confirmation(tmp_path: Path) -> None:
+    study = replace(search_study(), claims=(claim("less", metric="train/loss"),))
+    for grown, n in (
+        (study.grown(HISTORY.points), "0"),
+        (study.grown(HISTORY.points, HISTORY.points[1]), "4"),
+    ):
+        results = tuple(map(result_of, grown.runs()))
+        report = draft_report(grown, results, data_checksums={}, command="x", history=HISTORY)
+        folder = report.write(tmp_path / n).folder
+        (verdict,) = rows_of((folder / "tables/verdicts.csv").read_text())
+        assert (verdict["n"], verdict["verdict"] == "unfinished") == (n, n == "0")
