@@ -34,7 +34,7 @@ from sweeps.machine.home import Home
 from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.tree_reader import named
 from sweeps.state.results import read_predictions
-from sweeps.state.statements import statements_of
+from sweeps.state.statements import look, statements_of
 from sweeps.study.study import Study
 
 
@@ -245,6 +245,8 @@ def side_by_side(requests: Sequence[Request], out: Path | None, *, as_json: bool
         joined = join(columns, command=requests[0].command)
     except ValueError as error:
         raise RefusedError(str(error)) from error
+    for request, column in zip(requests, columns, strict=True):
+        look(column.study, request.store, column.results)
     if out is not None:
         replace_files(out, joined.files(), is_own=holds_joined(out))
         click.echo(f"tables    {out / 'joined.md'}", err=True)

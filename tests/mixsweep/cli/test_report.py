@@ -55,6 +55,10 @@ def test_a_report_with_other_seeds_after_a_report_widens_the_interval(tmp_path: 
     assert confidence(3) == pytest.approx(0.95)
     assert confidence(4) == pytest.approx(0.975)
     assert confidence(3) == pytest.approx(0.975)
+    train(tmp_path / "copy", str(file), "seeds=4")
+    places = ("--home", str(tmp_path / "runs"), "--home", str(tmp_path / "copy"))
+    assert type_in("report", str(file), "--set", "seeds=2", *places).return_value == 0
+    assert confidence(4) == pytest.approx(1 - 0.05 / 3), "a comparison shows verdicts too"
 
 
 @pytest.fixture
