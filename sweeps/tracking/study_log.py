@@ -130,10 +130,13 @@ class StudyLog:
         experiment, study = self._experiment(), self.study
         expected = len(study.runs_of(arm))
         complete = {p.run.seed: p.epochs for p in seeds if p.is_complete}
-        outcome = _arm_outcome({p.outcome for p in seeds}, is_known=len(seeds) == expected)
+        outcomes = {p.outcome for p in seeds}
+        outcome = _arm_outcome(outcomes, is_known=len(seeds) == expected)
         tags = {"outcome": outcome, "n": f"{len(complete)}/{expected}"}
         rows: list[Row] = []
-        if complete:
+        if "diverged" in outcomes:  # as in reports: the mean of the other seeds would be too good
+            tags |= dict.fromkeys(self._bring_arm(arm).tags.keys() & study.problem.metrics, "")
+        elif complete:
             runs = list(complete.values())
             summarise = self.summariser(study, arm)
             tags |= texts(runs, expected, study.problem, study.readout, summarise, study.lead)
@@ -367,4 +370,4 @@ def _arm_outcome(outcomes: set[Outcome], *, is_known: bool) -> Outcome:
             return worst
     if not is_known:
         return "partial" if outcomes - {"missing"} else "missing"
-    return outcomes.pop() if len(outcomes) == 1 else "partial"
+    return next(iter(outcomes)) if len(outcomes) == 1 else "partial"

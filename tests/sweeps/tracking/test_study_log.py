@@ -122,6 +122,19 @@ def test_only_a_complete_run_is_finished(study: Study, home: Path, client: Mlflo
     }
 
 
+def test_an_arm_has_no_mean_once_a_seed_has_diverged(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    results = results_of(study, 3, 3, 3, 2)
+    write(log_of(study, home), results)
+    key = results[3].run.key
+    failure = Failure(run_key=key, kind="diverged", message="", epoch=2, attempts=1)
+    for seed, has_mean in ((results[3], True), (replace(results[3], failure=failure), False)):
+        write(log_of(study, home), [*results[:3], seed])
+        tags = runs_of(study, client, "config")["midpoint midpoint"].data.tags
+        assert (bool(tags["test/error"]), tags["n"]) == (has_mean, "1/2")
+
+
 def test_the_rows_of_a_run_are_sent_before_their_hash(
     study: Study, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
