@@ -143,9 +143,12 @@ class Results:
             >>> len(results.classes)  # 10 classes, 3 arms
             30
         """
+        from reports.pages.build import report_classes
         from reports.tables.frames import classes_frame
 
-        return classes_frame(self.study, self.stored, self._read)
+        history = self._request.history
+        table = report_classes(self.study, self.stored, history=history, predictions=self._read)
+        return classes_frame(table)
 
     @cached_property
     def epochs(self) -> "pd.DataFrame":

@@ -6,10 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from reports.numbers.predicted import ReadPredictions, gather_predictions
+from reports.numbers.predicted import ReadPredictions
 from reports.numbers.runs import arrange, run_records, settings_of
-from reports.tables.listings import tagged
-from reports.tables.predictive import class_table
+from reports.tables.listings import Listing, tagged
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
@@ -30,17 +29,12 @@ def runs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
     return _frame(run_records(study, results))
 
 
-def classes_frame(
-    study: Study, results: Iterable[RunResult], read: ReadPredictions
-) -> pd.DataFrame:
-    """Return the test error of each class as a DataFrame: one row per class and arm.
+def classes_frame(table: Listing | None) -> pd.DataFrame:
+    """Return the error of each class as a DataFrame: the rows and columns of `classes.csv`.
 
-    The columns are those of `tables/classes.csv`. The frame is empty if no predictions are stored.
+    The frame is empty if there is no such table, because no predictions are stored.
     """
-    predicted = gather_predictions(study, arrange(study, results), read)
-    names = {arm: study.problem.presentation.classes(study.arms[arm]) for arm in predicted.arms}
-    table = class_table(predicted, names)
-    return pd.DataFrame() if table is None else _frame(tagged(table.records, study))
+    return pd.DataFrame() if table is None else _frame(table.records)
 
 
 def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:

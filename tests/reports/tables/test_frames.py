@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from reports.numbers.runs import runs_csv
+from reports.pages.build import report_classes
 from reports.tables.frames import (
     arms_frame,
     classes_frame,
@@ -76,7 +77,8 @@ def test_the_tables_of_epochs_predictions_and_classes_mark_an_oracle() -> None:
     results, read = ended(study, {}), reader()
     predictions = pd.concat(prediction_frames(study, results, read))
     assert list(predictions.columns[:5]) == ["study", "arm", "seed", "run_key", "tags"]
-    for frame in (epochs_frame(study, results), predictions, classes_frame(study, results, read)):
+    table = report_classes(study, results, history=None, predictions=read)
+    for frame in (epochs_frame(study, results), predictions, classes_frame(table)):
         assert dict(frame.groupby("arm")["tags"].first()) == {
             "erm": "", "midpoint": "", "uniform": "oracle",
         }  # fmt: skip

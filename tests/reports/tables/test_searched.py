@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mixup_core.config.building import with_values
-from reports.pages.build import draft_report, report_table
+from reports.pages.build import draft_report, report_classes, report_table
 from reports.tables.searched import gather, points_table, winner_table
 from sweeps.study.search import name_of_confirmation
 from sweeps.study.study import Variant
@@ -130,6 +130,7 @@ def test_the_report_of_a_search_begins_with_the_confirmation(tmp_path: Path) -> 
         "tables/points.md",
         "tables/confirmed.csv",
     } <= written
+    assert "Best points" in (tmp_path / "r" / "report.html").read_text()
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -153,7 +154,9 @@ def test_arms_of_variants_and_teachers_are_confirmed_beside_the_tables(tmp_path:
     (verdict,) = rows_of((tmp_path / "r/tables/verdicts.csv").read_text())
     assert (verdict["n"], label in verdict["variants"]) == ("4", True)
     assert [row.arm for row in report.table.rows] == ["erm", "uniform", "point 1"]
-    assert "Best points" in (tmp_path / "r" / "report.html").read_text()
+    classes = report_classes(study, results, history=HISTORY, predictions=reader())
+    assert classes is not None
+    assert classes.csv() == (tmp_path / "r/tables/classes.csv").read_text()
 
 
 @pytest.mark.usefixtures("undrawn")
