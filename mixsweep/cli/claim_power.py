@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sweeps.state.results import RunResult
+from sweeps.state.results import RunResult, judged_of
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
@@ -49,7 +49,7 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> tuple[Claim
     """Return the power of each claim of a study; stored results give the spread over seeds."""
     if not study.claims:
         return ()
-    from reports.numbers.runs import arrange, judged_of
+    from reports.numbers.runs import arrange
 
     judged, own = judged_of(study, tuple(results))
     arranged = arrange(judged, own)

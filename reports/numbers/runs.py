@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -37,21 +36,6 @@ def primary_of(study: Study, results: Iterable[RunResult]) -> tuple[Study, tuple
     """Return a study and its results, without the arms that are trained only for variants."""
     primary = study.primary()
     return primary, tuple(result for result in results if result.run.arm in primary.arms)
-
-
-def judged_of(study: Study, results: Sequence[RunResult]) -> tuple[Study, Sequence[RunResult]]:
-    """Return the study on which claims are judged, and its results: a search's confirmation.
-
-    Both are unchanged without a confirmation. Before it began, it has no results.
-    """
-    judged, originals = study.judged(), study.confirmed()
-    if judged is study:
-        return study, results
-    return judged, [
-        replace(result, run=replace(result.run, arm=originals[result.run.arm]))
-        for result in results
-        if result.run.arm in originals
-    ]
 
 
 def copies(study: Study, results: Iterable[RunResult]) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from reports.figures.series import draw_series
 from reports.numbers.judging import varied_verdicts, verdicts_of
 from reports.numbers.predicted import Predicted, ReadPredictions, gather_predictions
 from reports.numbers.provenance import describe, spell_origin
-from reports.numbers.runs import Arranged, arrange, copies, judged_of, primary_of, runs_csv
+from reports.numbers.runs import Arranged, arrange, copies, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
 from reports.numbers.verdict import Statements, Verdict, claims_predictions
 from reports.pages.html_pages import MAIN_FIGURE, render_page
@@ -43,7 +43,7 @@ from reports.tables.predictive import (
 from reports.tables.searched import Searched, gather, points_table, winner_table
 from reports.tables.table import Table, tabulate
 from reports.tables.variation import crossed_table, variation_table
-from sweeps.state.results import RunResult, ended_on_budget
+from sweeps.state.results import RunResult, ended_on_budget, judged_of
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
 
@@ -220,6 +220,20 @@ def _origin(study: Study, results: Sequence[RunResult], history: SearchHistory |
     )
 
 
+def report_classes(
+    study: Study,
+    results: Sequence[RunResult],
+    *,
+    history: SearchHistory | None,
+    predictions: ReadPredictions,
+) -> Listing | None:
+    """Return the table of the error of each class of a report, without making the report."""
+    parts = _parts(study, results, history)
+    predicted = _predicted(parts, predictions)
+    table = None if predicted is None else class_table(predicted, _classes(predicted, parts.study))
+    return None if table is None else replace(table, records=tagged(table.records, parts.study))
+
+
 def report_screen(
     study: Study,
     results: Sequence[RunResult],
@@ -283,9 +297,13 @@ def _read_of(predicted: Predicted | None, arranged: Arranged) -> frozenset[str]:
     return frozenset(arranged[arm][seed].run.key for arm, runs in used for seed in runs)
 
 
+def _classes(predicted: Predicted, study: Study) -> dict[str, Sequence[str]]:
+    return {arm: study.problem.presentation.classes(study.arms[arm]) for arm in predicted.arms}
+
+
 def _of_predictions(predicted: Predicted, table: Table, study: Study) -> tuple[Listing | None, ...]:
     baseline, equal = table.baseline, table.equal
-    classes = {arm: study.problem.presentation.classes(study.arms[arm]) for arm in predicted.arms}
+    classes = _classes(predicted, study)
     return (
         calibration_table(predicted, baseline, equal),
         ensemble_table(predicted, baseline, equal),

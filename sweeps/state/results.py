@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from mixup_core.keys import run_key, stage_keys
@@ -130,6 +130,21 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
         failure = failures.get(run.key) if failures else None  # keys are slow to compute
         results.append(RunResult(run=run, stage=next(sound, None), failure=failure))
     return tuple(results)
+
+
+def judged_of(study: Study, results: Sequence[RunResult]) -> tuple[Study, Sequence[RunResult]]:
+    """Return the study on which claims are judged, and its results: a search's confirmation.
+
+    Both are unchanged without a confirmation. Before it began, it has no results.
+    """
+    judged, originals = study.judged(), study.confirmed()
+    if judged is study:
+        return study, results
+    return judged, [
+        replace(result, run=replace(result.run, arm=originals[result.run.arm]))
+        for result in results
+        if result.run.arm in originals
+    ]
 
 
 def added_runs(results: Sequence[RunResult]) -> str:

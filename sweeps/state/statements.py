@@ -25,7 +25,7 @@ from mixup_core.store.json_records import (
     parse_note,
     record_of,
 )
-from sweeps.state.results import RunResult
+from sweeps.state.results import RunResult, judged_of
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
@@ -204,7 +204,8 @@ def look(
 ) -> None:
     """Record that a report or planned look uses results of claims (`looks`, `seen`, `extended`)."""
     statements = dict(_read(study, store))
-    finished = Counter(result.run.arm for result in results if result.outcome == "complete")
+    _, judged = judged_of(study, tuple(results))
+    finished = Counter(result.run.arm for result in judged if result.outcome == "complete")
     least = 0 if is_report or study.until is None else study.until.at_least
     for claim in study.claims:
         key, by_arm = statement_key(study, claim), [finished[arm] for arm in claim.that.terms]

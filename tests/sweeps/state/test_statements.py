@@ -21,6 +21,7 @@ from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
 from tests.filled import train_into
 from tests.reports.synthetic import ended, finish, make_study
+from tests.reports.synthetic_search import POINTS, result_of, search_study
 
 MEAN = MeanOfLast(evaluations=2)
 
@@ -118,6 +119,16 @@ def test_each_set_of_seeds_that_reports_show_counts_once(store: Store) -> None:
     assert said == "before the runs; seeds changed 2 times after a look, at 6 finished runs"
     (said,) = told(first, store)
     assert "once" in said, "no report showed the third set"
+
+
+def test_a_report_of_a_search_shows_its_claims_once_it_is_confirmed(store: Store) -> None:
+    study = replace(search_study(), claims=(claim("uniform"),))
+    state(study, store)
+    for number, winner in enumerate((None, POINTS[1])):
+        grown = study.grown(POINTS, winner)
+        look(grown, store, tuple(map(result_of, grown.runs())))
+        (found,) = statements_of(grown, store).values()
+        assert (found.looks, found.seen) == (number, 8 * number)
 
 
 def test_planned_looks_changed_after_a_look_are_reported(store: Store) -> None:
