@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from mixup_core.images.choices.models import corrections_of_model
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.draws import split_off
@@ -24,6 +25,7 @@ from mixup_core.images.losses import CrossEntropy
 from mixup_core.images.memory import most_bytes
 from mixup_core.images.metrics import METRICS, PREDICTED, lacks, lacks_at, observed
 from mixup_core.images.objectives.objective import Plain
+from mixup_core.images.probes.norms import corrections_of_probes
 from mixup_core.laws import Erm
 from mixup_core.mixing.partners import FromDataset
 from mixup_core.problem import (
@@ -192,7 +194,7 @@ def guessing(config: TrainConfig, metric: str) -> float | None:
 def population(config: TrainConfig, metric: str) -> Hashable:
     """Return what a metric is measured on: images, their labels and their corruptions."""
     data, split = config.data, metric.partition("/")[0]
-    noise = data.label_noise, data.noise_to
+    noise = (data.label_noise, data.noise_to) if data.label_noise else None
     return (
         data.name,
         data.digest,  # of the test images too, whatever their folder
@@ -289,6 +291,7 @@ IMAGES = Problem(
     # stored results are not found; tests/golden/test_keys.py fails.
     keying=Keying(
         is_named=False,
+        corrected=lambda config: corrections_of_model(config.model) + corrections_of_probes(config),
         first={
             "data.name": "fashion-mnist",
             "data.views": "single",

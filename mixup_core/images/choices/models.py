@@ -317,7 +317,7 @@ class Mlp(_Uniform):
     has_batch_norm: ClassVar = False
 
     hidden: tuple[Annotated[int, Range(1, 2**20)], ...] | None = None
-    """Sizes of the hidden layers; None: 300, 100."""
+    """Sizes of the hidden layers; None: 300, 100. With an empty list there are none."""
 
     @property
     def depth(self) -> int:
@@ -330,7 +330,13 @@ class Mlp(_Uniform):
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         from mixup_core.images.networks import mlp
 
-        return mlp([in_channels * image_size**2, *(self.hidden or (300, 100)), num_classes])
+        hidden = (300, 100) if self.hidden is None else self.hidden
+        return mlp([in_channels * image_size**2, *hidden, num_classes])
+
+
+def corrections_of_model(model: Model) -> int:
+    """Return 1 for an `Mlp` without hidden layers, which had the default ones before; else 0."""
+    return int(isinstance(model, Mlp) and model.hidden == ())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

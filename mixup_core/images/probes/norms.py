@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from mixup_core.arrays import Tensor, torch
 from mixup_core.config.limits import Range
@@ -82,8 +82,8 @@ class MeanGradientNorm(Probe):
 
     The norm is the root of this estimate, or 0 if it is negative. Its error is estimated by the
     jackknife over the groups. (The norm of the mean over all draws would include the variance of
-    that mean.) Without mixing, one draw is enough. As for `GradientNorm`, weight decay is left out
-    and BatchNorm uses its running statistics.
+    that mean.) One draw is enough if nothing is mixed and `data.views` is `single`. As for
+    `GradientNorm`, weight decay is left out and BatchNorm uses its running statistics.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 5.
 
@@ -109,7 +109,7 @@ class MeanGradientNorm(Probe):
     """Number of draws of partners and weights."""
 
     def measure(self, subject: Subject) -> dict[str, float]:
-        if not subject.how.is_mixed:
+        if not subject.how.is_mixed and subject.images.views == "single":
             norm = norm_of(gradient_of(subject))
             return dict(zip(self.metrics, (norm, 0.0), strict=True))
         sums = []
@@ -123,6 +123,17 @@ class MeanGradientNorm(Probe):
         products = stacked @ stacked.T
         counts = [len(range(group, self.draws, _GROUPS)) for group in range(len(sums))]
         return dict(zip(self.metrics, norm_and_error(products.tolist(), counts), strict=True))
+
+
+def corrections_of_probes(config: Any) -> int:
+    """Return 1 if a correction of `MeanGradientNorm` changed a configuration's results; else 0.
+
+    Before, it used a single draw of the weights of two views in epochs without mixing.
+    """
+    has_probe = any(isinstance(probe, MeanGradientNorm) for probe in config.probes)
+    if not has_probe or config.data.views == "single":
+        return 0
+    return int(not all(config.in_epoch(epoch).is_mixed for epoch in range(config.epochs)))
 
 
 def norm_and_error(products: list[list[float]], counts: list[int]) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from torchvision.models import resnet18, resnet34, vgg16_bn
 
 from mixup_core.config.building import built, parsed, with_values
 from mixup_core.images.choices.models import (
+    LinearModel,
     Mlp,
     Model,
     NarrowResNet,
@@ -21,6 +22,7 @@ from mixup_core.images.choices.models import (
     ResNet34,
     Timm,
     Vgg16,
+    corrections_of_model,
 )
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.digests import file_digest
@@ -132,6 +134,14 @@ def test_initial_weights_have_the_spread_of_pytorchs_defaults(model: Model) -> N
             assert float(module.weight.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.15)
         if isinstance(module, nn.Linear):
             assert -bound <= module.bias.min() < 0 < module.bias.max() <= bound
+
+
+def test_an_mlp_with_an_empty_list_of_hidden_layers_has_none() -> None:
+    shape = 1, 10, 4
+    empty, linear = (model.initialised(*shape, seed=0) for model in (Mlp(hidden=()), LinearModel()))
+    assert [part.shape for part in empty.parameters()] == [torch.Size([10, 16]), torch.Size([10])]
+    assert all(map(torch.equal, empty.parameters(), linear.parameters()))
+    assert [corrections_of_model(model) for model in (Mlp(hidden=()), Mlp())] == [1, 0]
 
 
 def test_a_network_with_one_narrow_hidden_layer_has_a_logit_for_each_class() -> None:

@@ -22,6 +22,7 @@ from mixup_core.images.probes.norms import MeanGradientNorm, gradient_of, norm_a
 from mixup_core.images.probes.outside_images import OUTSIDE, area_above
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.subject import Subject
+from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.predictions import auroc
@@ -180,6 +181,18 @@ def test_the_mean_gradient_norm_leaves_out_products_within_a_group(
     found = MeanGradientNorm(draws=24).measure(subject)
     assert found["train/mean_gradient_norm"] == pytest.approx(math.sqrt(square / pairs))
     assert 0 < found["train/mean_gradient_norm_error"] < found["train/mean_gradient_norm"]
+
+
+def test_the_mean_gradient_norm_averages_over_the_weights_of_two_views_without_mixing(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    erm = with_values(linear, {"mix.law": "erm", "probes": [{"mean-gradient-norm": {"draws": 11}}]})
+    both = with_values(erm, {"data.views": "concat"})
+    found = {c: probed_values(_subject(c, splits), c.probes, 1) for c in (erm, both)}
+    errors = [each["train/mean_gradient_norm_error"] for each in found.values()]
+    assert errors[0] == 0 < errors[1]
+    mixed = with_values(both, {"mix.law": "midpoint", "data.views": "added"})
+    assert [IMAGES.keying.corrected(c) for c in (erm, mixed, both)] == [0, 0, 1]
 
 
 def test_the_mean_gradient_norm_and_its_error_match_simulated_draws() -> None:
