@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 
 from mixup_core.arrays import Ints, np
 from mixup_core.config.building import with_values
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import OF_DATA, VARIED, TrainConfig, VariationSource
 from mixup_core.images.data.data_config import SPLIT, DataConfig
 from mixup_core.images.data.draws import (
     draw_held_out_noise,
@@ -96,12 +97,17 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
                 )
                 return
     except ValueError as error:
-        yield RuleError(
-            "a balanced subset needs enough images of each class",
-            {"num_train": data.num_train, "val_size": data.val_size},
-            fields=("data.balanced", *SPLIT),
-            hint=str(error),
-        )
+        yield unbalanced(data, error)
+
+
+def unbalanced(data: DataConfig, error: ValueError) -> RuleError:
+    """Return the reason why a balanced subset cannot be drawn, given the error of the draw."""
+    return RuleError(
+        "a balanced subset needs enough images of each class",
+        {"num_train": data.num_train, "val_size": data.val_size},
+        fields=("data.balanced", *SPLIT),
+        hint=str(error).removesuffix("."),
+    )
 
 
 def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
@@ -202,9 +208,10 @@ def apart(teacher: TrainConfig, student: TrainConfig) -> TrainConfig:
 
 
 _OF_INPUT = (
-    "name", "digest", "image_size", "views", "pool", "normalise", "pixel_mean", "pixel_std",
+    "data.name", "data.digest", "data.image_size", "data.views", "data.pool", "data.normalise",
+    "data.pixel_mean", "data.pixel_std", "data.background", "data.test_fraction",
 )  # fmt: skip
-"""Fields of `data` that decide the numbers in a network's input."""
+"""Fields that decide the numbers in a network's input, or which images are for tests."""
 
 
 def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
@@ -216,14 +223,43 @@ def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
             {"objective.oracle": oracle, "data.oracle of the teacher": not oracle},
             fields=("objective.oracle",),
         )
-    for name in _OF_INPUT:
-        own, its = getattr(config.data, name), getattr(teacher.data, name)
-        if own != its:
-            yield RuleError(
-                f"a run and its teacher must have the same data.{name}",
-                {f"data.{name}": own, f"data.{name} of the teacher": its},
-                fields=(f"data.{name}", "objective.teacher"),
-            )
+    for path in _OF_INPUT:
+        if attrgetter(path)(config) != attrgetter(path)(teacher):
+            rule = f"a run and its teacher must have the same {path}"
+            yield _unlike(rule, config, teacher, path)
+    data, held_out = config.data, teacher.data
+    if data.holds_out and (data.folds != held_out.folds or data.val_size > held_out.val_size):
+        yield _unlike("a teacher must hold out the validation images of its run", config, teacher,
+                      "data.val_size", "data.folds")  # fmt: skip
+    its_seeds = _data_seeds(teacher)
+    for source, seed in _data_seeds(config).items():
+        if its_seeds.get(source, seed) != seed:
+            rule = f"a run and its teacher must draw the source `{source}` by the same seed"
+            yield _unlike(rule, config, teacher, "vary", "redraw")
+
+
+def _unlike(rule: str, config: TrainConfig, teacher: TrainConfig, *paths: str) -> RuleError:
+    """Return the reason why a run cannot learn from a teacher, with both values of some paths."""
+    values = {
+        f"{path}{of}": attrgetter(path)(each)
+        for path in paths
+        for of, each in (("", config), (" of the teacher", teacher))
+    }
+    return RuleError(rule, values, fields=(*paths, "objective.teacher"))
+
+
+def _data_seeds(config: TrainConfig) -> dict[VariationSource, int]:
+    """Return the seeds of the draws that choose the training data of a run, at the seed 1."""
+    data, seeds = config.data, replace(config, seed=1, as_teacher=False).seeds
+    is_cut = (data.num_train, data.train_fraction) != (None, None)
+    is_used = {
+        "subset": is_cut, "label-noise": data.label_noise > 0, "pairing": data.views != "single",
+    }  # fmt: skip
+    return {
+        source: seeds.of(VARIED[source][0]) if isinstance(seeds, Seeds) else seeds
+        for source in sorted(OF_DATA)
+        if is_used[source]
+    }
 
 
 def images_of_classes(config: TrainConfig) -> Ints | None:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from mixup_core.config.catalogue import CatalogueError, cached_until_growth
 from mixup_core.config.parts import members
@@ -158,14 +159,16 @@ def lacks_at(config: TrainConfig, metric: str, seeds: Sequence[int]) -> str | No
 def observed(config: TrainConfig, metric: str) -> TrainConfig:
     """Return a configuration without the settings that do not change the last value of a metric.
 
-    These settings are probes, the average of the weights, evaluations before the last epoch, and
-    those of mixing if no batch is mixed, or if no batch uses the second operation. Two runs with
-    equal results of this function end with the same value of the metric. For a metric of averaged
-    weights, only settings of mixing are removed; for one of a probe, none.
+    These settings are probes, the average of the weights, evaluations before the last epoch, those
+    of other held-out images, kinds of label noise if there is none, and those of mixing if no batch
+    is mixed, or if no batch uses the second operation. Two runs with equal results of this function
+    end with the same value of the metric. For a metric of averaged weights, probes, the average and
+    evaluations stay; for one of a probe, all settings.
     """
     if any(metric in kind.metrics for kind in members(Probe)):
         return config
     default = MixConfig()
+    config = replace(config, data=_seen_by(config.data, metric))
     if config.mix.second_probability == 0:
         chance = default.second_probability
         first_only = replace(config.mix, second=None, second_law=None, second_probability=chance)
@@ -175,6 +178,22 @@ def observed(config: TrainConfig, metric: str) -> TrainConfig:
     if metric.endswith(AVERAGED):
         return config
     return replace(config, probes=(), averaging=None, eval_every=config.epochs)
+
+
+def _seen_by(data: DataConfig, metric: str) -> DataConfig:
+    """Return settings of data without those of held-out images and labels that a metric ignores."""
+    split, unused = metric.partition("/")[0], dict[str, Any]()
+    if split != "test_corrupted":
+        unused["corruptions"] = ()
+    if not split.startswith("test_"):
+        unused["severity"] = None
+    if data.label_noise == 0:
+        unused |= {"noise_to": "any", "noise_in_val": False, "noise_in_test": False}
+    if split not in {"val", "predicted"}:
+        unused["noise_in_val"] = False
+    if split in {"val", "train"} and not data.oracle:
+        unused |= {"noise_in_test": False, "test": True}
+    return replace(data, **unused)
 
 
 def _lacks_images(data: DataConfig, metric: str) -> str | None:

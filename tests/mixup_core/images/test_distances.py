@@ -15,7 +15,7 @@ from mixup_core.images.distances import measure
 from mixup_core.images.sufficiency import SufficiencyConfig, infeasible
 from mixup_core.laws import Beta, Law, Midpoint
 from mixup_core.seeding import stream
-from tests.mixup_core.small_files import folder_config, write_images
+from tests.mixup_core.small_files import fill, folder_config, prepared, write_images
 
 CPU = torch.device("cpu")
 LEVELS = {"ant": 0, "bee": 255, "cow": 51, "dog": 204}
@@ -73,6 +73,19 @@ def test_images_that_share_a_class_with_every_mixed_image_are_left_out(
         seen.append(bool(found))
     assert any(seen)
     assert all(seen) == (len(classes) > 2), "of two classes each mixed image may have both"
+
+
+def test_a_balanced_subset_that_cannot_be_drawn_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of five images of each class are left over, and one class alone has more than five."""
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    fill(tmp_path / "train", ant=5, bee=5, cow=8)
+    data = prepared(tmp_path, test=False, num_train=17, balanced=True).data
+    reasons = list(infeasible(SufficiencyConfig(data=data)))
+    assert [reason.fields[0] for reason in reasons] == ["data.balanced"]
+    fitting = dataclasses.replace(data, num_train=16)
+    assert list(infeasible(SufficiencyConfig(data=fitting))) == []
 
 
 def test_a_subset_larger_than_the_training_images_is_refused() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from mixup_core.config.building import with_values
+from mixup_core.config.building import built, with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load
@@ -117,6 +117,30 @@ def test_every_reason_against_a_teacher_is_returned(mixed: TrainConfig) -> None:
         "objective.oracle", "data.name", "data.image_size", "data.views", "data.pool",
         "data.pixel_std",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("own", "its", "rule"),
+    [
+        ({"data.val_size": 2}, {"data.val_size": 1}, "must hold out the validation images"),
+        ({"data.val_size": 1}, {"data.val_size": 2}, None),
+        ({"data.folds": 2}, {"data.folds": 3}, "must hold out the validation images"),
+        ({"data.folds": 2}, {"data.folds": 2}, None),
+        ({"vary": "order", "data.num_train": 3}, {"data.num_train": 3}, "draw the source `subset`"),
+        ({"redraw": "label-noise", "data.label_noise": 0.5}, {"data.label_noise": 0.1}, "label-n"),
+        ({"redraw": "pairing", "data.views": "concat"}, {"data.views": "concat"}, "`pairing`"),
+        ({"redraw": "order", "data.num_train": 3}, {"data.num_train": 3}, None),
+        ({"vary": "order", "data.num_train": 3}, {}, None),
+        ({"as_teacher": True, "data.num_train": 3}, {"data.num_train": 3}, None),
+    ],
+)
+def test_a_teacher_needs_the_held_out_and_drawn_images_of_its_run(
+    own: dict[str, Any], its: dict[str, Any], rule: str | None
+) -> None:
+    base = {"data.name": "digits", "epochs": 1, "batch_size": 2}
+    guided = built(TrainConfig, base | own | {"objective": NAMED})
+    found = list(unfit(guided, built(TrainConfig, base | its)))
+    assert [rule in str(error) for error in found] == [True] * (rule is not None)
 
 
 DIGITS = with_values(TrainConfig(epochs=1, batch_size=2), {"data.name": "digits"})

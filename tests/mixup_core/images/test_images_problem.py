@@ -1,5 +1,6 @@
 """The problem `images`: what its facets say of configurations, metrics and names."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,32 @@ def test_settings_of_mixing_that_no_batch_uses_do_not_count() -> None:
         nll = [[*fit(c, load(data))][-1].metrics["test/nll"] for c in (alike, idle)]
         assert keys[0] == keys[1]
         assert nll[0] == nll[1]
+
+
+def test_settings_of_other_images_and_of_absent_noise_do_not_count() -> None:
+    base = TrainConfig(data=DataConfig(name="digits", val_size=9), epochs=1, batch_size=20)
+    cifar = with_values(base, {"data.name": "cifar10", "data.corruptions": ["fog"]})
+    noisy = with_values(base, {"data.label_noise": 0.5})
+
+    def are_equal(one: TrainConfig, other: Mapping[str, Any], metric: str) -> bool:
+        both = [IMAGES.measuring.observed(c, metric) for c in (one, with_values(one, other))]
+        return stage_keys(both[0]) == stage_keys(both[1])
+
+    for config, values, equal, unequal in (
+        (base, {"data.noise_to": "one", "data.noise_in_val": True}, "val/error", None),
+        (noisy, {"data.noise_in_val": True}, "test/error", "val/error"),
+        (noisy, {"data.noise_in_test": True}, "val/error", "test/error"),
+        (noisy, {"data.noise_to": "one"}, None, "train/loss"),
+        (base, {"data.test": False}, "val/error", None),
+        (with_values(base, {"data.oracle": True}), {"data.oracle": False}, None, "val/error"),
+        (cifar, {"data.severity": 1}, "test/error", "test_fog/error"),
+        (cifar, {"data.corruptions": ["fog", "frost"]}, "test_fog/error", "test_corrupted/error"),
+    ):
+        assert equal is None or are_equal(config, values, equal), values
+        assert unequal is None or not are_equal(config, values, unequal), values
+    population = IMAGES.comparing.population
+    clean = with_values(base, {"data.noise_in_val": True, "data.noise_in_test": True})
+    assert population(clean, "val/error") == population(base, "val/error")
 
 
 def test_labels_are_drawn_once_for_all_seeds_that_hold_out_the_same_images(
