@@ -3,7 +3,6 @@
 `mixsweep check` calls `check_plugin`. It trains runs of a few epochs on tiny made-up images.
 """
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,22 +11,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
-import numpy as np
 import torch
 
 from mixup_core.config.building import built, parsed, with_values
 from mixup_core.config.catalogue import kind_name
 from mixup_core.config.parts import leaves, members, unmarked
 from mixup_core.config.written_forms import SpellingError, spellings
-from mixup_core.contracts import (
-    ContractError,
-    first_outside,
-    noun_of_class,
-    require_quantiles,
-    weights_of,
-)
-from mixup_core.images.batches import Mixer
-from mixup_core.images.choices.models import Model
+from mixup_core.contracts import ContractError, noun_of_class
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
@@ -39,11 +29,10 @@ from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import fit
 from mixup_core.keys import stage_keys
-from mixup_core.laws import Law
-from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.fields import extremes
 from mixup_core.plugins.loading import Plugin, loaded_again
 from mixup_core.plugins.made_up import BASE, INFO, made_up_teacher, start
+from mixup_core.plugins.own_contracts import OWN
 from mixup_core.plugins.suite import (
     FIRST_CHECKS,
     LATER_CHECKS,
@@ -158,7 +147,7 @@ def checks_of_member(
     checks: Mapping[str, Callable[[Trial], str | None]] = {
         "its methods have the names of the base class": _require_spelled,
         **FIRST_CHECKS,
-        **({_OWN[noun][0]: lambda trial: _OWN[noun][1](trial.of)} if noun in _OWN else {}),
+        **({OWN[noun][0]: lambda trial: OWN[noun][1](trial.of)} if noun in OWN else {}),
         **({"its values are finite numbers": _finite} if is_probe else {}),
         "it trains": partial(_batches, sizes=(16,)),
         "it works at the ends of the ranges of its fields": partial(_at_ends, noun=noun),
@@ -238,81 +227,6 @@ def _first_valid(kind: Any, written: list[Any]) -> Any:
     return parsed(kind, written[-1])
 
 
-def _network(model: Model) -> None:
-    network = model.initialised(2, 5, 16, seed=0)
-    for mode, count in itertools.product((network.train, network.eval), (3, 41)):
-        with torch.no_grad():
-            logits = mode()(torch.rand(count, 2, 16, 16))
-        if tuple(logits.shape) != (count, 5) or logits.dtype != torch.float32:
-            raise BrokenError(
-                f"the logits of {count} images and 5 classes must be float32 of shape "
-                f"({count}, 5), got {logits.dtype} of shape {tuple(logits.shape)} "
-                f"in {'training' if network.training else 'evaluation'} mode"
-            )
-    nn = torch.nn
-    kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-    normalises = any(isinstance(part, kinds) for part in network.modules())
-    if normalises != model.has_batch_norm:
-        raise BrokenError(
-            f"has_batch_norm is {model.has_batch_norm}, but the network has "
-            f"{'a' if normalises else 'no'} BatchNorm layer"
-        )
-
-
-def _law(law: Law) -> None:
-    from scipy.stats import kstest
-
-    _weights(law)
-    drawn = law.draw(5000, np.random.default_rng(0))
-    expected = law.quantiles(np.random.default_rng(1).random(drawn.size))
-    if kstest(drawn.ravel(), expected, method="asymp").pvalue < 1e-4:
-        raise BrokenError("`draw` and `quantiles` have different distributions")
-
-
-def _weights(law: Law) -> None:
-    require_quantiles(law)
-    weights_of(law, (100, 50), np.random.default_rng(0))
-
-
-def _mixing(operation: Operation, sizes: Sequence[int] = (1, 6, 41, 128)) -> None:
-    rng = np.random.default_rng(0)
-    for batch, each in itertools.product(sizes, (False, True)):
-        own, beside = torch.rand(2, batch, 3, 16, 16).unbind()
-        kept = own.clone(), beside.clone()
-        lam = rng.random(batch if each else 1)
-        lam[1:2], lam[2:3] = 0.0, 1.0
-        drawn = torch.from_numpy(operation.draw(lam, (16, 16), rng))
-        mixer = Mixer(operation=operation, drawn=drawn, layer=operation.layer(drawn))
-        weights, saliency = (
-            torch.from_numpy(lam).float().expand(batch),
-            torch.rand(2, batch, 16, 16),
-        )
-        mixed, weight, _ = mixer.mix(own, beside, weights, partial(torch.clone, saliency))
-        if not (torch.equal(own, kept[0]) and torch.equal(beside, kept[1])):
-            raise BrokenError("`mix` modifies the images that it is given")
-        if not mixed.isfinite().all():
-            raise BrokenError(
-                f"`mix` returned NaN or infinite pixels for a batch of {batch} images"
-            )
-        if found := first_outside([weight]):
-            raise BrokenError(
-                f"`mix` returned the label weight {found[1]:g} for a batch of {batch} images; "
-                "label weights must be in [0, 1]"
-            )
-
-
-_OWN: Mapping[str, tuple[str, Callable[[Any], None], Callable[[Any], None]]] = {
-    "model": ("the network returns logits, and `has_batch_norm` is right", _network, _network),
-    "law": ("quantiles increase within [0, 1], and draws have this distribution", _law, _weights),
-    "operation": (
-        "label weights are in [0, 1], and its input images stay unchanged",
-        _mixing, partial(_mixing, sizes=(7, 41)),
-    ),
-}  # fmt: skip
-"""By noun: a statement that only classes of this noun must meet, the function that checks it, and
-the function that checks it at the ends of the ranges of fields."""
-
-
 def _at_ends(trial: Trial, noun: str) -> None:
     """Check a law, operation, ... with each of its fields at the ends of its range."""
     for field, value, is_bound in extremes(type(trial.of)):
@@ -320,8 +234,8 @@ def _at_ends(trial: Trial, noun: str) -> None:
             continue
         try:
             at_end = with_values(trial.of, {field: value})
-            if noun in _OWN:
-                _OWN[noun][2](at_end)
+            if noun in OWN:
+                OWN[noun][2](at_end)
             one_epoch = {"epochs": 1, "eval_every": 1}
             trial.trained(with_values(trial.holding(at_end), one_epoch))
         except DivergedError:

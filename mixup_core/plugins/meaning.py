@@ -155,13 +155,14 @@ class Meaning:
                 of = statement.args
                 own = [*of.posonlyargs, *of.args, *of.kwonlyargs, of.vararg, of.kwarg]
                 hints = [statement.returns, *(each.annotation for each in own if each is not None)]
-                run = [*statement.decorator_list, *of.defaults, *of.kw_defaults, *hints]
-                return all(map(self._is_value, run))
+                run = [*of.defaults, *of.kw_defaults, *hints]
+                decorators = statement.decorator_list
+                return all(map(self._is_value, run)) and all(map(self._is_decorator, decorators))
             case ast.ClassDef():
                 return (
                     not statement.keywords
                     and all(map(self._is_base, statement.bases))
-                    and all(map(self._is_value, statement.decorator_list))
+                    and all(map(self._is_decorator, statement.decorator_list))
                     and all(map(self._is_harmless, statement.body))
                 )
             case ast.Assign(targets=targets, value=value):
@@ -170,6 +171,25 @@ class Meaning:
                 return _is_plain(target) and self._is_value(value) and self._is_value(hint)
             case _:
                 return isinstance(statement, ast.Pass) or _is_text(statement)
+
+    def _is_decorator(self, decorator: ast.expr) -> bool:
+        """Return True unless a decorator may store what it decorates, as code of the file can."""
+        first = decorator
+        while isinstance(first, ast.Attribute):
+            first = first.value
+        if not isinstance(first, ast.Name) or self._homes.get(first.id) not in {"", "class"}:
+            return self._is_value(decorator)
+        match [each for each in self._tree.body if first.id in _bound(each)]:
+            case [ast.FunctionDef(body=body)] if first is decorator:
+                return all(map(self._is_step, body))
+            case _:
+                return False
+
+    def _is_step(self, statement: ast.stmt) -> bool:
+        """Return True if a statement of a decorator changes nothing but the decorator's names."""
+        if isinstance(statement, ast.Return):
+            return self._is_value(statement.value)
+        return self._is_harmless(statement)
 
     def _is_base(self, base: ast.expr) -> bool:
         first = base

@@ -6,9 +6,9 @@ statement is wrong. Text that the function returns is appended to the statement.
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -178,6 +178,19 @@ def _require_keyed(trial: Trial) -> str:
     return f" ({len(varied)} {'field' if len(varied) == 1 else 'fields'})"
 
 
+def _require_idle(trial: Trial, never: Collection[str]) -> str:
+    """Check that fields which enter no key, by `Keying.never`, change no results."""
+    idle = dict(replace(trial, is_left_out=lambda path: path not in never).pairs())
+    for field, pairs in idle.items():
+        for one, other in pairs[:_MOST_TRAINED]:
+            if trial.trained(one) != trial.trained(other):
+                raise BrokenError(
+                    f"changing `{field}` changes the results, but `Keying.never` keeps it out of "
+                    "all keys, so the store would give one run the results of the other"
+                )
+    return f" ({', '.join(idle)})"
+
+
 def _num_shared(one: Any, other: Any) -> int:
     return sum(a == b for a, b in zip(stage_keys(one), stage_keys(other), strict=False))
 
@@ -270,6 +283,9 @@ def checks_of_problem(problem: Problem) -> Checks:
     )
     for statement, check in (FIRST_CHECKS | LATER_CHECKS).items():
         yield statement, partial(check, trial)
+    if problem.keying.never:
+        statement = "fields that enter no key change no results"
+        yield statement, partial(_require_idle, trial, problem.keying.never)
     yield "it records the metrics that it declares", partial(_declared, problem, trial)
 
 
@@ -300,6 +316,12 @@ def _declared(problem: Problem, trial: Trial) -> str:
     if unknown:
         raise BrokenError(
             f"records metrics that its `metrics` does not declare: {', '.join(unknown)}"
+        )
+    missing = partial(problem.measuring.missing, trial.config, records=1, seeds=[trial.config.seed])
+    if absent := [n for n in sorted(problem.metrics.keys() - names) if missing(n) is None]:
+        raise BrokenError(
+            f"declared in `metrics`, but never recorded: {', '.join(absent)}; record them, or let "
+            "`Measuring.lacks` say what to set"
         )
     if names.isdisjoint(problem.headline):
         raise BrokenError(f"none of the headline metrics {', '.join(problem.headline)} is recorded")

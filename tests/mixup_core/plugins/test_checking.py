@@ -36,6 +36,23 @@ DRAWN = """
     def draw(self, shape, rng):
         return {drawn}
 """
+DECLARED = """
+    {name} = property(lambda self: {value})
+"""
+ENTROPY = """
+    def label_entropy(self, digamma=None):
+        return 1.0
+"""
+LAYERED = """
+@value
+class Layered(Operation):
+    tag = "layered"
+    deepest_layer = 1
+    def layer(self, drawn):
+        return 2
+    def mix(self, own, beside, lam, drawn):
+        return own, lam
+"""
 OF_EVALUATION = """
 @value
 class Largest(Probe):
@@ -134,6 +151,15 @@ def faulty(fault: str) -> str:
         (TRIANGULAR.replace("return np", "return 1 - np"), "it can be", "at level 0 and 0.91"),
         (TRIANGULAR + DRAWN.replace("draw(", "drew("), "its methods", "`draw`"),
         (TRIANGULAR.replace("return np", "return 2; np"), "it can be", "one value per level"),
+        (TRIANGULAR + DECLARED.format(name="mean", value=0.6), "quantiles", "`mean` is 0.6, but"),
+        (TRIANGULAR + DECLARED.format(name="variance", value=1), "quantiles", "but 0.04"),
+        (TRIANGULAR + ENTROPY, "quantiles", "`label_entropy` is 1.0, but 0.6"),
+        (TRIANGULAR + DECLARED.format(name="constant", value=0.5), "quantiles", "`constant` is"),
+        (
+            TRIANGULAR + DECLARED.format(name="is_symmetric", value=True),
+            ENDS, "with peak=64: `is_symmetric` is True",
+        ),
+        (LAYERED, "label weights", "`layer` returns 2, more than `deepest_layer`, which is 1"),
         (
             TRIANGULAR + DRAWN.format(drawn="rng.random(shape)"),
             "quantiles increase", "different distributions",
@@ -170,6 +196,18 @@ def faulty(fault: str) -> str:
             "it can be checked", "no configuration of HalvingConfig is valid",
         ),
         (TINY.replace("False", "True"), "the network returns logits", "has_batch_norm is True"),
+        (TINY.replace("False", "False\n    depth = 1"), "the network returns", "`depth` is 1, but"),
+        (
+            HALVING.replace('"value": M', '"other": Metric(label="other"), "value": M'),
+            "it records the metrics", "declared in `metrics`, but never recorded: other",
+        ),
+        (
+            HALVING.replace(
+                'headline=("value",)',
+                'headline=("value",), keying=Keying(never={"start": "It is not seen."})',
+            ).replace("import EpochRecord", "import EpochRecord, Keying"),
+            "that enter no key", "changing `start` changes the results",
+        ),
         (TINY.replace("self.width, num_classes", "self.width, 3"), "the network returns", "(3, 3)"),
         (DOTS.replace("smallest_class=50", "smallest_class=9"), "its images agree", "has 50"),
         (DOTS.replace("num_train=200", "num_train=100"), "its images agree", "must be uint8"),
@@ -301,6 +339,11 @@ def test_plugins_with_fields_of_every_kind_meet_the_contracts(
         pytest.param(
             SCALED.format("Count = 1", "lam if self.scale < 64 else 1 / 0"),
             id="an error above every bound of a range",
+        ),
+        pytest.param(
+            SCALED.format("Annotated[int, Range(1, 64)] = 1", "lam if self.scale < 9 else lam / 0")
+            + "    def unfit(self, size):\n        return 'few pixels' if self.scale > 9 else None\n",
+            id="a value that does not fit the made-up images",
         ),
         pytest.param(OF_EVALUATION, id="a probe of evaluations"),
         pytest.param(

@@ -211,6 +211,20 @@ def test_any_edit_changes_all_keys_if_the_reached_code_is_unknown(code: str, rea
     assert plain.digest(["Absent"]) != Meaning(f"{FILE}# a comment\n".encode()).digest(["Absent"])
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "KEPT = []\ndef keep(made):\n    KEPT.append(made)\n    return made\n@keep\n",
+        "class Keep:\n    def __init__(self, made):\n        TABLE['made'] = made\n@Keep\n",
+        "KEPT = []\n@KEPT.append\n",
+    ],
+)
+def test_every_key_depends_on_code_that_a_decorator_may_store(code: str) -> None:
+    files = (f"{FILE}\n{code}def shift(x):\n    return x - {by}\n" for by in (1, 2))
+    one, other = (Meaning(file.encode()).digest(["Tiny"]) for file in files)
+    assert one != other
+
+
 def test_the_digest_of_a_file_is_as_recorded() -> None:
     """Another digest of an unchanged plugin would hide all stored results that used it."""
     source = b'''"""A law."""
