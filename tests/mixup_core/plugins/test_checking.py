@@ -342,7 +342,7 @@ def test_plugins_with_fields_of_every_kind_meet_the_contracts(
         ),
         pytest.param(
             SCALED.format("Annotated[int, Range(1, 64)] = 1", "lam if self.scale < 9 else lam / 0")
-            + "    def unfit(self, size):\n        return 'few pixels' if self.scale > 9 else None\n",
+            + "    def unfit(self, size):\n        return 'few' if self.scale > 9 else None\n",
             id="a value that does not fit the made-up images",
         ),
         pytest.param(OF_EVALUATION, id="a probe of evaluations"),
