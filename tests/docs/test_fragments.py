@@ -41,10 +41,6 @@ OF_FILES = {
 """Endings of file names, which look like paths of fields."""
 
 
-def _name(page: Path) -> str:
-    return page.stem
-
-
 def _inline(page: Path) -> Iterator[str]:
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     yield from dict.fromkeys(INLINE.findall(text.replace("\n", " ")))
@@ -72,7 +68,7 @@ def _load_blocks(page: Path, plugin: Write) -> list[Plugin]:
     return loaded
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_path_in_a_page_names_a_field(page: Path, plugin: Write) -> None:
     _load_blocks(page, plugin)
     known = _known()
@@ -99,7 +95,7 @@ def test_every_command_in_a_page_exists_with_its_options() -> None:
         assert given <= known, words
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_setting_in_a_page_has_a_value_of_its_field(page: Path, plugin: Write) -> None:
     _load_blocks(page, plugin)
     known, wrong = leaves(TrainConfig), []

@@ -14,17 +14,12 @@ from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 from tests.bundled import bundled
 
+OPERATIONS = "RegMixup", "MixupE", "CutMix", "ResizeMix", "FMix", "SaliencyMix", "PuzzleMix"
 METHODS = {
     r"\bERM\b|[Pp]lain training|no mixup|without mixing": {"erm", "none", "one-feature"},
     r"(?<!all but )[Mm]idpoint": {"midpoint"},
     r"[Uu]niform mixup": {"uniform", "first", "last", "always", "never", "nodes"},
-    r"\bRegMixup\b": {"regmixup"},
-    r"\bMixupE\b": {"mixupe"},
-    r"\bCutMix\b": {"cutmix"},
-    r"\bResizeMix\b": {"resizemix"},
-    r"\bFMix\b": {"fmix"},
-    r"\bSaliencyMix\b": {"saliencymix"},
-    r"\bPuzzleMix\b": {"puzzlemix"},
+    **{rf"\b{name}\b": {name.lower()} for name in OPERATIONS},
     r"Manifold mixup": {"manifold"},
     r"[Mm]asking": {"mask"},
     r"low filter|[Gg]uidance|filter of the oracle": {"low"},
