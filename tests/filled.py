@@ -19,10 +19,12 @@ def train_into(store: Path, runs: Iterable[Run]) -> None:
         put(Store(str(store)), run, list(mixsweep.train(run)))
 
 
-def put_epochs(store: Store, run: Run, epochs: int, state: bytes | None = None) -> None:
-    """Store the first epochs of a run without training it; their metric `x` is the epoch."""
-    records = [EpochRecord(epoch=epoch, metrics={"x": float(epoch)}) for epoch in range(epochs)]
-    put(store, run, records, state)
+def put_epochs(
+    store: Store, run: Run, epochs: int, state: bytes | None = None, **environment: str
+) -> str:
+    """Store the first epochs of a run without training it, and return the key of the stage."""
+    records = [EpochRecord(epoch=epoch, metrics={"test/error": 0.5}) for epoch in range(epochs)]
+    return put(store, run, records, state, environment=environment)
 
 
 def put(

@@ -21,8 +21,9 @@ from mixup_core.store.manifests import Failure, seal
 from sweeps.leasing.holders import Heartbeat, Holder, RunningRun, StudyBusyError
 from sweeps.reading.study_file import load_study
 from sweeps.state.statements import state
+from tests.filled import put_epochs
 from tests.mixsweep.cli.conftest import type_in
-from tests.mixsweep.cli.trained import store_stage, train
+from tests.mixsweep.cli.trained import train
 from tests.reports.small_report import write_report
 
 STUDY = """
@@ -73,7 +74,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study = load_study(str(folder / "attacked.yaml"))
     state(study, store)
     (run,) = (run for run in study.runs() if (run.arm, run.seed) == ("uniform", 1))
-    store_stage(store, run, 1, b"state")
+    put_epochs(store, run, 1, b"state")
     store.failures.write(
         Failure(run_key=run.key, kind="failed", message="m", epoch=1, attempts=1, trace="t\nu")
     )

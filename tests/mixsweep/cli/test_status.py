@@ -18,10 +18,10 @@ from sweeps.state.ledger import enter, launches
 from sweeps.state.results import TRIED
 from sweeps.state.statements import state
 from sweeps.study.study import Run
-from tests.filled import fail
+from tests.filled import fail, put_epochs
 from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.photos import forget
-from tests.mixsweep.cli.trained import store_stage, train
+from tests.mixsweep.cli.trained import train
 
 
 def said(*words: str) -> list[str]:
@@ -33,7 +33,7 @@ def said(*words: str) -> list[str]:
 
 
 def put(store: Store, run: Run, epochs: int, trainer: str) -> str:
-    return store_stage(store, run, epochs, b"state", host="node", **{TRIED: f"{trainer} 1"})
+    return put_epochs(store, run, epochs, b"state", host="node", **{TRIED: f"{trainer} 1"})
 
 
 def test_a_run_shows_each_epoch_counted_from_one_and_its_traceback(store: Store) -> None:

@@ -14,8 +14,8 @@ from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import load_study, study_of
 from sweeps.state.ledger import enter, launches
 from sweeps.study.study import Study
+from tests.filled import put_epochs
 from tests.mixsweep.cli.conftest import type_in
-from tests.mixsweep.cli.trained import store_stage
 
 MB = bytes(1_000_000)
 
@@ -52,8 +52,8 @@ def test_listing_verifying_or_pruning_an_empty_store_is_refused(tmp_path: Path) 
 def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
     store: Store, study: Study, file: str
 ) -> None:
-    store_stage(store, study.runs()[0], 6, 2 * MB)
-    store_stage(store, study.runs()[1], 2, None)
+    put_epochs(store, study.runs()[0], 6, 2 * MB)
+    put_epochs(store, study.runs()[1], 2, None)
     said = mixsweep("list", file, "quickstart", file)
     assert (said.return_value, said.stderr) == (DONE, "")
     _, *rows = (line.split() for line in said.output.splitlines())
@@ -82,7 +82,7 @@ def test_a_forgotten_study_leaves_results_that_other_launches_share(
     newest = study_of({**yaml.safe_load(other.source), "base": {**document["base"], "epochs": 1}})
     for of in (study, other, newest):
         enter(of, store, f"mixsweep run {of.name}.yaml")
-    keys = {run.arm: store_stage(store, run, 6, MB) for run in study.runs() if run.seed == 0}
+    keys = {run.arm: put_epochs(store, run, 6, MB) for run in study.runs() if run.seed == 0}
     listed = mixsweep("prune", file, "--forget")
     assert listed.stdout == "digits: 2 finished runs, 2 stages\n"
     assert listed.stderr == "nothing was deleted; add --yes to delete\n"
@@ -90,14 +90,14 @@ def test_a_forgotten_study_leaves_results_that_other_launches_share(
     assert mixsweep("prune", file, "--forget", "--yes").return_value == DONE
     assert set(store.keys()) == {keys["erm"]}
     assert [launch.study for launch in launches(store)] == [name, name]
-    again = {run.arm: store_stage(store, run, 6, MB) for run in study.runs() if run.seed == 0}
+    again = {run.arm: put_epochs(store, run, 6, MB) for run in study.runs() if run.seed == 0}
     assert again == keys, "a run that was forgotten can be stored again"
 
 
 def test_prune_lists_files_and_deletes_them_only_with_yes(
     store: Store, study: Study, file: str
 ) -> None:
-    first, *_ = [store_stage(store, study.runs()[0], epochs, 2 * MB) for epochs in (1, 2, 3)]
+    first, *_ = [put_epochs(store, study.runs()[0], epochs, 2 * MB) for epochs in (1, 2, 3)]
     listed = mixsweep("prune", file)
     assert listed.return_value == DONE
     assert listed.stderr == "nothing was deleted; add --yes to delete\n"
@@ -120,7 +120,7 @@ def test_no_study_is_pruned_while_one_of_them_is_running(
     store: Store, study: Study, file: str
 ) -> None:
     for epochs in (1, 2, 3):
-        store_stage(store, study.runs()[0], epochs, MB)
+        put_epochs(store, study.runs()[0], epochs, MB)
     with Lease.acquire(store, "quickstart", "a driver"):
         busy = mixsweep("prune", file, "quickstart", "--yes")
         assert isinstance(busy.exception, StudyBusyError)
@@ -130,7 +130,7 @@ def test_no_study_is_pruned_while_one_of_them_is_running(
 
 
 def test_verify_names_damaged_files_and_exits_1(store: Store, study: Study) -> None:
-    keys = [store_stage(store, run, 1, b"weights") for run in study.runs()[:3]]
+    keys = [put_epochs(store, run, 1, b"weights") for run in study.runs()[:3]]
     sound = mixsweep("verify")
     assert (sound.return_value, sound.output) == (DONE, "no file is damaged\n")
     _state_of(store, keys[0]).write_bytes(b"other bytes")
@@ -148,7 +148,7 @@ def test_states_of_a_run_shared_by_two_studies_are_kept_until_no_study_needs_the
 ) -> None:
     longer = tmp_path / "longer.yaml"
     longer.write_text(load_study("digits", ["study=longer", "base.epochs=9"]).source)
-    keys = [store_stage(store, study.runs()[0], epochs, MB) for epochs in (4, 5, 6)]
+    keys = [put_epochs(store, study.runs()[0], epochs, MB) for epochs in (4, 5, 6)]
     assert keys == list(stage_keys(study.runs()[0].config)[3:6])
     assert "freed 1.0 MB" in mixsweep("prune", file, str(longer), "--yes").stdout
     assert store.keys() == dict(zip(keys, (False, True, True), strict=True))

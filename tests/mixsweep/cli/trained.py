@@ -9,7 +9,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.state.ledger import enter
-from sweeps.study.study import Run, Study
+from sweeps.study.study import Study
 from tests.filled import put
 
 
@@ -42,11 +42,3 @@ def train(
 def error_of(place: int, seed: int, epoch: int) -> float:
     """Return the error after an epoch of the arm with a given position in its study."""
     return (0.1 + 0.02 * place**2 + 0.01 * place * seed) / (seed + epoch + 1)
-
-
-def store_stage(
-    store: Store, run: Run, epochs: int, state: bytes | None, **environment: str
-) -> str:
-    """Store the first epochs of a run, and return the key of the stage."""
-    records = [EpochRecord(epoch=epoch, metrics={"test/error": 0.5}) for epoch in range(epochs)]
-    return put(store, run, records, state, environment=environment)

@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,7 +14,7 @@ from sweeps.running import inline
 from sweeps.running.inline import Deadline, train_inline
 from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult, read_results
-from sweeps.state.stages import PlannedRun, plan_study
+from sweeps.state.stages import plan_study
 from sweeps.study.study import Study
 from sweeps.tracking.tracker import Tracker
 from tests import toy
@@ -46,37 +47,35 @@ def _train(
         )
 
 
-def _starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str, int]]:
-    """Return a list to which seed, arm and first epoch of each started run are added."""
-    started: list[tuple[int, str, int]] = []
-    train = inline._train
-
-    def noted(planned: PlannedRun, *others: object) -> bool:
-        started.append((planned.run.seed, planned.run.arm, planned.first_epoch))
-        return train(planned, *others)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(inline, "_train", noted)
-    return started
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Record the planned runs that are started, as first arguments of calls."""
+    starts = Mock(wraps=inline._train)
+    monkeypatch.setattr(inline, "_train", starts)
+    return starts
 
 
 def test_runs_are_ordered_by_seed_with_teachers_and_trunks_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, starts: Mock
 ) -> None:
-    started = _starts(monkeypatch)
-    _, results = _train(SCHOOL, Store(str(tmp_path)))
+    _, results = _train(SCHOOL, store)
     assert [result.outcome for result in results] == ["complete"] * 8
-    assert [seed for seed, *_ in started] == [7] * 4 + [3] * 4
+    started = [call.args[0] for call in starts.call_args_list]
+    assert [planned.run.seed for planned in started] == [7] * 4 + [3] * 4
     for seed in (7, 3):
-        arms = {arm: (place, first) for place, (s, arm, first) in enumerate(started) if s == seed}
+        arms = {
+            planned.run.arm: (place, planned.first_epoch)
+            for place, planned in enumerate(started)
+            if planned.run.seed == seed
+        }
         assert arms["master"] < arms["pupil"]
         shared = [arms["still"], arms["drifting"]]
         assert sorted(first for _, first in shared) == [0, 2], "the first two epochs are shared"
 
 
 def test_a_run_that_would_end_after_the_deadline_is_not_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, starts: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started = _starts(monkeypatch)
     now = [100.0]
     deadline = Deadline(at=170.0, clock=lambda: now[0])
     begin = inline.attempt
@@ -89,8 +88,8 @@ def test_a_run_that_would_end_after_the_deadline_is_not_started(
 
     monkeypatch.setattr(inline, "attempt", slow)
     study = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=tuple(range(5)))
-    _train(study, Store(str(tmp_path)), deadline)
-    assert [seed for seed, *_ in started] == [0, 1], "a third would end at 190"
+    _train(study, store, deadline)
+    assert starts.call_count == 2, "a third would end at 190"
 
 
 def test_a_first_run_stops_when_its_epochs_show_that_the_deadline_will_pass(
