@@ -97,12 +97,30 @@ def plan_study(
     """Return the plan of a launch: the runs of a study that are neither finished nor diverged."""
     hopeless = diverged(failures_of(study.runs(), store))
     runs = [run for run in study.runs() if not (hopeless and run.key in hopeless)]
-    kept = (
-        frozenset(stage_keys(run.config)[-1] for run in runs)
-        if keep_final_states
-        else study.teachers()
-    )
-    return plan_runs(runs, proven_stages(runs, store, sound), kept=kept)
+    stored = proven_stages(runs, store, sound)
+    if keep_final_states:
+        kept = frozenset(stage_keys(run.config)[-1] for run in runs)
+    else:
+        # Points of a search that are not yet proposed may learn from any of its teachers.
+        kept = study.teachers() if study.search is not None else _teachers_to_come(runs, stored)
+    return plan_runs(runs, stored, kept=kept)
+
+
+def _teachers_to_come(runs: Sequence[Run], stored: Mapping[str, bool]) -> frozenset[str]:
+    """Return the last stage keys of the teachers of unfinished runs, and of teachers without state.
+
+    A finished run needs its teacher no more, such as a run from an archive, which has no states.
+    """
+    by_end = {stage_keys(run.config)[-1]: run for run in runs}
+    learners = [run for end, run in by_end.items() if end not in stored]
+    needed = set[str]()
+    for run in learners:
+        end = None if run.teacher is None else stage_keys(run.teacher)[-1]
+        if end is not None and end not in needed:
+            needed.add(end)
+            if end in by_end and not stored.get(end):
+                learners.append(by_end[end])  # it is trained again
+    return frozenset(needed)
 
 
 def proven_stages(

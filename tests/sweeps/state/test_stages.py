@@ -262,6 +262,21 @@ def test_a_teacher_with_a_damaged_state_is_planned_in_the_same_launch(
     assert arms.count("master") == 1
 
 
+def test_a_teacher_without_a_state_is_trained_again_for_unfinished_pupils_only(
+    school: Study, tmp_path: Path
+) -> None:
+    store, arms = Store(str(tmp_path)), dict(school.arms)
+    arms["heir"] = toy.ToyConfig(epochs=4, drift=3.0, teacher="late pupil")
+    study = replace(school, arms=arms)
+    for run in study.runs():
+        put_epochs(store, run, run.config.epochs)  # an archive brings no states
+    assert not plan_study(study, store).pending
+    lost, _ = study.runs_of("heir")
+    store.delete(stage_keys(lost.config)[-1])
+    plan = [(planned.run.arm, planned.run.seed) for planned in plan_study(study, store).pending]
+    assert plan == [("master", 0), ("late pupil", 0), ("heir", 0)]
+
+
 @pytest.mark.parametrize("arms", [("first", "second", "third"), ("third", "second", "first")])
 def test_a_teacher_that_has_a_teacher_is_trained_between_the_two(
     school: Study, arms: tuple[str, ...]
