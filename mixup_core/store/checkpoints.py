@@ -154,7 +154,6 @@ class Store:
         if stored.records != stage.records:
             _logger.warning("stage %s: %s", key, _REPLACED if gives_way else _KEPT)
         if gives_way:
-            self.predictions.remove([key])
             self.states.write(stage, blob)
             self._sealed.write(name, manifest)
             self.states.write_if_removed(stage, blob)

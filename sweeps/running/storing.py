@@ -21,7 +21,7 @@ from mixup_core.problem import Predicting, Process, StateError, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import naming
-from mixup_core.store.manifests import EpochFacts, Stage
+from mixup_core.store.manifests import ADDED, EpochFacts, Stage
 from sweeps.running.assignment import Assignment
 from sweeps.running.trained_on import environment_of
 from sweeps.state.results import TRIED, last_attempt
@@ -233,10 +233,13 @@ class Storing:
 
     def _store_predictions(self, process: Process) -> None:
         """Store the predictions of a finished run; done before the run counts as finished."""
-        config = self._assignment.config
+        config, key = self._assignment.config, self._keys[-1]
+        stored = self._store.read(key)
+        if stored is not None and ADDED in stored.environment:
+            self._store.predictions.remove([key])  # those of the archive would count as made here
         if problem_of(config).cost.prediction_bytes(config):
             content = cast(Predicting, process).predictions()
-            self._store.predictions.write(self._keys[-1], process.records[-1], content)
+            self._store.predictions.write(key, process.records[-1], content)
 
     def take_rows(self) -> list[dict[str, Any]]:
         self._collect(timeout=0.0)

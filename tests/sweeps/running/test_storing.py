@@ -25,7 +25,7 @@ from mixup_core.predictions import Predictions
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError, spell_file_error
 from mixup_core.store.files import Folder
-from mixup_core.store.manifests import Stage
+from mixup_core.store.manifests import ADDED, Stage
 from mixup_core.store.prediction_store import PredictionStore
 from sweeps.running import storing as storing_module
 from sweeps.running.assignment import Assignment
@@ -37,6 +37,7 @@ from sweeps.state.stages import plan_runs
 from sweeps.study.study import Run
 from tests import toy
 from tests.faults.launches import wait_for
+from tests.filled import put
 from tests.interpreters import run_python
 
 BASE = TrainConfig(
@@ -166,6 +167,21 @@ def test_a_finished_run_leaves_predictions_that_give_its_last_error(store: Store
         for weights, logits in split.logits.items():
             error = float((logits.argmax(1) != split.labels).mean())
             assert error == pytest.approx(result.records[-1].metrics[f"{name}/error{weights}"])
+
+
+def test_a_run_of_an_archive_that_is_trained_again_has_predictions_of_its_own(
+    store: Store, tmp_path: Path
+) -> None:
+    elsewhere, key = Store(str(tmp_path / "elsewhere")), stage_keys(BASE)[-1]
+    _train(elsewhere, BASE)
+    records = _stage(elsewhere, key).records
+    put(store, Run(arm="arm", config=BASE), records, environment={ADDED: "x"})
+    store.predictions.write(key, records[-1], b"brought")
+    Trial(store, BASE, keep_final_state=True).train()
+    own = elsewhere.predictions.read(key, records[-1])
+    assert own is not None
+    assert store.predictions.read(key, records[-1]) == own
+    assert ADDED not in _stage(store, key).environment
 
 
 def test_a_run_is_finished_only_once_its_predictions_are_stored(
