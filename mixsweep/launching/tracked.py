@@ -14,6 +14,7 @@ from sweeps.machine.signals import hear, leave_saying_so, owns_process
 from sweeps.machine.terminal_text import still
 from sweeps.machine.watchdog import cleaned_by_force
 from sweeps.running.head import HeadLostError
+from sweeps.state.ledger import launches
 from sweeps.study.study import Study
 
 if TYPE_CHECKING:
@@ -85,6 +86,20 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
             },
             data_checksums=request.data_checksums(),
             owner=HOME if request.home.is_self_contained else identity_of(request.store),
+            others=_others(request),
         ),
         may_write=lease.is_held,
     )
+
+
+def _others(request: Request) -> frozenset[str]:
+    """Return the other settings of the study that were launched, and the keys of their own runs."""
+    study = request.grown
+    others = [
+        launch
+        for launch in launches(request.store, study.name)
+        if launch.settings != study.settings
+    ]
+    keys = {text.partition(" ")[0] for launch in others for text in launch.runs}
+    keys -= {run.key for run in study.runs()}
+    return frozenset({launch.settings for launch in others} | keys)

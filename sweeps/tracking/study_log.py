@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -88,6 +88,9 @@ class StudyLog:
     tags: Mapping[str, str] = field(default_factory=dict)
     data_checksums: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     owner: str = HOME
+    others: Collection[str] = ()
+    """Other settings of the study, and keys of runs that only these have; `delete_all` keeps them.
+    """
     _opened: Experiment | None = field(default=None, init=False)
 
     def forget(self) -> None:
@@ -95,10 +98,14 @@ class StudyLog:
         self._opened = None
 
     def delete_all(self) -> None:
-        """Move all runs of the study that this store wrote to MLflow's trash."""
+        """Move the runs of the study that this store wrote to MLflow's trash; keep `others`."""
         experiment = self._experiment()
-        for entry in list(experiment.entries.values()):
-            experiment.drop(entry)
+        entries = list(experiment.entries.values())
+        kept = {entry.run_id for entry in entries if entry.identity[1][-1] in self.others}
+        kept |= {entry.tags.get(PARENT_TAG, "") for entry in entries if entry.run_id in kept}
+        for entry in entries:
+            if entry.run_id not in kept:
+                experiment.drop(entry)
 
     def write_run(self, progress: RunProgress) -> None:
         """Write new results of a run; first create the MLflow run of its arm, if it is missing."""

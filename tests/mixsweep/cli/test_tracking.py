@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from mixsweep.cli.main import commands
 from mixsweep.request import DONE, RefusedError
+from sweeps.machine.home import Home
 from sweeps.tracking.connection import connect
 from sweeps.tracking.rows import RunProgress
 from sweeps.tracking.study_log import StudyLog
@@ -26,6 +27,7 @@ from tests.conftest import CommandLines
 from tests.faults.launches import lasting
 from tests.mixsweep.cli.conftest import type_in
 from tests.mixsweep.cli.trained import train
+from tests.tracked_runs import read_runs
 
 pytestmark = [pytest.mark.slow]
 
@@ -59,6 +61,20 @@ def test_an_interrupt_during_an_mlflow_update_stops_it_and_leaves_no_run_marked_
     assert statuses_in(tmp_path / "runs").keys() <= {"FINISHED", "KILLED"}
     assert type_in("sync", "digits").return_value == DONE
     assert statuses_in(tmp_path / "runs") == {"FINISHED": 6 + 3}
+
+
+def test_settings_of_a_study_that_are_synced_one_after_the_other_stay_in_mlflow(
+    tmp_path: Path,
+) -> None:
+    home, one = tmp_path / "runs", ("--set", "seeds=1")
+    own = train(home, "digits", "seeds=1")
+    variants = ((), ("--set", "base.epochs=2"))
+    other = train(home, "digits", "seeds=1", "base.epochs=2")
+    for words in (*variants, ()):
+        assert type_in("sync", "digits", *one, *words).return_value == DONE
+    tracked = read_runs(Home(folder=home).tracking_uri, "digits")
+    keys = sorted(run.key for study in (own, other) for run in study.runs())
+    assert sorted(run.run_key for run in tracked) == keys
 
 
 SEARCH = "/api/2.0/mlflow/experiments/search"
