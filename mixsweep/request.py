@@ -1,7 +1,7 @@
 """Request: a study with the addresses of its results; also the exit codes."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from sweeps.searching.selection import grown_study
 from sweeps.state.ledger import launches, same_plugins, spell_differences
 from sweeps.state.results import RunResult, read_results
 from sweeps.study.search import SearchHistory
-from sweeps.study.study import Study
+from sweeps.study.study import Run, Study
 from sweeps.tracking.connection import require_artifacts
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Request:
 
     def say_elsewhere(self, *, edits_alone: bool = False) -> None:
         """Print a hint for each earlier launch of this study here with other settings."""
-        for sentence in stored_elsewhere(self.study, self.grown, self.store, edits_alone):
+        for sentence in stored_elsewhere(self.study, self.grown.runs(), self.store, edits_alone):
             click.echo(sentence, err=True)
 
     def require_store(self) -> None:
@@ -191,11 +191,11 @@ class Request:
 
 
 def stored_elsewhere(
-    study: Study, grown: Study, store: Store, edits_alone: bool = False
+    study: Study, shown: Iterable[Run], store: Store, edits_alone: bool = False
 ) -> list[str]:
     """Return a sentence for each earlier launch of a study that had other settings, in this store.
 
-    A launch without a finished run is left out.
+    A launch is left out if all its finished runs are among those that are shown.
     """
     others = [
         launch
@@ -205,7 +205,7 @@ def stored_elsewhere(
     ]
     if not others:
         return []
-    stored = set(store.keys()) - {stage_keys(run.config)[-1] for run in grown.runs()}
+    stored = set(store.keys()) - {stage_keys(run.config)[-1] for run in shown}
     sentences = []
     for launch in others:
         if finished := launch.num_finished(stored):

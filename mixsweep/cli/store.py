@@ -37,7 +37,8 @@ def store_commands() -> None:
 
 def _grown(requests: Sequence[Request]) -> tuple[Study, ...]:
     """Return the studies of requests, each once, with search points and added seeds."""
-    return tuple({request.study.name: request.grown for request in requests}.values())
+    named = {(request.study.name, request.study.settings): request.grown for request in requests}
+    return tuple(named.values())
 
 
 def _require_content(store: Store) -> None:
@@ -130,6 +131,7 @@ def _megabytes(stages: Iterable[Stage]) -> str:
 def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
     """Print which finished runs of the studies are counted in `(others)`, the table's last row."""
     store = Store(place.store)
+    shown = [run for study in studies for run in study.runs()]
     for study in studies:
         own_ends = {stage_keys(run.config)[-1] for run in study.runs()}
         point_ends = {
@@ -145,7 +147,7 @@ def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
                 "MIXSWEEP_OPTUNA",
                 err=True,
             )
-        for sentence in stored_elsewhere(study, study, store):
+        for sentence in stored_elsewhere(study, shown, store):
             click.echo(f"{study.name}: {sentence}; counted in (others)", err=True)
 
 
@@ -196,14 +198,15 @@ def prune_store(
     _require_content(store)
     if forget:
         return _forget(studies, place, yes=yes)
+    names = {study.name for study in studies}
     with contextlib.ExitStack() as leases:
-        for study in studies if yes else ():
-            leases.enter_context(Lease.acquire(store, study.name, command_line()))
+        for name in names if yes else ():
+            leases.enter_context(Lease.acquire(store, name, command_line()))
         stock = take_stock(studies, store)
         holdings = stock[:-1]
         prunable = [stage for holding in holdings for stage in holding.prunable]
         keys = [stage.key for stage in prunable]
-        free = set(unused(store, keys, {study.name for study in studies}) if yes else keys)
+        free = set(unused(store, keys, names) if yes else keys)
         _tell_stock(stock, store)
         for holding in holdings:
             for stage in holding.prunable:
@@ -237,8 +240,8 @@ def _forget(studies: Sequence[Study], place: Home, *, yes: bool) -> int:
     own = {(study.name, study.settings) for study in studies}
     others = [study for study in launched if (study.name, study.settings) not in own]
     with contextlib.ExitStack() as leases:
-        for study in studies if yes else ():
-            leases.enter_context(Lease.acquire(store, study.name, command_line()))
+        for name in names if yes else ():
+            leases.enter_context(Lease.acquire(store, name, command_line()))
         stock = take_stock((*others, *studies), store)[len(others) : -1]
         free = set(unused(store, [s.key for h in stock for s in h.stages], names))
         shared = {run.key for study in others for run in study.runs()}

@@ -1,5 +1,6 @@
 """Stock: size of the stored files of each study, and checkpoints that can be deleted."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -59,13 +60,14 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
         for key in _needed(keys, stages, has_diverged=run_key in hopeless)
     }
     stored = set(stages)
+    names = Counter(study.name for study in studies)
     holdings = []
     for study in studies:
         runs = [prefixes[run.key] for run in study.runs()]
         held = [stages.pop(key) for keys in runs for key in keys if key in stages]
         holdings.append(
             Holding(
-                title=study.name,
+                title=study.name + f"@{study.settings[:8]}" * (names[study.name] > 1),
                 num_runs=len(runs),
                 num_finished=sum(keys[-1] in stored for keys in runs),
                 stages=tuple(held),

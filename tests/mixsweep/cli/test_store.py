@@ -72,6 +72,24 @@ def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
     ]
 
 
+def test_two_settings_of_a_study_are_listed_and_forgotten_as_two_studies(
+    store: Store, study: Study, file: str
+) -> None:
+    short = load_study("digits")
+    for one in (study, short):
+        enter(one, store, "mixsweep run digits")
+        store_stage(store, one.runs()[0], one.runs()[0].config.epochs, MB)
+    said = mixsweep("list", file, "digits")
+    names = [f"digits@{one.settings[:8]}" for one in (study, short)]
+    assert [line.split()[:2] for line in said.output.splitlines()[1:3]] == [
+        [name, "1/6"] for name in names
+    ]
+    assert said.stderr == ""
+    assert mixsweep("prune", file, "digits", "--forget", "--yes").return_value == DONE
+    assert not store.keys()
+    assert not launches(store)
+
+
 @pytest.mark.parametrize("name", ["other", "digits"])
 def test_a_forgotten_study_leaves_results_that_other_launches_share(
     store: Store, study: Study, file: str, name: str
