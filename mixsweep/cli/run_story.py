@@ -12,7 +12,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
 from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.tree_reader import named
-from sweeps.state.ledger import launches
+from sweeps.state.ledger import launches, was_last
 from sweeps.state.results import (
     Addition,
     RunResult,
@@ -34,7 +34,8 @@ def tell_runs(request: Request, arm: str, seed: int | None) -> None:
     stored = request.store.keys()
     ended = ended_on_budget(study, results)
     begun = begun_seeds(results)
-    cut = Lease.cut_off(request.store, study.name)
+    is_own = was_last(study, request.store)
+    cut = Lease.cut_off(request.store, study.name) if is_own else None
     at_end = set() if cut is None else {(run.arm, run.seed) for run in cut.running}
     metrics = "train/loss", *study.problem.headline
     for result in chosen:

@@ -26,7 +26,7 @@ from sweeps.machine.terminal_text import (
     wrapped,
 )
 from sweeps.running.progress import spell_duration, spell_within
-from sweeps.state.ledger import Launch, launches
+from sweeps.state.ledger import Launch, launches, was_last
 from sweeps.state.results import added_runs, ended_on_budget, read_results, sound_stages
 from sweeps.state.stages import plan_study
 from sweeps.state.statements import spell_statements, stated_in
@@ -78,7 +78,8 @@ def status(
 def status_summary(study: Study, store: Store) -> dict[str, Any]:
     """Return the progress of a study as a dict, which `mixsweep status --json` prints."""
     results = read_results(study.runs(), store)
-    progress = read_progress(store, study.name)
+    is_own = was_last(study, store)
+    progress = read_progress(store, study.name) if is_own else None
     running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
     arms: dict[str, dict[str, int]] = {}
     for result in results:
@@ -88,7 +89,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
         row["running"] += (result.run.arm, result.run.seed) in running
         row["failed"] += result.outcome in {"failed", "diverged"}
     holder = Lease.current(store, study.name)
-    cut = None if holder is not None else Lease.cut_off(store, study.name)
+    cut = Lease.cut_off(store, study.name) if holder is None and is_own else None
     seconds_left = None if progress is None else progress.seconds_left
     if seconds_left is None:  # not measured yet: estimated from stored epochs
         planned = plan_study(study, store, sound=sound_stages(results))
@@ -105,6 +106,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
         "study": study.name,
         **searched,
         "driver": None if holder is None else {"pid": holder.pid, "host": holder.host},
+        "trains_other_settings": holder is not None and not is_own,
         "arms": arms,
         "epochs": {
             "done": sum(len(result.records) for result in results),
@@ -129,10 +131,12 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
 def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
     """Return the progress of a study (from `status_summary`) as text for the console."""
     driver, epochs, seconds_left = summary["driver"], summary["epochs"], summary["seconds_left"]
-    points = summary.get("points")
+    points, others = summary.get("points"), summary["trains_other_settings"]
+    is_own = driver and not others
     return "\n".join([
         f"{summary['study']}: "
-        + (f"training, process {driver['pid']} on {driver['host']}" if driver else _idle(summary)),
+        + (f"training{' other settings' * others}, process {driver['pid']} on {driver['host']}"
+           if driver else _idle(summary)),
         *arm_table(
             "done   running  waiting  failed",
             {
@@ -152,7 +156,7 @@ def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) 
         *(f"failed    {failure['arm']} seed {failure['seed']}: {failure['message']}"
           for failure in summary["failures"]),
         *([f"killed    {summary['cut_off']}"] if summary["cut_off"] else []),
-        *([f"ETA       {spell_duration(seconds_left)}"] if driver and seconds_left else []),
+        *([f"ETA       {spell_duration(seconds_left)}"] if is_own and seconds_left else []),
     ])  # fmt: skip
 
 

@@ -131,6 +131,15 @@ def forget_launch(launch: Launch, store: Store) -> None:
     store.files.remove(f"{_TOP}/{launch.study}/{launch.settings}.json")
 
 
+def was_last(study: Study, store: Store) -> bool:
+    """Return True unless the newest launch of the study had other settings.
+
+    Reports of a driver name arms and seeds, which other settings have too.
+    """
+    launched = [launch for launch in launches(store, study.name) if not launch.archive]
+    return not launched or launched[-1].settings == study.settings
+
+
 def known_data(store: Store, study: str) -> KnownData:
     """Return the configurations of launches, newest first, and facts of image folders by digest."""
     configs = [

@@ -12,6 +12,7 @@ from mixsweep.request import DONE, RefusedError
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
+from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import load_study
 from sweeps.state.ledger import enter, launches
@@ -120,6 +121,26 @@ def test_every_study_and_settings_has_a_line_with_progress_driver_and_report(
         assert line.startswith("digits")
         assert f"{row['finished']}/6" in line
         assert row["told"] in line
+
+
+def test_runs_in_training_with_other_settings_are_not_shown_as_those_of_a_study(
+    tmp_path: Path, store: Store
+) -> None:
+    for overrides in ((), ("base.epochs=2",)):
+        train(tmp_path / "runs", "digits", *overrides, but=("erm", 1))
+    short = ("--set", "base.epochs=2")
+    with Lease.acquire(store, "digits", "mixsweep run digits") as lease:
+        lease.write_progress([RunningRun(arm="erm", seed=1, epoch=1)], 9.0)
+        own = said("status", "digits", *short)
+        other = said("status", "digits")
+        here, there = (
+            json.loads(type_in("status", "digits", "--json", *words).stdout)
+            for words in (short, ())
+        )
+    assert own[0] == f"digits: training, process {lease.holder.pid} on {lease.holder.host}"
+    assert other[0] == own[0].replace("training", "training other settings")
+    assert (len(here["running"]), len(there["running"])) == (1, 0)
+    assert (own[-1].split()[0], other[-1].split()[0]) == ("ETA", "epochs")
 
 
 def test_the_list_shows_when_claims_were_stated_and_the_number_of_looks(
