@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mixup_core.arrays import Floats
-from reports.numbers.comparison import MIN_SEEDS_VARIANCE, contrast
+from reports.numbers.comparison import contrast
 from reports.numbers.looks import Decides, chance_at_the_end
 from reports.numbers.summary import CONFIDENCE, Measure, chi_square_quantile
+from reports.numbers.verdict import least_seeds
 from sweeps.study.bounds import nominal_levels
 from sweeps.study.claims import Decision, StatedComparison, UntilDecided
 
@@ -179,10 +180,10 @@ def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -
     the claim allows. Intervals are those of a single test, the narrowest that Holm's procedure can
     give. A metric with an unlimited range can lead to both verdicts.
     """
-    if n < 2:
+    if n < least_seeds(that):
         return set()
     if that.of == "variance":
-        return {"holds", "fails"} if n >= MIN_SEEDS_VARIANCE else set()
+        return {"holds", "fails"}
     terms = that.terms
     of_arms = [measures[arm] for arm in terms]
     if not all(measure.is_bounded for measure in of_arms):

@@ -23,7 +23,7 @@ from reports.numbers.runs import (
 )
 from reports.numbers.summary import ANY, Measure
 from sweeps.state.statements import Statement
-from sweeps.study.claims import Claim, Decision
+from sweeps.study.claims import Claim, Decision, StatedComparison
 from sweeps.study.study import Study
 
 Statements = Mapping[Claim, Statement]
@@ -165,6 +165,17 @@ def claim_test(study: Study, claim: Claim) -> ClaimTest:
     return that.metric, that.readout or study.readout, factors, tuple(ends), together, that.of
 
 
+MIN_SEEDS_TOGETHER = 3
+"""Smallest number of seeds for claims about ensembles, whose jackknife leaves one seed out."""
+
+
+def least_seeds(that: StatedComparison) -> int:
+    """Return the smallest number of seeds at which a claim can have a value and an interval."""
+    if that.of == "variance":
+        return MIN_SEEDS_VARIANCE
+    return 2 if that.networks is None else max(MIN_SEEDS_TOGETHER, that.networks)
+
+
 def shared_seeds(claim: Claim, values: Mapping[str, Mapping[int, float]]) -> set[int]:
     """Return the seeds at which each arm of a claim has a value."""
     return set.intersection(*(set(values.get(arm, {})) for arm in claim.that.terms))
@@ -173,14 +184,19 @@ def shared_seeds(claim: Claim, values: Mapping[str, Mapping[int, float]]) -> set
 def unmeasured(
     study: Study, claim: Claim, values: Mapping[str, Mapping[int, float]]
 ) -> Verdict | None:
-    """Return the verdict of a claim whose runs are complete, but have no ratio of variances."""
-    n = len(shared_seeds(claim, values))
-    is_known = n >= planned_seeds(study, claim) and can_be_judged(claim, study)
-    if claim.that.of != "variance" or not is_known:
+    """Return the verdict of a claim whose runs have no ratio of variances, or make no ensemble."""
+    n, planned = len(shared_seeds(claim, values)), planned_seeds(study, claim)
+    least = least_seeds(claim.that)
+    if not can_be_judged(claim, study):
         return None
-    why = "no ratio, because the values of an arm are equal at all seeds, or at all but one"
-    if n < MIN_SEEDS_VARIANCE:
-        why = f"no ratio, because it needs {MIN_SEEDS_VARIANCE} seeds or more"
+    if claim.that.together and planned < least:
+        why = f"no ensembles, because they need {least} seeds or more"
+    elif claim.that.of == "variance" and n >= planned:
+        why = "no ratio, because the values of an arm are equal at all seeds, or at all but one"
+        if n < least:
+            why = f"no ratio, because it needs {least} seeds or more"
+    else:
+        return None
     return Verdict(claim=claim, verdict="undecided", n=n, reason=why)
 
 

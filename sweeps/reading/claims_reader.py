@@ -11,7 +11,7 @@ from typing import Any
 from mixup_core.config.building import with_values
 from mixup_core.config.written_forms import flatten
 from mixup_core.keys import run_key
-from mixup_core.problem import Config, DataError, Problem, with_named_teacher
+from mixup_core.problem import Config, DataError, Metric, Problem, with_named_teacher
 from mixup_core.rules import RuleError
 from sweeps.reading.grid_reader import arm_name
 from sweeps.reading.strict_yaml import REFUSED, At
@@ -82,8 +82,24 @@ class ClaimsReader:
             published[name] = {}
             for metric, number in self.read.mapping(row, at).items():
                 self._check_metric((*at, metric), metric)
-                published[name][metric] = self.read.value(float, number, (*at, metric))
+                value = self.read.value(float, number, (*at, metric))
+                published[name][metric] = value
+                shown = self.problem.metrics.get(metric)
+                if value is not REFUSED and shown is not None and not shown.allows(value):
+                    least, most = shown.bounds
+                    text = f"must be in [{least:g}, {most:g}], got {value:g}"
+                    self.read.report((*at, metric), text + _hint(shown))
         return published
+
+    def check_equivalence(self, margin: float | None, metric: str) -> None:
+        """Report a margin that holds every possible difference of the headline metric."""
+        shown = self.problem.metrics.get(metric)
+        if margin is None or shown is None:
+            return
+        least, most = shown.bounds
+        if margin >= most - least:
+            text = f"must be below {most - least:g}, the largest difference of {shown.label}"
+            self.read.report(("equivalence",), f"{text}, got {margin:g}{_hint(shown)}")
 
     def claims(self, written: Any) -> tuple[Claim, ...]:
         """Return the claims of the study; report a fault for each claim that is not valid."""
@@ -172,7 +188,7 @@ class ClaimsReader:
             for word, end in (("at least", least), ("at most", most)) if math.isfinite(end)
         ]  # fmt: skip
         numbers = (claim.number, claim.margin)
-        is_percent = metric.unit == "%" and any(abs(number or 0.0) > most for number in numbers)
+        is_percent = any(abs(number or 0.0) > most for number in numbers)
         says = {
             "holds": "cannot fail",
             "fails": "cannot hold",
@@ -182,7 +198,7 @@ class ClaimsReader:
             at,
             f"the claim {says}, for {metric.label}{how_read} is {' and '.join(ends)} in every run; "
             "compare with another arm, or write a number inside the bounds or a margin"
-            + ("; a study file has fractions: write 0.1 for 10 %" if is_percent else ""),
+            + (_hint(metric) if is_percent else ""),
         )
 
     def _same(
@@ -366,3 +382,8 @@ class ClaimsReader:
                 self.read.report(at, f"{arm}: {faults[0]}")
                 return {}
         return changed
+
+
+def _hint(metric: Metric) -> str:
+    """Return how a study file writes values that are shown in percent; empty for others."""
+    return "; a study file has fractions: write 0.1 for 10 %" if metric.unit == "%" else ""

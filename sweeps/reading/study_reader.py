@@ -120,6 +120,7 @@ class StudyReader:
             reader.check_headline(("headline",), keys.headline)
         else:
             reader.check_default_headline()
+        reader.check_equivalence(keys.equivalence, keys.headline or self._problem.headline[0])
         reader.check_readout(("readout",), keys.readout)
         claims = reader.claims(self._written.get("claims", REFUSED))
         if self._read.faults:

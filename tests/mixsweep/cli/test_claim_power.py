@@ -47,6 +47,9 @@ def test_ensembles_find_differences_below_one_image() -> None:
     both = StatedComparison(**values, together=("uniform", "erm"), networks=2)
     bound = StatedComparison(**values | {"greater": ("uniform", 0.99999)})
     above = replace(bound, together=("uniform",), networks=2)
+    few = replace(both, networks=10)
+    (power,) = claim_powers(claiming(make_study(), few))
+    assert power.cannot == ("fails", "holds"), "ten networks of five seeds"
     powers = claim_powers(claiming(make_study(), StatedComparison(**values), both, bound, above))
     assert [power.never_below is None for power in powers] == [False, True, True, True]
     assert [power.cannot for power in powers] == [(), (), ("holds",), ()]

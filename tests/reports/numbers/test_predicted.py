@@ -133,6 +133,8 @@ def test_ensembles_are_compared_with_single_networks_at_equal_seeds() -> None:
     alone = 1 - predicted.arms["uniform"].error
     assert verdict.value == pytest.approx(alone - (1 - of_three.mean))
     assert verdict.n == 5
-    few = predicted.values_together("predicted/accuracy", "erm", 10)
-    assert few == {}
+    ten = claim("less", metric="predicted/accuracy", together=("erm",), networks=10)
+    of_ten = replace(SMALL, claims=(ten,))
+    (never,) = verdicts_of(of_ten, arrange(SMALL, FINISHED), predicted)
+    assert never.spelled == "undecided (no ensembles, because they need 10 seeds or more)"
     assert "(3 networks of erm together)" in spell_compared(claimed, made)

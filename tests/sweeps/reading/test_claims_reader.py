@@ -255,6 +255,10 @@ def test_arms_with_other_averages_are_compared_by_averaged_weights_only(
         (ARMS + 'untrained: {"a\\e[31mb": {test/error: 0.1}}\n', "untrained", "without control"),
         (f"{SEARCH}claims:\n{CLAIM}", "claims[0]", "a confirmation of the search does; set"),
         (SEARCH + "headline: test/error\n", "headline", "set search.confirm"),
+        (ARMS + "references: {erm: {test/error: 12}}\n", "references.erm.test/error",
+         "must be in [0, 1], got 12; a study file has fractions: write 0.1 for 10 %"),
+        (ARMS + "untrained: {a: {test/nll: -1}}\n", "untrained.a.test/nll", "must be in [0, inf]"),
+        (ARMS + "equivalence: 1\n", "equivalence", "must be below 1, the largest difference"),
         (CONFIRMED + "headline: val/error\n", "headline", "the confirmation of the search does"),
     ],
 )  # fmt: skip
