@@ -25,7 +25,7 @@ from reports.numbers.runs import Arranged, complete_runs, counted_runs
 from reports.numbers.spread import Spread, split_spread
 from reports.numbers.summary import CONFIDENCE
 from sweeps.state.results import RunResult
-from sweeps.study.readouts import Averaged
+from sweeps.study.readouts import Averaged, of_predictions
 from sweeps.study.study import Study
 
 ReadPredictions = Callable[[Sequence[RunResult]], Sequence[Predictions | None]]
@@ -146,7 +146,8 @@ class Predicted:
 
 def gather_predictions(study: Study, arranged: Arranged, read: ReadPredictions) -> Predicted:
     """Read the predictions of all complete runs; compute error, NLL, ... of runs and ensembles."""
-    weights = AVERAGED if isinstance(study.readout, Averaged) else ""
+    readout = of_predictions(study.readout)
+    weights = AVERAGED if isinstance(readout, Averaged) else ""
     arms, num_runs, num_complete = {}, 0, 0
     beside_diverged: dict[str, dict[int, PredictedRun]] = {}
     for arm, by_seed in arranged.items():
@@ -172,7 +173,7 @@ def gather_predictions(study: Study, arranged: Arranged, read: ReadPredictions) 
         beside_diverged=beside_diverged,
         num_runs=num_runs,
         num_complete=num_complete,
-        weights="averaged weights, last epoch" if weights else "last epoch",
+        weights=str(readout),
     )
 
 

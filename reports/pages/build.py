@@ -350,7 +350,16 @@ class _Parts:
     styles: Styles
     selection: Selection = FIXED_ARMS
     searched: Searched | None = None
-    notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on arms that computed the same."""
+        return tuple(
+            f"the runs of {copy} and {arm} have equal results to the last digit at each seed "
+            "although their settings differ: a comparison of the two, such as of student and "
+            "teacher, is void"
+            for copy, arm in copies(*self.judged)
+        )
 
     @cached_property
     def arranged(self) -> Arranged:
@@ -359,16 +368,10 @@ class _Parts:
 
 def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:
     """Return the parts of a report."""
-    notes = tuple(
-        f"the runs of {copy} and {arm} have equal results to the last digit at each seed although "
-        "their settings differ: a comparison of the two, such as of student and teacher, is void"
-        for copy, arm in copies(study, results)
-    )
     primary, shown = primary_of(study, results)
     if study.search is None or history is None:
         return _Parts(
-            study=primary, results=shown, judged=(study, results),
-            styles=arm_styles(primary.arms), notes=notes,
+            study=primary, results=shown, judged=(study, results), styles=arm_styles(primary.arms)
         )  # fmt: skip
     searched = gather(primary, shown, history)
     winners = () if searched.winner is None else (searched.winner.arm,)

@@ -13,6 +13,7 @@ from reports.numbers.verdict import Statements, Verdict, family_size
 from reports.tables.listings import Listing, digits_of
 from sweeps.state.statements import num_changes
 from sweeps.study.claims import Claim, Relation, Side, StatedComparison, UntilDecided
+from sweeps.study.readouts import of_predictions
 from sweeps.study.study import Study
 
 
@@ -143,7 +144,7 @@ def spell_compared(study: Study, claim: Claim, name: Callable[[str], str] = str)
     readout = f", {that.readout}" if that.readout not in (None, study.readout) else ""
     together = _spell_together(that, name)
     if that.metric in study.problem.measuring.predicted:
-        readout = ", last epoch"
+        readout = f", {of_predictions(study.readout)}"
     left, right = (_spell_side(side, shown, name) for side in (that.left, that.right))
     times = "" if that.times == 1 else f"{that.times:g} x "
     relation = f"{left} {_RELATIONS[that.relation]} {times}{right}"

@@ -17,7 +17,14 @@ from sweeps.reading.grid_reader import arm_name
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_reader import TreeReader
 from sweeps.study.claims import Claim, StatedComparison
-from sweeps.study.readouts import VALIDATION, Averaged, ByValidation, ClaimReadout, Last, Readout
+from sweeps.study.readouts import (
+    VALIDATION,
+    Averaged,
+    ByValidation,
+    ClaimReadout,
+    Readout,
+    of_predictions,
+)
 from sweeps.study.search import confirming
 from sweeps.study.study import Variant, value_key
 
@@ -140,8 +147,8 @@ class ClaimsReader:
 
     def _readout_of(self, claim: StatedComparison, of_study: Readout) -> ClaimReadout:
         """Return the read-out of a claim's numbers in a study with a given read-out."""
-        if claim.metric in self.problem.measuring.predicted:  # predictions of the last epoch
-            return of_study if isinstance(of_study, Averaged) else Last()
+        if claim.metric in self.problem.measuring.predicted:
+            return of_predictions(of_study)
         return claim.readout or of_study
 
     def _check_numbers(

@@ -198,3 +198,8 @@ ByValidation = BestValidation | EarlyStopping
 
 ClaimReadout = Readout | Rise | Peak
 """Read-outs that a claim can use."""
+
+
+def of_predictions(readout: Readout) -> Last | Averaged:
+    """Return the read-out of stored predictions, which are of the last epoch, in a study."""
+    return readout if isinstance(readout, Averaged) else Last()

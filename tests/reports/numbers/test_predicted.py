@@ -14,7 +14,7 @@ from reports.numbers.runs import arrange
 from reports.tables.claim_tables import spell_compared
 from sweeps.state.results import RunResult
 from sweeps.study.claims import UntilDecided
-from sweeps.study.readouts import Averaged, Last
+from sweeps.study.readouts import Averaged, Last, MeanOfLast
 from sweeps.study.study import Study
 from tests.reports.synthetic import FINISHED, SMALL, claim, ended
 from tests.reports.synthetic_predictions import reader, split_of
@@ -138,3 +138,7 @@ def test_ensembles_are_compared_with_single_networks_at_equal_seeds() -> None:
     (never,) = verdicts_of(of_ten, arrange(SMALL, FINISHED), predicted)
     assert never.spelled == "undecided (no ensembles, because they need 10 seeds or more)"
     assert "(3 networks of erm together)" in spell_compared(claimed, made)
+    for readout in (Averaged(), MeanOfLast(evaluations=2)):
+        study = replace(claimed, readout=readout)
+        weights = gathered(study, FINISHED).weights
+        assert f", {weights}: uniform less than erm" in spell_compared(study, made)

@@ -91,6 +91,17 @@ def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_with_one_adj
     assert "3 comparisons" in table.caption
 
 
+def test_a_copy_of_an_arm_is_noted_in_the_confirmation() -> None:
+    first, copy = map(name_of_confirmation, ("erm", "uniform"))
+    results = tuple(
+        replace(result_of(replace(run, arm=first)), run=run) if run.arm == copy else result
+        for result in GROWN_RESULTS
+        for run in (result.run,)
+    )
+    caption = report_table(GROWN, results, history=HISTORY).caption
+    assert "The runs of uniform and erm have equal results to the last digit" in caption
+
+
 def test_points_on_the_pareto_front_of_several_objectives_are_marked() -> None:
     study = search_study("val/error", "val/nll").grown(PARETO)
     history = replace(HISTORY, points=PARETO)
