@@ -71,7 +71,7 @@ from sweeps.study.study import Study
     "an arm of that name.",
 )
 @click.option(
-    "--metric", help="Metric by which --arms compares; default: headline metric of the study."
+    "--metric", help="Metric by which --arms compares; default: headline metric of arm A."
 )
 @click.option(
     "--epochs",
@@ -207,7 +207,7 @@ def head_to_head(
         tables.StudyArm(study=request.grown, arm=arm, results=request.results())
         for request, arm in (first, second)
     ]
-    metric = metric or sides[0].study.headline
+    metric = metric or sides[0].headline
     try:
         comparison = tables.head_to_head(sides[0], sides[1], metric)
     except ValueError as error:

@@ -31,6 +31,11 @@ class StudyArm:
     arm: str
     results: tuple[RunResult, ...]
 
+    @property
+    def headline(self) -> str:
+        """The headline metric that this arm has; arms of a search lack that of its confirmation."""
+        return self.study.part([self.arm]).headline
+
     def values(self, metric: str) -> Mapping[int, float]:
         """Return the value of a metric for each complete run of the arm, by seed."""
         arranged = arrange(self.study, self.results)

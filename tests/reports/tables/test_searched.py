@@ -6,6 +6,7 @@ import pytest
 
 from mixup_core.config.building import with_values
 from reports.pages.build import draft_report, report_classes, report_table
+from reports.tables.head_to_head import StudyArm, head_to_head
 from reports.tables.searched import gather, points_table, winner_table
 from sweeps.study.search import name_of_confirmation
 from sweeps.study.study import Variant
@@ -89,6 +90,16 @@ def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_with_one_adj
     assert table.records[0]["p"] == main.rows[2].compared.p
     assert "3 comparisons" in main.caption
     assert "3 comparisons" in table.caption
+
+
+def test_two_arms_are_compared_by_what_they_measure_in_the_search_or_its_confirmation() -> None:
+    for names, metric in ((str, "val/error"), (name_of_confirmation, "test/error")):
+        first, second = (
+            StudyArm(study=GROWN, arm=names(arm), results=GROWN_RESULTS)
+            for arm in ("uniform", "erm")
+        )
+        assert first.headline == metric
+        assert head_to_head(first, second, metric).comparison.difference == pytest.approx(-0.025)
 
 
 def test_a_copy_of_an_arm_is_noted_in_the_confirmation() -> None:
