@@ -92,6 +92,8 @@ def add(file: Path, home: Path, store_url: str | None, plugins: tuple[str, ...])
     runs were added, because the file cannot prove how they were trained. Exit code 1 if some runs
     are already stored here with other records.
     """
+    from reports.numbers.looks import reached_study
+
     place = Home(folder=home, store_url=store_url)
     store = Store(place.store)
     with temporary_folder(Path(tempfile.gettempdir())) as folder:
@@ -107,6 +109,9 @@ def add(file: Path, home: Path, store_url: str | None, plugins: tuple[str, ...])
         with Lease.acquire(store, study.name, command_line()):
             added_by = f"{getpass.getuser()} on {socket.gethostname()}"
             added = add_content(brought, store, added_by)
+            if study.until is not None:  # the archive has the seeds that the looks needed
+                of_looks = Launch.of(reached_study(study, store), launch.command, launch.at_ms)
+                launch = dataclasses.replace(of_looks, archive=launch.archive)
             note(launch, brought.facts, store)
     click.echo(
         f"{study.name}: {added.new} runs added, {added.known} already here with the same records"

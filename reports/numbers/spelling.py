@@ -175,8 +175,8 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Return a text escaped for LaTeX."""
-    return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text.translate(_LATEX))
+    """Return a text escaped for LaTeX, on one line: an empty one would end a caption."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", " ".join(text.split()).translate(_LATEX))
 
 
 def _latex_heading(heading: str) -> str:

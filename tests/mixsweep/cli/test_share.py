@@ -20,7 +20,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.state.archives import StudyArchiveError, unpack
-from sweeps.state.ledger import Launch, note
+from sweeps.state.ledger import Launch, launches, note
 from sweeps.state.statements import Statement, spell_statements, stated_in
 from tests.filled import fail
 from tests.mixsweep.cli.conftest import type_in
@@ -65,6 +65,21 @@ def test_a_shared_study_gives_the_same_report_in_another_home(shared: Path, tmp_
     assert own.keys().keys() == theirs.keys().keys()
     again = type_in("add", str(shared), "--home", other)
     assert again.stdout == "signs: 0 runs added, 6 already here with the same records\n"
+
+
+def test_a_shared_study_with_looks_is_finished_where_it_is_added(tmp_path: Path) -> None:
+    claims = "claims: [{says: A, source: B, that: {less: [uniform, erm], metric: test/error}}]"
+    file = tmp_path / "digits.yaml"
+    seeds = "seeds: {at_most: 9, until: decided}"
+    file.write_text(load_study("digits", ()).source.replace("seeds: 2", seeds) + claims)
+    study = train(tmp_path / "runs", str(file))
+    assert study.until is not None
+    archive, other = str(tmp_path / "a.zip"), tmp_path / "other"
+    for words in (("share", str(file), "--out", archive), ("add", archive, "--home", str(other))):
+        assert type_in(*words).return_value == DONE
+    store = Store(str(other / "store"))
+    (launch,) = launches(store)
+    assert launch.num_finished(store.keys()) == len(launch.ends) < len(study.runs())
 
 
 @pytest.mark.parametrize("has_failed", [False, True])

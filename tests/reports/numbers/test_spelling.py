@@ -65,6 +65,7 @@ def test_markdown_and_latex_markup_is_escaped() -> None:
     assert escape_markdown("p < 0.001") == "p < 0.001"
     assert escape_markdown("[x](y) 1 [0, 2] (n)") == "[x\\](y) 1 [0, 2] (n)"
     assert escape_latex("50%_x&y -1 a-b ±") == "50\\%\\_x\\&y $-$1 a-b $\\pm$"
+    assert escape_latex("one\n\ntwo") == "one two"
 
 
 def test_no_line_of_a_latex_heading_starts_with_a_bracket() -> None:
