@@ -1,6 +1,6 @@
 """CPU time and memory of the commands plan, status, list and report, as a store grows.
 
-    python -m tests.bench.growth [RUNS ...] [--bucket RUNS ...] [--homes FOLDER] [--out FOLDER]
+    python -m tests.bench.growth [RUNS ...] [--bucket RUNS ...] [--out FOLDER]
 
 Stores on this machine's disk and in a bucket (moto) are filled with made-up finished runs; nothing
 is trained. A bucket gets a copy of the store on disk. CPU time of the bucket's server is not
@@ -41,13 +41,12 @@ def main() -> None:
     parser.add_argument(
         "--bucket", nargs="*", type=int, default=[100, 1_000, 10_000], metavar="RUNS"
     )
-    parser.add_argument("--homes", type=Path, help="folder of homes that are kept, by their runs")
     options = parser.parse_args()
     figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="growth-") as folder, moto() as clients:
         os.environ.update(clients)
         for runs in sorted({*options.runs, *options.bucket}):
-            home = (options.homes or Path(folder)) / str(runs)
+            home = Path(folder) / str(runs)
             fill_home(home, runs)
             if runs in options.runs:
                 found = measure(home, str(home / "store"), runs)
@@ -65,9 +64,8 @@ def main() -> None:
 def fill_home(home: Path, runs: int) -> None:
     """Fill the store of a home with finished runs and the record of their launch."""
     study, store = load_study(STUDY, [f"seeds={runs // ARMS}"]), Store(str(home / "store"))
-    if len(store.keys()) < runs:
-        fill(store, study)
-        enter(study, store, "mixsweep run")
+    fill(store, study)
+    enter(study, store, "mixsweep run")
 
 
 def measure(home: Path, store: str, runs: int) -> dict[str, float]:

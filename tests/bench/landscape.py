@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import optuna
 
-from mixup_core.images.config import TrainConfig
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_results
@@ -52,15 +51,7 @@ class Landscape:
     @cached_property
     def search(self) -> Search:
         """The search of the study file."""
-        found = load_study(str(self.file), []).search
-        assert found is not None
-        return found
-
-    @cached_property
-    def size(self) -> int:
-        """Number of validation images."""
-        assert isinstance(self.search.base, TrainConfig)
-        return self.search.base.data.val_size
+        return load_study(str(self.file), []).search
 
     def study(self, repetition: int, seeds: int) -> Study:
         """Return the study of one repetition, with a search by TPE."""
@@ -103,7 +94,6 @@ def export(name: str, home: Path) -> None:
     command = [sys.executable, "-m", "mixsweep", "run", str(file), "--engine", "inline"]
     subprocess.run([*command, "--home", str(home)], check=True)
     study, store = load_study(str(file), []), Store(str(home / "store"))
-    assert study.search is not None
     paths = [parameter.path for parameter in study.search.space.parameters]
     points = [
         Point(number=number, values=values, state="complete")

@@ -10,8 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.bench.pairs import arguments_of, spread
@@ -22,21 +21,8 @@ from tests.soak.findings import publish
 SLOTS = 2
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cost:
-    """Times of one launch, divided by the number of runs."""
-
-    wall: float
-    """Seconds from the start of the first training to the end of the last one."""
-    training: float
-    """Seconds of training."""
-    command: float
-    """Seconds of the whole command."""
-
-    @property
-    def overhead(self) -> float:
-        """Slot-seconds that were not spent on training."""
-        return SLOTS * self.wall - self.training
+Cost = Mapping[str, float]
+"""Times of one launch in seconds, except for `command` divided by the number of runs."""
 
 
 def main() -> None:
@@ -56,10 +42,12 @@ def main() -> None:
         "runs": len(task.study.runs()),
         "slots": SLOTS,
         "wall_seconds_per_run": both(mine, theirs, "wall"),
-        "wall_ratio_plain_to_mixsweep": spread([b.wall / a.wall for a, b in pairs]),
+        "wall_ratio_plain_to_mixsweep": spread([b["wall"] / a["wall"] for a, b in pairs]),
         "training_seconds_per_run": both(mine, theirs, "training"),
         "overhead_slot_seconds_per_run": both(mine, theirs, "overhead"),
-        "overhead_ratio_plain_to_mixsweep": spread([b.overhead / a.overhead for a, b in pairs]),
+        "overhead_ratio_plain_to_mixsweep": spread(
+            [b["overhead"] / a["overhead"] for a, b in pairs]
+        ),
         "command_seconds": both(mine, theirs, "command"),
     }
     runs = figures["runs"]
@@ -106,17 +94,19 @@ def plain(task: Task, folder: Path) -> Cost:
 def cost(
     *, begun: Sequence[float], ended: Sequence[float], seconds: Sequence[float], command: float
 ) -> Cost:
-    """Return the cost per run, from the Unix times at which runs began and ended."""
-    runs = len(seconds)
-    return Cost(
-        wall=(max(ended) - min(begun)) / runs, training=sum(seconds) / runs, command=command
-    )
+    """Return the cost per run, from the Unix times at which runs began and ended.
+
+    Overhead is the time of the slots that was not spent on training.
+    """
+    wall, training = (max(ended) - min(begun)) / len(seconds), sum(seconds) / len(seconds)
+    overhead = SLOTS * wall - training
+    return {"wall": wall, "training": training, "overhead": overhead, "command": command}
 
 
 def both(mine: Sequence[Cost], theirs: Sequence[Cost], figure: str) -> dict[str, dict[str, float]]:
     """Return the spread of a measured value for both sides."""
     return {
-        name: spread([getattr(one, figure) for one in costs])
+        name: spread([one[figure] for one in costs])
         for name, costs in (("mixsweep", mine), ("plain", theirs))
     }
 

@@ -81,7 +81,8 @@ class Race:
         if len(self._looks) > 1:
             pooled = PooledSpread.of([each for each, _ in self._complete])
         return is_clearly_worse(
-            errors, best, points=self._landscape.points, size=self._landscape.size,
+            errors, best, points=self._landscape.points,
+            size=self._landscape.search.base.data.val_size,
             looks=self._looks, pooled=pooled,
         )  # fmt: skip
 
@@ -123,7 +124,6 @@ def halving(landscape: Landscape, repetition: int) -> Course:
                 best = found if best is None else min(best, found)
                 break
             alive, seeds = alive[: len(alive) // 2], min(2 * seeds, SEEDS)
-        assert best is not None
         course.append((used, best[1]))
     return course
 

@@ -5,6 +5,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,49 +17,34 @@ _SLOTS_OF_SHORT_RUNS, _SHORT_RUN = 130, 5.0
 """Slots and seconds of the runs that a driver is to keep up with."""
 
 
-def _pairs(figures: Figures, found: Figures) -> float:
-    return float(found.get("n", figures.get("pairs", 0)))
+def _trained(figures: Figures) -> Figures:
+    wall = figures["wall_seconds_per_run"]["mixsweep"]
+    training = figures["training_seconds_per_run"]["mixsweep"]
+    return {"median": training["median"] / wall["median"] / figures["slots"], "n": wall["n"]}
 
 
-def _spread(name: str) -> Callable[[Figures], Sequence[float]]:
-    def values(figures: Figures) -> Sequence[float]:
-        found = figures[name]
-        return (found["min"], found["median"], found["max"], _pairs(figures, found))
-
-    return values
-
-
-def _trained(figures: Figures) -> Sequence[float]:
-    wall = figures["wall_seconds_per_run"]["mixsweep"]["median"] * figures["slots"]
-    share = figures["training_seconds_per_run"]["mixsweep"]["median"] / wall
-    pairs = _pairs(figures, figures["wall_seconds_per_run"]["mixsweep"])
-    return (share, share, share, pairs)
-
-
-def _ends(figures: Figures) -> Sequence[float]:
+def _ends(figures: Figures) -> Figures:
     sizes = {int(name.split()[0]): f for name, f in figures.items() if name.endswith(" runs")}
-    most = sizes[max(sizes)]
-    ratio = most["runs_per_second"] / (_SLOTS_OF_SHORT_RUNS / _SHORT_RUN)
-    return (ratio, ratio, ratio, 1)
+    ends = sizes[max(sizes)]["runs_per_second"]
+    return {"median": ends / (_SLOTS_OF_SHORT_RUNS / _SHORT_RUN), "n": 1}
 
 
-ROWS: Sequence[tuple[str, str, Callable[[Figures], Sequence[float]]]] = (
-    ("wall time of runs of 0.3 s: PLAIN / mixsweep",
-     "overhead", _spread("wall_ratio_plain_to_mixsweep")),
-    ("slot time beyond training: PLAIN / mixsweep",
-     "overhead", _spread("overhead_ratio_plain_to_mixsweep")),
+ROWS: Sequence[tuple[str, str, Callable[[Figures], Figures]]] = (
+    ("wall time of runs of 0.3 s: plain Ray Tune with MLflow callback / mixsweep",
+     "overhead", itemgetter("wall_ratio_plain_to_mixsweep")),
+    ("slot time beyond training: plain Ray Tune with MLflow callback / mixsweep",
+     "overhead", itemgetter("overhead_ratio_plain_to_mixsweep")),
     ("epochs of mixup, narrow ResNet, float32: reference loop / ours",
-     "training", _spread("narrow, B=125, float32: reference / ours")),
+     "training", itemgetter("narrow, B=125, float32: reference / ours")),
     ("epochs of mixup, ResNet-18, bfloat16: reference loop / ours",
-     "training", _spread("resnet18, B=750, bfloat16: reference / ours")),
+     "training", itemgetter("resnet18, B=750, bfloat16: reference / ours")),
     ("limit: time of slots that is training, runs of 0.3 s / all time of slots",
      "overhead", _trained),
     ("limit: runs ended per second / those of 130 slots with runs of 5 s",
      "scale", _ends),
 )  # fmt: skip
-"""Rows of the table: name of the measurement, and which of its numbers are the smallest,
-median and largest ratio and the number of pairs. PLAIN is plain Ray Tune as that measurement had
-it.
+"""Rows of the table: name of the measurement, and a function of its numbers that returns the median
+ratio and the number of pairs, and if there are several, the smallest and the largest ratio.
 """
 
 
@@ -71,12 +57,9 @@ def write_ratios(folder: Path) -> Path:
     for what, name, read in ROWS:
         if name in findings:
             found = findings[name]
-            least, middle, most, number = read(found["figures"])
-            writes = "MLflow's callback" in found["title"]
-            plain = f"plain Ray Tune{' with MLflow callback' * writes}"
-            what = what.replace("PLAIN", plain)
-            span = "—" if least == most else f"{least:.3g} to {most:.3g}"
-            rows.append([what, f"{middle:.3g}", span, f"{number:g}", origin(found)])
+            ratio = read(found["figures"])
+            span = f"{ratio['min']:.3g} to {ratio['max']:.3g}" if "min" in ratio else "—"
+            rows.append([what, f"{ratio['median']:.3g}", span, f"{ratio['n']:g}", origin(found)])
     text = (
         "# Measured by `make bench`: ratios\n\n"
         f"{markdown_grid(rows)}\n\n"

@@ -44,8 +44,6 @@ class Sample:
     """Unix time in s."""
     cpu: float
     """CPU seconds since the start."""
-    resident: int
-    """Resident memory in bytes, including mapped files and Ray's shared memory."""
     anonymous: int
     """Private (anonymous) memory in bytes."""
     finished: int
@@ -109,7 +107,6 @@ def measure(folder: Path, runs: int) -> Mapping[str, float]:
         "driver_cpu_seconds_report_included": samples[-1].cpu,
         "driver_anonymous_mb_when_trained": trained.anonymous / 1e6,
         "driver_anonymous_mb_peak": max(sample.anonymous for sample in samples) / 1e6,
-        "driver_rss_mb_peak": max(sample.resident for sample in samples) / 1e6,
         "tracking_lag_seconds_median": median(lags),
         "tracking_lag_seconds_max": max(lags),
         "runs_not_tracked_at_last_epoch": runs - trained.finished,
@@ -158,7 +155,6 @@ def watch(process: "Popen[str]", database: Path) -> Iterator[Sample]:
             yield Sample(
                 at=time.time(),
                 cpu=sum(driver.cpu_times()[:2]),
-                resident=memory.rss,
                 anonymous=memory.rss - memory.shared,
                 finished=num_finished(database),
             )

@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -34,15 +33,15 @@ from mixup_core.numeric_settings import fix_precision
 from tests.bench.gpu import reference
 from tests.bench.gpu.clocks import ask_nvidia_smi, watched_clocks
 from tests.bench.gpu.rungs import LADDER, Rung, TrainingStep, build
-from tests.bench.gpu.sharing import side_by_side
+from tests.bench.gpu.sharing import in_one_line, side_by_side
 from tests.bench.gpu.timing import timed, wait
 from tests.bench.gpu.workload import (
-    GPU,
-    REHEARSAL,
     TABLE_1_PRECISION,
     Size,
     config_of,
     images_of,
+    network_of,
+    size_and_device,
 )
 
 Figures = dict[str, Any]
@@ -58,13 +57,13 @@ def measure(write: Callable[[Figures], None]) -> Figures:
         write: Called after every part with all values measured so far.
     """
     fix_precision(os.environ)
-    size, device = _size_and_device()
+    size, device = size_and_device()
     found: Figures = {
         "rehearsal": device.type != "cuda",
         "batch": size.batch,
         "blocks": _BLOCKS,
         "steps of a block": size.steps,
-        "images": images_of(size, size.data[0])[1],
+        "images": images_of(size.data[0])[1],
         "made_with": environment(device),
     }
     for name in PARTS:
@@ -74,11 +73,6 @@ def measure(write: Callable[[Figures], None]) -> Figures:
         found[name] = {**figures, "took seconds": time.monotonic() - started, **clocks}
         write(found)
     return found
-
-
-def _size_and_device() -> tuple[Size, torch.device]:
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return (GPU if device.type == "cuda" else REHEARSAL), device
 
 
 def _in_own_process(part: str) -> Figures:
@@ -110,14 +104,9 @@ def environment(device: torch.device) -> Figures:
 
 def reference_pipeline(size: Size, device: torch.device) -> Figures:
     """Return images per second of a conventional loop in a warm-up, an ERM and a mixup epoch."""
-    data, _ = images_of(size, size.data[0])
+    data, _ = images_of(size.data[0])
     views = reference.ConcatenatedViews(data.train, data.info, seed=0)
-    network = size.model.initialised(
-        in_channels=2 * data.info.channels,
-        num_classes=data.info.num_classes,
-        image_size=data.info.image_size,
-        seed=0,
-    ).to(device)
+    network = network_of(size.model, data.info).to(device)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     found: Figures = {}
     laws: Mapping[str, Law] = {"warm-up": Erm(), "ERM": Erm(), "mixup": Beta(alpha=1.0)}
@@ -154,25 +143,17 @@ def ladder(size: Size, device: torch.device) -> Figures:
                 found[f"{name}: peak MB"] = peak / 1e6
         except Exception as error:  # a variant that this device or build does not support
             steps.pop(name, None)
-            found[f"{name}: absent"] = _in_one_line(error)
+            found[f"{name}: absent"] = in_one_line(error)
     rates: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(_BLOCKS):
-        for name, step in list(steps.items()):
-            try:
-                rates[name].append(size.batch / timed(step, size.steps, device))
-            except Exception as error:  # the blocks before it are still reported
-                del steps[name]
-                found[f"{name}: failed"] = _in_one_line(error)
-    return found | {name: median(rate) for name, rate in rates.items() if rate}
-
-
-def _in_one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        for name, step in steps.items():
+            rates[name].append(size.batch / timed(step, size.steps, device))
+    return found | {name: median(rate) for name, rate in rates.items()}
 
 
 def checkpoint(size: Size, device: torch.device) -> Figures:
     """Return the seconds to serialise a training state and write it to disk, and its size in MB."""
-    config, (data, _) = config_of(size, size.data[0]), images_of(size, size.data[0])
+    config, (data, _) = config_of(size, size.data[0]), images_of(size.data[0])
     state = TrainingState.initial(config, data.info, device)
     list(islice(fit(config, data, state, device=device), 1))
     wait(device)
@@ -211,9 +192,7 @@ def hours(size: Size, device: torch.device) -> Figures:
     for precision in get_args(Precision):
         total = 0.0
         for name in size.data:
-            config = replace(config_of(size, name, precision), epochs=2)
-            data, _ = images_of(size, name)
-            run = fit(config, data, device=device)
+            run = fit(config_of(size, name, precision), images_of(name)[0], device=device)
             next(run)  # the first epoch is slower: it allocates memory and chooses kernels
             started = time.perf_counter()
             next(run)
@@ -236,7 +215,7 @@ PARTS: Mapping[str, Callable[[Size, torch.device], Figures]] = {
 def main(arguments: list[str]) -> None:
     """Run the GPU benchmark; write its results to a file (default `device.json`) and print them."""
     if arguments[:1] == ["--part"]:
-        sys.stdout.write(json.dumps(PARTS[arguments[1]](*_size_and_device())) + "\n")
+        sys.stdout.write(json.dumps(PARTS[arguments[1]](*size_and_device())) + "\n")
         return
     file = Path(arguments[0]) if arguments else Path("device.json")
 

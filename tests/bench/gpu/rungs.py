@@ -12,7 +12,7 @@ from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.forward import Batch, Precision, arithmetic, forward
 from mixup_core.images.views import TrainingImages
-from tests.bench.gpu.workload import Network, Size, config_of, images_of
+from tests.bench.gpu.workload import Size, config_of, images_of, network_of
 
 TrainingStep = Callable[[], object]
 
@@ -64,19 +64,16 @@ def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
     """
     name = size.data[0]
     config = config_of(size, name, rung.precision, mixes=rung.mixes)
-    data, _ = images_of(size, name)
-    model: Network = size.small if rung.is_small else size.model
-    network: Any = model.initialised(
-        in_channels=2 * data.info.channels,
-        num_classes=data.info.num_classes,
-        image_size=data.info.image_size,
-        seed=0,
-    )
+    data, _ = images_of(name)
+    network: Any = network_of(size.small if rung.is_small else size.model, data.info)
     layout = torch.channels_last if rung.channels_last else torch.contiguous_format
     network = network.to(device, memory_format=layout)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=rung.fused)
     rows = _endless(config, TrainingImages(data.train, data.info, config.data, 0, device))
-    seen = _compiled(network, rung, device) if rung.compiled else network
+    seen = network
+    if rung.compiled:  # on a CPU, the graph is captured but no code is generated
+        how = {"mode": rung.compiled} if device.type == "cuda" else {"backend": "aot_eager"}
+        seen = torch.compile(network, **how)
 
     def compute(batch: Batch) -> None:
         torch.backends.cudnn.benchmark = rung.searched
@@ -86,13 +83,6 @@ def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
         optimizer.step()
 
     return lambda: compute(next(rows))
-
-
-def _compiled(network: Any, rung: Rung, device: torch.device) -> Any:
-    """Return the compiled network; on a CPU, its graph is captured but no code is generated."""
-    if device.type == "cuda":
-        return torch.compile(network, mode=rung.compiled)
-    return torch.compile(network, backend="aot_eager")
 
 
 def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:

@@ -7,13 +7,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, cast
 
 import torch
 
 from tests.bench.gpu.rungs import Rung, build
 from tests.bench.gpu.timing import wait
-from tests.bench.gpu.workload import GPU, REHEARSAL, Size
+from tests.bench.gpu.workload import Size, size_and_device
 
 _MODULE = "tests.bench.gpu.sharing"
 _COMMON_CLOCK = time.CLOCK_MONOTONIC
@@ -42,8 +41,13 @@ def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
                     name = f"{network} network, {count}, MPS"
                     found |= {name: rate, f"{name} / {size.processes[0]}": rate / alone[network]}
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-        found["MPS: absent"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        found["MPS: absent"] = in_one_line(error)
     return found
+
+
+def in_one_line(error: Exception) -> str:
+    """Return the kind of an error and the begin of its message."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 
 def together(count: int, window: float, variables: Mapping[str, str]) -> dict[str, float]:
@@ -83,23 +87,18 @@ def _rate(workers: "list[subprocess.Popen[str]]") -> float:
     Raises:
         RuntimeError: If a process ends without reporting its images per second.
     """
-    inputs = [cast("IO[str]", worker.stdin) for worker in workers]
-    outputs = [cast("IO[str]", worker.stdout) for worker in workers]
-    if any(output.readline() != "ready\n" for output in outputs):
-        raise RuntimeError(
-            f"one of {len(workers)} processes ended before it was ready to train; stderr has its "
-            "error."
-        )
+
+    def answers() -> list[str]:
+        lines = [worker.stdout.readline() for worker in workers]
+        if not all(lines):
+            raise RuntimeError(f"one of {len(workers)} processes ended; stderr has its error.")
+        return lines
+
+    answers()  # that they are ready
     begin = time.clock_gettime(_COMMON_CLOCK) + 0.2
-    for one in inputs:
-        one.write(f"{begin}\n")
-    rates = [output.readline() for output in outputs]
-    if not all(rate.strip() for rate in rates):
-        raise RuntimeError(
-            f"one of {len(workers)} processes ended without reporting its rate; stderr has its "
-            "error."
-        )
-    return sum(map(float, rates))
+    for worker in workers:
+        worker.stdin.write(f"{begin}\n")
+    return sum(map(float, answers()))
 
 
 def main(arguments: list[str]) -> None:
@@ -108,8 +107,7 @@ def main(arguments: list[str]) -> None:
     For each network the worker prints `ready`, reads the start time from stdin, trains, and prints
     its images per second. The first argument is the number of seconds to train.
     """
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    size = GPU if device.type == "cuda" else REHEARSAL
+    size, device = size_and_device()
     window = float(arguments[0])
     for network in _NETWORKS:
         step = build(Rung(is_small=network == "small"), size, device)
