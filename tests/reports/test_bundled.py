@@ -21,11 +21,6 @@ from tests.reports.synthetic import stored
 RECORDS = 4
 
 
-def two_seeds(name: str) -> Study:
-    study = bundled(name)
-    return replace(study, seeds=study.seeds[:2])
-
-
 def told(study: Study, run: Run, place: int) -> RunResult:
     """Return a run in which every metric has a different value."""
     names = list(study.problem.metrics)
@@ -70,7 +65,8 @@ def test_frames_survive_a_round_trip_through_parquet(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("done", [0, 1, None])
 @pytest.mark.parametrize("name", bundled_names())
 def test_a_report_can_be_made_from_any_numbers(name: str, done: int | None, tmp_path: Path) -> None:
-    study = two_seeds(name)
+    study = bundled(name)
+    study = replace(study, seeds=study.seeds[:2])
     results = [told(study, run, place) for place, run in enumerate(study.runs())][:done]
     report = draft_report(study, results, data_checksums={}, command=f"report {name}").write(
         tmp_path

@@ -1,19 +1,17 @@
 """Published results: statements of the README are computed again from the committed files."""
 
-import csv
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.stats
 
+from docs.pages.published import PUBLISHED
 from mixup_core.config.written_forms import flatten
 from sweeps.reading.study_file import load_study
-from sweeps.study.search import name_of_confirmation
+from tests.reports.test_recomputed import by_seed, rows_of
 
-ROOT = Path(__file__).parents[2]
-PUBLISHED = sorted(path.parent for path in (ROOT / "reports" / "published").glob("*/runs.csv"))
+ROOT = PUBLISHED.parents[1]
 
 
 def test_a_claim_of_the_readme_is_a_published_verdict_that_holds() -> None:
@@ -21,7 +19,7 @@ def test_a_claim_of_the_readme_is_a_published_verdict_that_holds() -> None:
     links = re.findall(r"\[([^]]+)\]\((reports/published/[^)]*verdicts\.csv)\)", readme)
     assert links
     for says, file in links:
-        assert (says, "holds") in {(row["says"], row["verdict"]) for row in _rows(ROOT / file)}
+        assert (says, "holds") in {(row["says"], row["verdict"]) for row in rows_of(ROOT / file)}
 
 
 RESULTS = {
@@ -43,9 +41,8 @@ significant).
 def test_a_result_in_the_readme_agrees_with_scipy_on_the_runs(sentence: str) -> None:
     study, arm, against, sign = RESULTS[sentence]
     assert sentence in " ".join((ROOT / "README.md").read_text().split())
-    (folder,) = (f for f in PUBLISHED if f.name == study)
-    runs = _rows(folder / "runs.csv")
-    ours, theirs = (_by_seed(runs, name, "test/error") for name in (arm, against))
+    runs = rows_of(PUBLISHED / study / "runs.csv")
+    ours, theirs = (by_seed(runs, name, "test/error") for name in (arm, against))
     test = scipy.stats.ttest_rel([ours[s] for s in ours], [theirs[s] for s in ours])
     tests = 2 if study == "quickstart" else 4
     assert (np.sign(test.statistic) if tests * test.pvalue <= 0.05 else 0) == sign
@@ -60,23 +57,12 @@ def test_every_published_report_that_the_readme_links_to_backs_a_stated_result()
     assert set(stated) <= RESULTS.keys()
 
 
-def _by_seed(runs: list[dict[str, str]], arm: str, metric: str) -> dict[str, float]:
-    confirmed = name_of_confirmation(arm)
-    name = confirmed if any(run["arm"] == confirmed for run in runs) else arm
-    return {run["seed"]: float(run[metric]) for run in runs if run["arm"] == name and run[metric]}
-
-
-def _rows(file: Path) -> list[dict[str, str]]:
-    with file.open() as lines:
-        return list(csv.DictReader(lines))
-
-
 def test_tuned_arms_with_equal_budget_are_winners_of_searches_of_equal_size() -> None:
     study, paths = load_study("equal-budget"), ("optimizer.lr", "optimizer.weight_decay")
     tried = {}
     for method in ("erm", "uniform"):
-        (folder,) = (f for f in PUBLISHED if f.name == f"equal-budget-{method}")
-        points = [row for row in _rows(folder / "points.csv") if row["state"] == "complete"]
+        rows = rows_of(PUBLISHED / f"equal-budget-{method}" / "points.csv")
+        points = [row for row in rows if row["state"] == "complete"]
         tried[method] = {tuple(row[path] for path in (*paths, "n")) for row in points}
         (winner,) = (row for row in points if row["selected"] == "true")
         values = flatten(study.arms[f"{method}-tuned"])

@@ -5,13 +5,12 @@ project only facts are used: the bounds of a metric, and the number of items of 
 a fraction.
 """
 
-import csv
 import gc
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import le, lt
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
-from statsmodels.stats.weightstats import DescrStatsW
 
+from docs.pages import published
 from docs.pages.tables import published_studies, results_of
 from reports.pages import build
 from reports.pages.build import draft_report
@@ -31,14 +30,13 @@ from sweeps.study.search import name_of_confirmation
 from sweeps.study.study import Study
 from tests.bundled import bundled
 
-PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
-FOLDERS = sorted(file.parent for file in PUBLISHED.glob("*/runs.csv"))
+FOLDERS = sorted(file.parent for file in published.PUBLISHED.glob("*/runs.csv"))
 FEW = {
     "equal-budget", "label-noise-bound", "linear-views-gap", "quickstart", "quickstart-precision",
     "quickstart-until-decided", "readouts", "two-layer-linear",
 }  # fmt: skip
 """Studies that `make test` computes again; `make long` does all."""
-TABLES = [PUBLISHED / name for name in published_studies()]
+TABLES = [published.PUBLISHED / name for name in published_studies()]
 Rows = Sequence[Mapping[str, str]]
 Values = NDArray[np.float64]
 
@@ -81,8 +79,7 @@ def frozen_heap() -> Iterator[None]:
 
 @lru_cache(maxsize=8)
 def rows_of(file: Path) -> Rows:
-    with file.open(encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
+    return list(published.rows_of(file))
 
 
 def study_of(source: Mapping[str, Any]) -> Study:
@@ -112,11 +109,6 @@ def by_seed(runs: Rows, arm: str, metric: str) -> dict[int, float]:
     }
 
 
-def t_interval(values: Values, level: float) -> tuple[float, float]:
-    low, high = DescrStatsW(values).tconfint_mean(alpha=1 - level)
-    return float(low), float(high)
-
-
 def exact_interval(values: Values, facts: Facts, level: float) -> tuple[float, float]:
     """Return Clopper and Pearson's limits for the effective number of items."""
     n, width, tail = len(values), facts.most - facts.least, (1 - level) / 2
@@ -134,17 +126,20 @@ def exact_interval(values: Values, facts: Facts, level: float) -> tuple[float, f
 
 def interval_of(
     values: Mapping[str, Values], terms: Mapping[str, float], facts: Mapping[str, Facts],
-    level: float,
+    level: float, *, is_mean: bool = False,
 ) -> tuple[float, float] | None:  # fmt: skip
-    """Return the interval of a weighted sum of arms over their common seeds."""
+    """Return the interval of a weighted sum of arms over their common seeds.
+
+    The interval of an arm's mean (`is_mean`) has no floor for the noise of counting.
+    """
     total = sum((factor * values[arm] for arm, factor in terms.items()), np.zeros(1))
     n, mean, sd = len(total), float(total.mean()), float(total.std(ddof=1))
     scale = max(np.abs(factor * values[arm]).max() for arm, factor in terms.items())
     sd = sd if sd > 1e-12 * scale else 0.0
     mean = 0.0 if sd == 0 and abs(mean) <= 1e-12 * scale else mean
-    is_equal_pair = n == 2 and sd == 0
+    is_equal_pair = n == 2 and sd == 0 and not is_mean
     sizes = [facts[arm].size for arm in terms]
-    if all(sizes) and not is_equal_pair:
+    if all(sizes) and not is_equal_pair and not is_mean:
         size = min(size for size in sizes if size)
         share = abs(mean) if len(terms) > 1 else min(1.0, max(0.0, mean)) * (1 - min(1.0, mean))
         sd = max(sd, math.sqrt(max(share, 1 / size) / size))
@@ -208,15 +203,10 @@ def decision(claim: Stated, interval: tuple[float, float] | None) -> str:
     if interval is None:
         return "undecided"
     low, high = interval
-    if claim.is_strict:
-        inside = claim.low < low and high < claim.high
-        return "holds" if inside else _outside(high <= claim.low or low >= claim.high)
-    inside = claim.low <= low and high <= claim.high
-    return "holds" if inside else _outside(high < claim.low or low > claim.high)
-
-
-def _outside(is_outside: bool) -> str:
-    return "fails" if is_outside else "undecided"
+    inside, outside = (lt, le) if claim.is_strict else (le, lt)
+    if inside(claim.low, low) and inside(high, claim.high):
+        return "holds"
+    return "fails" if outside(high, claim.low) or outside(claim.high, low) else "undecided"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -292,43 +282,21 @@ def level_of(claim: Stated, values: Mapping[str, Values], facts: Mapping[str, Fa
         return 1.0
     if undecided(least) < 0:
         return 1e-12
-    guess = _log_p_of_a_t_test(claim, values)
-    is_inside = least < guess - 1e-6 and guess + 1e-6 < most
-    if is_inside and undecided(guess - 1e-6) > 0 > undecided(guess + 1e-6):
-        return math.exp(guess)
-    return math.exp(float(optimize.bisect(undecided, least, most, xtol=1e-6)))
-
-
-def _log_p_of_a_t_test(claim: Stated, values: Mapping[str, Values]) -> float:
-    """Return log p of a paired t test against the nearest end of the allowed values."""
-    total = sum((factor * values[arm] for arm, factor in claim.terms.items()), np.zeros(1))
-    ends = [end for end in (claim.low, claim.high) if math.isfinite(end)]
-    if not ends or not total.std() > 0:
-        return math.nan
-    tests = [stats.ttest_1samp(total, end).pvalue for end in ends]
-    return float(np.log(max(tests)))
-
-
-@lru_cache(maxsize=8)
-def source_of(folder: Path) -> Mapping[str, Any]:
-    provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    source: Mapping[str, Any] = yaml.load(provenance["source"], Loader=yaml.CSafeLoader)
-    return source
+    return math.exp(float(optimize.bisect(undecided, least, most, xtol=1e-5)))
 
 
 @pytest.fixture
 def made(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Path]:
-    """Return a folder with the tables of a published study, made by the present code."""
+) -> tuple[Study, Rows, Rows]:
+    """Return a published study with its runs and arms, as the present code writes them."""
     monkeypatch.setattr(build, "_drawn", lambda *_: ())
     monkeypatch.setattr(build, "render_page", lambda *_, **__: "")
     study = bundled(request.param.name)
     draft = draft_report(study, results_of(study), data_checksums={}, command="")
     draft.write(tmp_path)
-    yield tmp_path
-    for read in (rows_of, source_of):
-        read.cache_clear()
+    runs, arms = (rows_of(tmp_path / f"{name}.csv") for name in ("runs", "table"))
+    return study, runs, arms
 
 
 def each_table(test: Any) -> Any:
@@ -336,10 +304,10 @@ def each_table(test: Any) -> Any:
 
 
 @each_table
-def test_every_mean_sd_and_interval_of_a_table_follows_from_its_runs(made: Path) -> None:
-    runs, arms = rows_of(made / "runs.csv"), rows_of(made / "table.csv")
-    study = study_of(source_of(made))
-    checked = 0
+def test_every_mean_sd_and_interval_of_a_table_follows_from_its_runs(
+    made: tuple[Study, Rows, Rows],
+) -> None:
+    (study, runs, arms), checked = made, 0
     for row in arms:
         for name in row:
             metric = name.removesuffix("_mean")
@@ -354,30 +322,17 @@ def test_every_mean_sd_and_interval_of_a_table_follows_from_its_runs(made: Path)
                 values.std(ddof=1), rel=1e-9, abs=1e-12 * max(1.0, np.abs(values).max())
             )
             printed = tuple(float(row[f"{metric}_ci_{end}"] or "nan") for end in ("low", "high"))
-            facts = facts_of(study, metric, row["arm"])
-            assert is_interval(printed, values, facts), (row["arm"], metric)
+            facts = {"a": facts_of(study, metric, row["arm"])}
+            interval = interval_of({"a": values}, {"a": 1.0}, facts, 0.95, is_mean=True)
+            expected = interval or (math.nan, math.nan)
+            assert printed == pytest.approx(expected, rel=1e-6, abs=1e-9, nan_ok=True), row
             checked += 1
     assert checked or all(int(row["n"]) < 2 for row in arms)
 
 
-def is_interval(printed: tuple[float, ...], values: Values, facts: Facts) -> bool:
-    has_spread = values.std(ddof=1) > 1e-12 * np.abs(values).max()
-    usual = t_interval(values, 0.95) if np.ptp(values) else (values[0], values[0])
-    is_inside = facts.least <= usual[0] and usual[1] <= facts.most
-    if has_spread and is_inside:
-        return printed == pytest.approx(usual, rel=1e-6, abs=1e-12)
-    if math.isfinite(facts.least) and math.isfinite(facts.most):
-        return printed == pytest.approx(exact_interval(values, facts, 0.95), rel=1e-6, abs=1e-9)
-    if not has_spread:
-        return all(map(math.isnan, printed))
-    clipped = max(facts.least, usual[0]), min(facts.most, usual[1])
-    return printed == pytest.approx(clipped, rel=1e-6, abs=1e-12)
-
-
 @each_table
-def test_every_difference_of_a_table_follows_from_its_runs(made: Path) -> None:
-    runs, arms = rows_of(made / "runs.csv"), rows_of(made / "table.csv")
-    study = study_of(source_of(made))
+def test_every_difference_of_a_table_follows_from_its_runs(made: tuple[Study, Rows, Rows]) -> None:
+    study, runs, arms = made
     metric = "test/error" if study.problem.name == "images" else study.headline
     for row in arms:
         if row["arm"] == row["baseline"] or not row["difference"]:
@@ -417,7 +372,7 @@ judged again for the index of claims.
 @pytest.mark.parametrize("folder", selected(JUDGED))
 def test_every_published_verdict_follows_from_its_runs(folder: Path) -> None:
     runs, rows = rows_of(folder / "runs.csv"), rows_of(folder / "verdicts.csv")
-    source = source_of(folder)
+    source = published.read_report(folder).source
     study, claims = study_of(source), source.get("claims") or []
     found = judged(study, claims, runs)
     for row, claim, again in zip(rows, claims, found, strict=True):
@@ -443,7 +398,7 @@ LOOKED = [folder for folder in FOLDERS if (folder / "looks.csv").exists()]
 def test_every_published_look_follows_from_its_runs(folder: Path) -> None:
     """The levels of the looks have their own tests; here they are read from the file."""
     runs, rows = rows_of(folder / "runs.csv"), rows_of(folder / "looks.csv")
-    source = source_of(folder)
+    source = published.read_report(folder).source
     study = study_of(source)
     claims = {claim["says"]: stated(claim["that"]) for claim in source["claims"]}
     least, most = source["seeds"]["at_least"], source["seeds"]["at_most"]
@@ -470,11 +425,12 @@ def test_every_published_look_follows_from_its_runs(folder: Path) -> None:
 
 def test_every_verdict_in_the_claims_index_follows_from_the_published_runs() -> None:
     checked = 0
-    for block in (PUBLISHED / "claims.md").read_text(encoding="utf-8").split("\n## ")[1:]:
+    for block in (published.PUBLISHED / "claims.md").read_text(encoding="utf-8").split("\n## ")[1:]:
         name, _, rest = block.partition("\n")
         if "\nReport: [" not in rest:
             continue
-        runs = rows_of(PUBLISHED / rest.partition("](")[2].partition("/)")[0] / "runs.csv")
+        folder = published.PUBLISHED / rest.partition("](")[2].partition("/)")[0]
+        runs = rows_of(folder / "runs.csv")
         claims = yaml.safe_load(bundled(name).source).get("claims") or []
         lines = [line for line in rest.splitlines() if line.startswith("| ")][2:]
         again = judged(bundled(name), claims, runs)
@@ -485,19 +441,3 @@ def test_every_verdict_in_the_claims_index_follows_from_the_published_runs() -> 
             assert (cells[2], int(cells[4])) == (found.verdict, found.n), line
             checked += 1
     assert checked > 100
-
-
-@pytest.mark.parametrize("file", sorted(PUBLISHED.glob("*/points.csv")), ids=str)
-def test_points_of_published_searches_follow_from_their_runs(file: Path) -> None:
-    runs, rows = rows_of(file.with_name("runs.csv")), rows_of(file)
-    objective = next(name for name in rows[0] if name.endswith("_mean")).removesuffix("_mean")
-    is_of_last = study_of(source_of(file.parent)).readout.tag == "last"
-    for row in rows if is_of_last else ():
-        values = [float(r[objective]) for r in runs if r["arm"] == row["arm"] and r[objective]]
-        if values and row["state"] == "complete":
-            printed = [float(row[f"{objective}_{name}"]) for name in ("mean", "sd")]
-            expected = [np.mean(values), np.std(values, ddof=1)]
-            assert printed == pytest.approx(expected, rel=1e-6, abs=1e-9)
-            assert int(row["n"]) == len(values)
-    ranked = [float(row[f"{objective}_mean"]) for row in rows if row["rank"] and row["n"] != "0"]
-    assert ranked == sorted(ranked)
