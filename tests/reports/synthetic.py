@@ -121,8 +121,8 @@ FINISHED = tuple(map(finish, SMALL.runs()))
 
 def claim(
     relation: Relation,
-    left: str = "uniform",
-    right: str | float = "erm",
+    left: str | tuple[str, str] = "uniform",
+    right: str | float | tuple[str, str] = "erm",
     metric: str = "test/error",
     says: str = "",
     **more: Any,
@@ -138,7 +138,6 @@ def with_metrics(
     result: RunResult, metrics_of: Callable[[EpochRecord], Mapping[str, float]]
 ) -> RunResult:
     """Return a result in which each record has other metrics."""
-    assert result.stage is not None
     records = tuple(EpochRecord(epoch=r.epoch, metrics=metrics_of(r)) for r in result.records)
     return replace(result, stage=replace(result.stage, records=records))
 

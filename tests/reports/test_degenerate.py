@@ -14,29 +14,24 @@ from mixup_core.problem import MAX_SEED
 from reports.numbers.predicted import ReadPredictions
 from reports.pages.build import draft_report
 from sweeps.state.results import RunResult
-from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Run, Study
-from tests.reports.synthetic import finish, make_study, rows_of
+from tests.reports.synthetic import claim, finish, make_study, rows_of
 from tests.reports.synthetic_predictions import split_of
 
 ARMS = ("erm", "midpoint", "uniform")
 METRICS = ("test/error", "test/nll", "test/calibration_error", "predicted/brier")
 
 
-def stated(says: str, **that: object) -> Claim:
-    return Claim(says=says, source="ours", that=StatedComparison(**that))  # type: ignore[arg-type]
-
-
 CLAIMS = tuple(
-    stated(f"{metric} {number}", metric=metric, **that)
+    replace(made, says=f"{metric} {number}")
     for metric in METRICS
-    for number, that in enumerate(
+    for number, made in enumerate(
         (
-            {"less": ("uniform", "erm")},
-            {"within": ("midpoint", "erm"), "margin": 0.002},
-            {"less": (("uniform", "erm"), ("midpoint", "erm"))},
-            {"at_most": ("erm", 0.3), "margin": 0.01},
-            {"greater": ("erm", 0.02)},
+            claim("less", metric=metric),
+            claim("within", "midpoint", metric=metric, margin=0.002),
+            claim("less", ("uniform", "erm"), ("midpoint", "erm"), metric=metric),
+            claim("at_most", "erm", 0.3, metric=metric, margin=0.01),
+            claim("greater", "erm", 0.02, metric=metric),
         )
     )
 )

@@ -1,4 +1,3 @@
-import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 from reports.figures.canvas import Figure, arm_styles
@@ -25,7 +24,6 @@ def test_results_are_drawn_along_the_setting_in_which_arms_differ(decay: None) -
     ]  # fmt: skip
     means = [1 * 4 + 0.02 / 3, 2 * 4 + 0.02 / 3, 4 * 4 + 0.02 / 3]
     assert [float(row["mean"]) for row in rows] == means
-    assert ElementTree.fromstring(figures["response"].svg).tag.endswith("svg")
     assert "along rate" in figures["response"].title
 
 

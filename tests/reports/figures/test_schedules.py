@@ -1,4 +1,3 @@
-import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 from mixup_core.images.config import MixConfig
@@ -22,7 +21,6 @@ def with_schedules() -> Study:
 def test_every_schedule_is_drawn_by_its_quantiles_and_each_boundary_is_in_the_numbers() -> None:
     study = with_schedules()
     (figure,) = draw_schedules(study, arm_styles(study.arms))
-    assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
     assert (b"<!-- midpoint -->" in figure.svg, b"<!-- erm -->" in figure.svg) == (True, False)
     rows = rows_of(figure.numbers)
     phases = [row for row in rows if row["arm"] == "midpoint"]

@@ -1,5 +1,4 @@
 import re
-import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 from matplotlib import pyplot
@@ -31,7 +30,6 @@ def test_figures_of_a_search_have_numbers_and_state_the_points_tried() -> None:
         "search_map", "search_history", "search_slices", "search_importance",
     ]  # fmt: skip
     for figure in figures.values():
-        assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
         assert "points" in figure.caption
     rows = rows_of(figures["search_map"].numbers)
     assert [(row["point"], row["selected"], row["n"]) for row in rows] == [
