@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +17,10 @@ FIRST_USE = MEASUREMENTS / "first-use"
 
 
 class Record(Protocol):
-    """Keeps the measurements of a test under a name and a title, and the log of a first use."""
+    """Keeps the measurements of a test under a name and a title, and the log of a first use.
+
+    The seconds since the fixtures of the test were ready are one of the measurements.
+    """
 
     def __call__(
         self, name: str, title: str, figures: Mapping[str, Any], log: str | None = None
@@ -47,7 +51,10 @@ def hosts(tmp_path: Path) -> Path:
 def record(capsys: pytest.CaptureFixture[str]) -> Record:
     """Return a function that prints measurements, and publishes them in `make clusters`."""
 
+    began = time.monotonic()
+
     def keep(name: str, title: str, figures: Mapping[str, Any], log: str | None = None) -> None:
+        figures = {**figures, "seconds in all": round(time.monotonic() - began, 1)}
         with capsys.disabled():
             print(f"\n{name}: {title}", *map("  {0[0]}: {0[1]}".format, figures.items()), sep="\n")  # noqa: T201
         if os.environ.get("PUBLISH"):

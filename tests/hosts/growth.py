@@ -16,22 +16,24 @@ from tests.hosts.operators import (
 from tests.hosts.patience import num_epochs, wait_while_it_moves
 
 NUM_GPUS = 8
+IDLE_SECONDS = 20
+"""Seconds after which a cluster releases an idle host."""
 STATUS = f"ray status --address {OUTSIDE}:6379"
 
 
 def trained_through_a_loss(
-    operator: Operator, command: str, hosts: Path, store: Path, idle_seconds: float
+    operator: Operator, command: str, hosts: Path, store: Path
 ) -> Mapping[str, Any]:
     """Kill a host once all GPUs are busy, check that nothing is lost, and return measurements.
 
-    Runs are held until then: a machine under load may start hosts more slowly than runs end.
+    Runs are held until then: a machine under load may start hosts more slowly than runs end. At the
+    end, the same command trains nothing and starts no host.
 
     Args:
         operator: Person who sends the study.
         command: Command that sends it.
         hosts: Folder of the hosts.
         store: The store.
-        idle_seconds: Seconds after which the cluster releases an idle host.
     """
     assert not hosts_in(hosts)
     operator.hold()
@@ -66,8 +68,12 @@ def trained_through_a_loss(
     assert [result.outcome for result in after] == ["complete"] * 8
     assert_nothing_trained_twice(facts(before), facts(after))
     ended = time.monotonic()
-    wait_while_it_moves(lambda: not hosts_in(hosts), moved, patience=idle_seconds + 120)
+    wait_while_it_moves(lambda: not hosts_in(hosts), moved, patience=IDLE_SECONDS + 120)
+    released = time.monotonic() - ended
     operator.type(STATUS)
+    num_started = len(list(hosts.glob("*/pid")))
+    assert "8 runs are stored, nothing to train" in operator.type(command)
+    assert len(list(hosts.glob("*/pid"))) == num_started, "a node was started for nothing"
     return {
         "GPUs at first": 0,
         "seconds from submission to each host's start": list(joined.values()),
@@ -76,9 +82,8 @@ def trained_through_a_loss(
         "epochs stored at the loss": num_epochs(before),
         "runs done": len(after),
         "node lost in training": lost.name,
-        "hosts started in all": len(list(hosts.glob("*/pid"))),
+        "hosts started in all": num_started,
         "epochs trained twice": 0,
-        f"seconds to 0 GPUs after the end ({idle_seconds:g} s idle)": round(
-            time.monotonic() - ended, 1
-        ),
+        f"seconds to 0 GPUs after the end ({IDLE_SECONDS} s idle)": round(released, 1),
+        "the same command again": "8 runs are stored, nothing to train",
     }

@@ -65,10 +65,7 @@ class Operator:
     def type(self, command: str, code: int = 0, timeout: float = 900) -> str:
         """Run a shell command to its end and return its output."""
         began = time.monotonic()
-        done = subprocess.run(
-            self._shell(command), env=self.environment, check=False, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout,
-        )  # fmt: skip
+        done = self._run(command, timeout)
         self.note(command, done.stdout, f"exit {done.returncode}", time.monotonic() - began)
         assert done.returncode == code, f"{command} exited with {done.returncode}\n{done.stdout}"
         return done.stdout
@@ -100,10 +97,13 @@ class Operator:
 
     def answers(self, command: str) -> str:
         """Return the output of a command with any exit code; it is not added to the log."""
+        return self._run(command, 60).stdout
+
+    def _run(self, command: str, timeout: float) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            self._shell(command), env=self.environment, check=False, text=True, timeout=60,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        ).stdout  # fmt: skip
+            self._shell(command), env=self.environment, check=False, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout,
+        )  # fmt: skip
 
     def begin(self, command: str) -> "subprocess.Popen[bytes]":
         """Start a shell command in the background; its output goes to `said`."""

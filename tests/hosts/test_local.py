@@ -50,7 +50,6 @@ def test_a_local_head_trains_a_submitted_study_and_ends_on_a_signal(
             "a wrong token": "refused with exit code 2",
             "runs done": 2,
             "the same command again": "2 runs are stored, nothing to train",
-            "seconds in all": round(time.monotonic() - began, 1),
         },
         operator.first_use("local.sh", BORDER),
     )

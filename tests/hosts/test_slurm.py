@@ -6,7 +6,7 @@ Options of `sbatch` ask for fewer GPUs and CPUs than a node has.
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from tests.hosts.operators import (
     places_in_use,
     results,
 )
-from tests.hosts.patience import num_epochs, wait_while_it_moves
+from tests.hosts.patience import Found, num_epochs, wait_while_it_moves
 from tests.hosts.slurm import Slurm, missing_programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600, func_only=True)]
@@ -37,7 +37,8 @@ BORDER = (
     "no run computes on."
 )
 RUNS = f"{' '.join(STUDY)} --device cpu"
-SHORT = "base.epochs=20"
+SHORT, LONGER = "base.epochs=20", "base.epochs=60"
+FEW_RUNS = f"{RUNS} --set {{}} --set seeds=2"
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
 
 
@@ -60,50 +61,45 @@ class Site:
         path = self.operator.folder / "work" / f"slurm-{name}.out"
         return path.read_text() if path.exists() else ""
 
-    def wait_until_busy(self, number: str, num_gpus: int, *overrides: str) -> tuple[RunResult, ...]:
-        """Return the results of the runs once they train on a number of GPUs."""
+    def wait(self, number: str, reached: Callable[[dict[str, str]], Found | None]) -> Found:
+        """Return the first true result of a function of the state of a job, which must not end."""
 
-        def busy() -> tuple[RunResult, ...] | None:
-            assert self.slurm.job(number)["JobState"] not in ENDED, self.output(number)
+        def found() -> Found | None:
+            state = self.slurm.job(number)
+            result = reached(state)
+            assert result or state["JobState"] not in ENDED, self.output(number)
+            return result
+
+        def moved() -> object:
+            stages = sorted(path.name for path in self.store.glob("stages/*/*"))
+            return self.slurm.job(number)["JobState"], len(self.output(number)), stages
+
+        return wait_while_it_moves(found, moved)
+
+    def wait_until_busy(self, number: str, *overrides: str) -> tuple[RunResult, ...]:
+        """Return the results of the runs once they train on four GPUs."""
+
+        def busy(_: object) -> tuple[RunResult, ...] | None:
             found = results(self.store, *overrides)
-            return found if len(places_in_use(found)) == num_gpus else None
+            return found if len(places_in_use(found)) == 4 else None
 
-        return wait_while_it_moves(busy, lambda: self._moved(number, overrides))
+        return self.wait(number, busy)
 
-    def wait_for_state(self, number: str, state: str) -> None:
-        """Wait until a job is in a state."""
-        wait_while_it_moves(
-            lambda: self.slurm.job(number)["JobState"] == state, lambda: self._moved(number)
-        )
-
-    def wait_for_restart(self, number: str, *overrides: str) -> None:
+    def wait_for_restart(self, number: str) -> None:
         """Wait until a job has been queued again."""
+        self.wait(number, lambda state: state.get("Restarts") == "1")
 
-        def is_queued_again() -> bool:
-            assert self.slurm.job(number)["JobState"] not in ENDED, self.output(number)
-            return self.slurm.job(number).get("Restarts") == "1"
-
-        wait_while_it_moves(is_queued_again, lambda: self._moved(number, overrides))
-
-    def wait_for_end(self, number: str, *overrides: str) -> dict[str, str]:
+    def wait_for_end(self, number: str) -> dict[str, str]:
         """Return the final state of a job once it holds no node."""
-        wait_while_it_moves(
-            lambda: self.slurm.job(number)["JobState"] in ENDED,
-            lambda: self._moved(number, overrides),
-        )
+        state = self.wait(number, lambda state: state if state["JobState"] in ENDED else None)
         wait_for(lambda: set(self.slurm.states()) <= {"idle", "down", "down*"}, timeout=300)
-        return self.slurm.job(number)
-
-    def _moved(self, number: str, overrides: tuple[str, ...] = ()) -> object:
-        """Return a value that changes whenever a job has done something."""
-        epochs = num_epochs(results(self.store, *overrides))
-        return self.slurm.job(number)["JobState"], len(self.output(number)), epochs
+        return state
 
 
 def _ends_whole(
     site: Site, number: str, before: tuple[RunResult, ...], *overrides: str
-) -> tuple[dict[str, str], tuple[RunResult, ...]]:
-    """Return state and results of a job that completes four runs, with each epoch trained once.
+) -> dict[str, object]:
+    """Return measurements of a job that completes four runs, with each epoch trained once.
 
     Args:
         site: The cluster.
@@ -111,12 +107,17 @@ def _ends_whole(
         before: Results of the runs at an earlier time.
         overrides: Settings of the study.
     """
-    state = site.wait_for_end(number, *overrides)
+    state = site.wait_for_end(number)
     after = results(site.store, *overrides)
     assert [result.outcome for result in after] == ["complete"] * 4, site.output(number)
     assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(number)}"
     assert_nothing_trained_twice(facts(before), facts(after))
-    return state, after
+    return {
+        "times queued again": state["Restarts"],
+        "runs done": len(after),
+        "epochs in all": num_epochs(after),
+        "epochs trained twice of those seen as stored": 0,
+    }
 
 
 @pytest.fixture
@@ -223,13 +224,13 @@ def test_a_job_uses_all_requested_gpus_and_frees_its_nodes_at_the_end(
     study = f"{RUNS} --set {SHORT}"
     site.operator.hold()
     number = site.send(TWO_OF_FOUR, study)
-    site.wait_until_busy(number, 4, SHORT)
+    site.wait_until_busy(number, SHORT)
     all_busy = time.monotonic() - began
     steps = site.slurm.ask("scontrol", "show", "step", number)
     assert "CPUs=4" in steps, f"a step has two nodes with two CPUs each\n{steps}"
     site.operator.type("sinfo; squeue")
     site.operator.release()
-    state = site.wait_for_end(number, SHORT)
+    state = site.wait_for_end(number)
     idle = time.time()
     found = results(site.store, SHORT)
     assert [result.outcome for result in found] == ["complete"] * 8, site.output(number)
@@ -240,7 +241,7 @@ def test_a_job_uses_all_requested_gpus_and_frees_its_nodes_at_the_end(
     wait_for(lambda: not site.slurm.processes("raylet"), timeout=10)
     site.operator.type(f"sinfo; cat slurm-{number}.out")
     again = site.send(TWO_OF_FOUR, study)
-    site.wait_for_end(again, SHORT)
+    site.wait_for_end(again)
     assert "8 runs are stored, nothing to train" in site.operator.type(f"cat slurm-{again}.out")
     record(
         "slurm-two-nodes",
@@ -252,7 +253,6 @@ def test_a_job_uses_all_requested_gpus_and_frees_its_nodes_at_the_end(
             "runs done": len(found),
             "seconds from the last epoch until no node was held": round(idle - last, 1),
             "the same command again": "8 runs are stored, nothing to train",
-            "seconds in all": round(time.monotonic() - began, 1),
         },
         site.operator.first_use("slurm.sbatch", BORDER),
     )
@@ -260,34 +260,29 @@ def test_a_job_uses_all_requested_gpus_and_frees_its_nodes_at_the_end(
 
 @pytest.mark.long
 def test_a_job_near_its_time_limit_is_requeued_and_resumes(site: Site, record: Record) -> None:
-    began, longer = time.monotonic(), "base.epochs=60"
+    began, few = time.monotonic(), (LONGER, "seeds=2")
     site.operator.hold()
-    number = site.send(f"{TWO_OF_FOUR} --time=4", f"{RUNS} --set {longer} --set seeds=2")
-    site.wait_until_busy(number, 4, longer, "seeds=2")
-
-    site.wait_for_restart(number, longer, "seeds=2")
+    number = site.send(f"{TWO_OF_FOUR} --time=4", FEW_RUNS.format(LONGER))
+    site.wait_until_busy(number, *few)
+    site.wait_for_restart(number)
     queued = time.monotonic() - began
     assert "the time is nearly up: queued again" in site.output(number)
-    before = results(site.store, longer, "seeds=2")
+    before = results(site.store, *few)
     assert any(result.facts for result in before)
     assert not all(result.outcome == "complete" for result in before)
     site.operator.release()
     site.operator.type("squeue")
-    site.wait_for_state(number, "RUNNING")
+    site.wait(number, lambda state: state["JobState"] == "RUNNING")
     started_again = time.monotonic() - began
-    state, after = _ends_whole(site, number, before, longer, "seeds=2")
+    whole = _ends_whole(site, number, before, *few)
     record(
         "slurm-requeue",
         "cluster/slurm.sbatch with a time limit of 4 minutes, 4 runs",
         {
             "seconds from sbatch until the job was queued again": round(queued, 1),
-            "epochs stored by then": sum(len(result.facts) for result in before),
+            "epochs stored by then": num_epochs(before),
             "seconds from then until it ran again": round(started_again - queued, 1),
-            "times queued again": state["Restarts"],
-            "runs done": len(after),
-            "epochs in all": sum(len(result.facts) for result in after),
-            "epochs trained twice of those seen as stored": 0,
-            "seconds in all": round(time.monotonic() - began, 1),
+            **whole,
         },
     )
 
@@ -295,21 +290,20 @@ def test_a_job_near_its_time_limit_is_requeued_and_resumes(site: Site, record: R
 @pytest.mark.long
 @pytest.mark.parametrize("site", [3], indirect=True)
 def test_a_job_that_loses_a_node_continues_on_another_node(site: Site, record: Record) -> None:
-    began, few = time.monotonic(), (SHORT.replace("20", "60"), "seeds=2")
-    study = f"{RUNS} --set {few[0]} --set {few[1]}"
+    few = (LONGER, "seeds=2")
     site.operator.hold()
-    number = site.send(TWO_OF_FOUR, study)
-    before = site.wait_until_busy(number, 4, *few)
+    number = site.send(TWO_OF_FOUR, FEW_RUNS.format(LONGER))
+    before = site.wait_until_busy(number, *few)
     lost = site.slurm.nodes[1]
     lost.kill()
     site.operator.release()
     killed = time.monotonic()
-    site.wait_for_restart(number, *few)
-    site.wait_for_state(number, "RUNNING")
+    site.wait_for_restart(number)
+    site.wait(number, lambda state: state["JobState"] == "RUNNING")
     moved = time.monotonic() - killed
     site.operator.type("sinfo; squeue")
     assert site.slurm.job(number)["NodeList"] == "n[1,3]"
-    _, after = _ends_whole(site, number, before, *few)
+    whole = _ends_whole(site, number, before, *few)
     record(
         "slurm-lost-node",
         "cluster/slurm.sbatch on 2 of 3 nodes, one of which dies in training, 4 runs",
@@ -317,9 +311,7 @@ def test_a_job_that_loses_a_node_continues_on_another_node(site: Site, record: R
             "GPUs busy at the loss, on 2 nodes": len(places_in_use(before)),
             "node lost in training": lost.name,
             "seconds until the job ran on other nodes": round(moved, 1),
-            "runs done": len(after),
-            "epochs trained twice of those seen as stored": 0,
-            "seconds in all": round(time.monotonic() - began, 1),
+            **whole,
         },
     )
 
@@ -328,37 +320,34 @@ def test_a_job_that_loses_a_node_continues_on_another_node(site: Site, record: R
 def test_a_cancelled_job_frees_its_nodes_and_resumes_when_submitted_again(
     site: Site, record: Record
 ) -> None:
-    began, few = time.monotonic(), (SHORT, "seeds=2")
-    study = f"{RUNS} --set {few[0]} --set {few[1]}"
+    few, study = (SHORT, "seeds=2"), FEW_RUNS.format(SHORT)
     site.operator.hold()
     number = site.send(TWO_OF_FOUR, study)
-    busy = places_in_use(site.wait_until_busy(number, 4, *few))
+    busy = places_in_use(site.wait_until_busy(number, *few))
     site.operator.type(f"scancel {number}")
     cancelled = time.monotonic()
     site.operator.release()
-    state = site.wait_for_end(number, *few)
+    state = site.wait_for_end(number)
     freed = time.monotonic() - cancelled
     assert state["JobState"] == "CANCELLED"
     before = results(site.store, *few)
     again = site.send(TWO_OF_FOUR, study)
-    _, after = _ends_whole(site, again, before, *few)
+    whole = _ends_whole(site, again, before, *few)
     record(
         "slurm-cancelled",
         "cluster/slurm.sbatch cancelled in training and sent again, 4 runs",
         {
             "GPUs busy before, on 2 nodes": len(busy),
             "seconds from scancel until no node was held": round(freed, 1),
-            "epochs stored by then": sum(len(result.facts) for result in before),
-            "runs done": len(after),
-            "epochs trained twice of those seen as stored": 0,
-            "seconds in all": round(time.monotonic() - began, 1),
+            "epochs stored by then": num_epochs(before),
+            **whole,
         },
     )
 
 
 @pytest.mark.long
 def test_a_job_array_trains_one_study_in_each_job(site: Site, record: Record) -> None:
-    began, work = time.monotonic(), site.operator.folder / "work"
+    work = site.operator.folder / "work"
     text = (work / "paced.yaml").read_text()
     for name in ("one", "two", "three"):
         changed = text.replace("study: paced", f"study: {name}").replace("seeds: 4", "seeds: 1")
@@ -383,6 +372,5 @@ def test_a_job_array_trains_one_study_in_each_job(site: Site, record: Record) ->
             "runs done": 6,
             "exit codes": "0, 0, 0",
             "a fourth task": "ends with code 2: no study has its number",
-            "seconds in all": round(time.monotonic() - began, 1),
         },
     )
