@@ -63,11 +63,3 @@ def nodes() -> Iterator[Nodes]:
     """Start a cluster whose head has no slots; a test adds the nodes."""
     with Nodes.started() as nodes:
         yield nodes
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Path:
-    """Return a folder to mount a disk on; the mount ends with the namespace."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    return folder

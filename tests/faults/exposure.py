@@ -1,9 +1,8 @@
 """Exposure: sockets of this namespace that others could reach, and folders open to them."""
 
 import re
-import socket
-import struct
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,7 +68,7 @@ class Watch:
     """Records every socket that is open to others during a `with`."""
 
     listening: set[str] = field(default_factory=set)
-    """Sockets to which others may send, such as `tcp 127.0.0.1:80` or `unix @name`."""
+    """Sockets to which others may send, such as `127.0.0.1 tcp 80` or the Unix socket `@name`."""
     _before: frozenset[str] = frozenset()
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -82,7 +81,6 @@ class Watch:
 
     def __exit__(self, *raised: object) -> None:
         self._stop.set()
-        assert self._thread is not None
         self._thread.join()
 
     @property
@@ -96,30 +94,22 @@ class Watch:
 
 
 def _listening() -> set[str]:
-    found = {
-        f"{table} {_address(row[1])}"
-        for table, row in _rows()
-        if row[3] == _LISTENS[table[:3]] and row[2].endswith(":0000")
-    }
-    unix = (row.split() for row in Path("/proc/net/unix").read_text().splitlines()[1:])
-    return found | {f"unix {row[7]}" for row in unix if len(row) > 7 and row[7].startswith("@")}
-
-
-def _rows() -> Iterator[tuple[str, list[str]]]:
+    found = set(re.findall(r" (@.*)$", Path("/proc/net/unix").read_text(), re.MULTILINE))
     for table in _TABLES:
         for line in Path("/proc/net", table).read_text().splitlines()[1:]:
-            yield table, line.split()
+            _, local, peer, state, *_ = line.split()
+            if state == _LISTENS[table[:3]] and peer.endswith(":0000"):
+                found.add(f"{_host(local)} {table} {int(local.partition(':')[2], 16)}")
+    return found
 
 
-def _address(written: str) -> str:
+def _host(written: str) -> str:
     """Return an address of /proc/net, which has words of 32 bits in machine byte order."""
-    digits, port = written.split(":")
-    words = [int(digits[i : i + 8], 16) for i in range(0, len(digits), 8)]
-    family = socket.AF_INET if len(words) == 1 else socket.AF_INET6
-    host = socket.inet_ntop(family, struct.pack(f"={len(words)}I", *words))
-    return f"{host.removeprefix('::ffff:')}|{int(port, 16)}"
+    digits = written.partition(":")[0]
+    words = (int(digits[i : i + 8], 16) for i in range(0, len(digits), 8))
+    host = ip_address(b"".join(word.to_bytes(4, sys.byteorder) for word in words))
+    return str(getattr(host, "ipv4_mapped", None) or host)
 
 
 def _is_loopback(name: str) -> bool:
-    kind, _, address = name.partition(" ")
-    return kind != "unix" and ip_address(address.partition("|")[0]).is_loopback
+    return not name.startswith("@") and ip_address(name.partition(" ")[0]).is_loopback

@@ -119,29 +119,24 @@ class Launch:
 
         return wait_for(found)
 
-    def any_worker(self, *, epochs: int = 1) -> int:
-        """Wait until a process has stored some but not all epochs of any run; return its pid."""
+    def worker(
+        self, run: Run | None = None, *, epochs: int = 1, other_than: int | None = None
+    ) -> int:
+        """Wait until a living process has stored some but not all epochs of a run, or of any run.
+
+        Returns:
+            The pid of the process.
+        """
 
         def found() -> int | None:
             for result in self.task.results(self.store):
                 stage = result.stage
                 if stage is not None and epochs <= stage.epochs < result.run.config.epochs:
                     pid = int(stage.environment["pid"])
-                    if is_ray_worker(pid):
+                    if run in {None, result.run} and pid != other_than and is_ray_worker(pid):
                         return pid
             assert self.process.poll() is None, f"ended early\n{self.process.communicate()}"
             return None
-
-        return wait_for(found)
-
-    def worker(self, run: Run, *, epochs: int = 1, other_than: int | None = None) -> int:
-        """Wait until a living process has stored some epochs of a run; return its pid."""
-
-        def found() -> int | None:
-            stage = self.stage(run, epochs=epochs)
-            assert stage.epochs < run.config.epochs, "finished before it could be killed"
-            pid = int(stage.environment["pid"])
-            return pid if pid != other_than and is_ray_worker(pid) else None
 
         return wait_for(found)
 

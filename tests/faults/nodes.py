@@ -71,5 +71,4 @@ class Nodes:
 
 def gpu_of(result: RunResult) -> Gpu:
     """Return the GPU on which the last stored epoch of a run was trained."""
-    assert result.stage is not None
     return result.stage.environment["node"], result.stage.environment["gpus"]

@@ -11,6 +11,7 @@ import pytest
 
 from mixup_core.store.checkpoints import Store
 from sweeps.state.results import RunResult
+from sweeps.study.budget import GPUS_PER_RUN
 from tests.conftest import CommandLine, CommandLines
 from tests.faults.launches import Launch, Task
 from tests.faults.nodes import MANY_RUNS, Nodes, gpu_of
@@ -76,6 +77,8 @@ def test_runs_of_a_faulty_gpu_finish_on_the_other_and_the_faulty_one_is_reported
     said, results, _ = _ends(command_line(**nodes.environment), seeds=3, code=0)
     assert [result.outcome for result in results] == ["complete"] * len(results)
     assert {gpu_of(result)[1] for result in results} == {"0"}
+    shares = [result.stage.environment[GPUS_PER_RUN] for result in results if result.stage]
+    assert set(shares) == {"1"}, "a budget of GPU-hours counts them"
     assert "GPU 1 of node" in said
     assert "2 different runs in a row failed on this device" in said
     assert said.count("is tried again") == 2, "a device that is known as sick gets no third run"

@@ -13,6 +13,7 @@ import pytest
 from mixup_core.keys import stage_key
 from mixup_core.store.checkpoints import Store
 from tests.conftest import CommandLine, CommandLines
+from tests.damages import DAMAGES
 from tests.faults.invariants import Facts, assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, lasting, ray_workers, wait_for
 
@@ -31,7 +32,7 @@ def test_an_interrupted_launch_exits_130_and_the_next_launch_resumes(
         assert "interrupted" in launch.end(130).stderr
     database = sqlite3.connect(mixsweep.home / "mlflow.db", isolation_level=None)
     with Launch(mixsweep, TWO_LAWS) as launch, closing(database) as held:
-        launch.any_worker(epochs=6)
+        launch.worker(epochs=6)
         held.execute("BEGIN IMMEDIATE")  # the launch is to wait for MLflow when it is asked again
         for _ in ("once", "again"):
             os.killpg(launch.process.pid, signal.SIGINT)  # as a terminal sends it, to all at once
@@ -49,7 +50,7 @@ def test_a_driver_whose_home_is_moved_ends_with_3_and_writes_nothing_at_the_old_
 ) -> None:
     mixsweep = command_line()
     with Launch(mixsweep, TWO_LAWS) as launch:
-        launch.any_worker(epochs=4)
+        launch.worker(epochs=4)
         moved = mixsweep.home.rename(mixsweep.home.with_name(f"{mixsweep.home.name}-moved"))
         said = launch.end(3, timeout=60).stderr
     assert "two-laws.lock was deleted or moved, so this driver has lost its lease" in said
@@ -113,7 +114,7 @@ def test_the_launch_after_a_killed_driver_finishes_despite_a_pause_and_second_st
     crashed, acknowledged = killed
     mixsweep = command_line(shutil.copytree(crashed.home, tmp_path / "runs"))
     with Launch(mixsweep, TWO_LAWS) as launch:
-        launch.any_worker()
+        launch.worker()
         os.kill(launch.process.pid, signal.SIGSTOP)
         holder = f"study 'two-laws' is already run by pid {launch.process.pid} on "
         assert holder in mixsweep("run", *TWO_LAWS.arguments, code=3).stderr
@@ -136,21 +137,13 @@ def test_damaged_and_hostile_checkpoints_are_reported_and_their_epochs_retrained
     cut, flipped, hostile, swapped = TWO_LAWS.study.runs()
     stages = {result.run: result.stage for result in TWO_LAWS.results(mixsweep.home / "store")}
 
-    stage = stages[cut]
-    assert stage is not None
-    (state,) = (mixsweep.home / "store" / "states").rglob(f"{stage.key}-*.bin")
-    os.truncate(state, state.stat().st_size // 2)
-
-    stage = stages[flipped]
-    assert stage is not None
-    manifest = _manifest(mixsweep.home, stage.key)
-    content = bytearray(manifest.read_bytes())
-    content[len(content) // 2] ^= 1
-    manifest.write_bytes(content)
+    (state,) = (mixsweep.home / "store" / "states").rglob(f"{stages[cut].key}-*.bin")
+    DAMAGES["truncated"](state)
+    manifest = _manifest(mixsweep.home, stages[flipped].key)
+    DAMAGES["bit flipped"](manifest)
 
     mark = tmp_path / "executed"
     original = TWO_LAWS.results(undisturbed.home / "store")[2].stage
-    assert original is not None
     hostile_key = stage_key(hostile.config, 1)
     store.write(
         hostile_key,

@@ -79,9 +79,10 @@ def test_a_point_with_diverging_seeds_fails_and_the_search_continues(
 
 @pytest.mark.long
 def test_a_full_disk_is_reported_and_a_launch_with_free_space_loses_no_results(
-    command_line: CommandLines, undisturbed: CommandLine, disk: Path
+    command_line: CommandLines, undisturbed: CommandLine, tmp_path: Path
 ) -> None:
-    mixsweep = command_line()
+    mixsweep, disk = command_line(), tmp_path / "disk"  # the mount ends with the namespace
+    disk.mkdir()
     store = ("--store", str(disk))
     _mount(disk, "size=3m")
     with Launch(mixsweep, TWO_LAWS, *store) as launch:

@@ -26,7 +26,7 @@ def test_a_launch_that_loses_its_cluster_reports_the_loss_and_the_next_launch_re
     mixsweep = command_line()
     scratch = Path(mixsweep.environment()["TMPDIR"])
     with Launch(mixsweep, LONGER) as launch:
-        launch.any_worker(epochs=5)
+        launch.worker(epochs=5)
         acknowledged = LONGER.acknowledged(launch.store)
         (folder,) = scratch.glob(f"mixsweep-{launch.process.pid}-*")
         below = psutil.Process(launch.process.pid).children(recursive=True)

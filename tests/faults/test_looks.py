@@ -39,7 +39,6 @@ def test_drivers_killed_between_and_within_looks_give_the_report_of_an_unbroken_
             wait_for(lambda least=stored: finished(killed.home) >= least)  # type: ignore[misc]
             launch.process.kill()
             launch.process.wait()
-    assert TASK.study.until is not None
     stated = stated_in("until-decided", Store(str(killed.home / "store")))
     assert {each.shown for each in stated.values()} == {(TASK.study.until.plan,)}
     assert {each.looks for each in stated.values()} == {0}, "no report was written"

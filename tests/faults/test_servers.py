@@ -1,7 +1,6 @@
 """The same fault tests with the store on an S3 server and MLflow on PostgreSQL."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
 from tests.faults.tracking_server import TrackingServer
-from tests.servers import free_port, listens, postgres, running
+from tests.servers import free_port, postgres
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600, func_only=True)]
 
@@ -59,7 +58,6 @@ def test_killed_workers_and_a_killed_driver_lose_no_results_on_remote_servers(
     with Launch(mixsweep, task, *places) as launch:
         launch.end(0)
     assert Lease.current(Store(url), task.study.name) is None
-    assert tracking.backend is not None
     assert_nothing_was_lost(
         task, mixsweep, run_undisturbed(task),
         acknowledged=acknowledged, store=url, database=tracking.backend,
@@ -80,32 +78,27 @@ def test_a_tracking_password_is_used_and_never_written(
     command_line: CommandLines, tmp_path: Path
 ) -> None:
     pytest.importorskip("flask_wtf", reason="MLflow's basic auth needs Flask-WTF")
-    password, port = "canary-3f9c27", free_port()
+    password = "canary-3f9c27"
     (tmp_path / "users.ini").write_text(AUTHENTICATION.format(folder=tmp_path, password=password))
-
-    server = [
-        sys.executable, "-m", "mlflow", "server", "--app-name", "basic-auth",
-        "--backend-store-uri", f"sqlite:///{tmp_path}/server.db",
-        "--artifacts-destination", str(tmp_path / "artifacts"),
-        "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
-    ]  # fmt: skip
     environment = {
         "MLFLOW_AUTH_CONFIG_PATH": str(tmp_path / "users.ini"),
         "MLFLOW_FLASK_SERVER_SECRET_KEY": os.urandom(16).hex(),
-        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
-    study = (*TWO_LAWS.arguments, "--tracking-uri", f"http://127.0.0.1:{port}")
-    with running(server, lambda: listens(port), **environment):
-        user = {"MLFLOW_TRACKING_USERNAME": "admin"}
-        welcome = command_line(**user, MLFLOW_TRACKING_PASSWORD=password)
-        stranger = command_line(**user, MLFLOW_TRACKING_PASSWORD="another-canary")
-        for home in {welcome.home, stranger.home}:
-            enter(TWO_LAWS.study, Store(str(home / "store")), "mixsweep run")
-        said = welcome("sync", *study)
-        assert "0 finished runs of 4 are in MLflow" in said.stdout
-        refused = stranger("sync", *study, code=2)
-        assert "You are not authenticated" in refused.stderr
+    basic = ("--app-name", "basic-auth")
+    server = TrackingServer(tmp_path, free_port(), options=basic, variables=environment)
+    server.start()
+    study = (*TWO_LAWS.arguments, "--tracking-uri", server.uri)
+    user = {"MLFLOW_TRACKING_USERNAME": "admin"}
+    welcome = command_line(**user, MLFLOW_TRACKING_PASSWORD=password)
+    stranger = command_line(**user, MLFLOW_TRACKING_PASSWORD="another-canary")
+    for home in {welcome.home, stranger.home}:
+        enter(TWO_LAWS.study, Store(str(home / "store")), "mixsweep run")
+    said = welcome("sync", *study)
+    assert "0 finished runs of 4 are in MLflow" in said.stdout
+    refused = stranger("sync", *study, code=2)
+    assert "You are not authenticated" in refused.stderr
+    server.kill()
     written = [path.read_bytes() for path in welcome.home.rglob("*") if path.is_file()]
-    written += [(tmp_path / "server.db").read_bytes(), (said.stdout + said.stderr).encode()]
+    written += [server.database.read_bytes(), (said.stdout + said.stderr).encode()]
     assert not any(password.encode() in content for content in written)
     assert "another-canary" not in refused.stderr

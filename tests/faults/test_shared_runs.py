@@ -6,21 +6,10 @@ import pytest
 
 from tests.conftest import CommandLines
 from tests.soak.epochs_log import EpochsLog
+from tests.soak.twice import STUDY
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
-STUDY = """
-study: {name}
-description: One of two studies that share runs and first epochs.
-base:
-  data: {{name: digits, num_train: 100}}
-  model: {{name: mlp, hidden: [8]}}
-  epochs: 12
-  batch_size: 50
-arms: {{uniform: {{mix.law: {{beta: 1.0}}}}}}
-grid: {{mix.switch_epoch: {switches}}}
-seeds: 2
-"""
 SWITCHES = {"one": [0, 4, 8], "other": [0, 6, 10]}
 DISTINCT = 2 * (12 + 10 + 8 + 6 + 4 + 2)
 """Number of different epochs at two seeds: without mixup, with mixup, and after each of four
@@ -34,7 +23,7 @@ def test_two_launches_on_ray_train_each_shared_run_once(
     log, launches = EpochsLog(folder=tmp_path), []
     for name, switches in SWITCHES.items():
         file = tmp_path / f"{name}.yaml"
-        file.write_text(STUDY.format(name=name, switches=switches))
+        file.write_text(STUDY.format(name=name, epochs=12, switches=switches, seeds=2))
         mixsweep = command_line(MIXSWEEP_STORE=str(tmp_path / "store"), **log.variables(name, 0.1))
         launches.append(mixsweep.start("run", str(file), "--slots", "2"))
     for launch in launches:

@@ -15,20 +15,14 @@ import mixsweep
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import read_progress
 from tests.command_server import CommandServer
+from tests.faults import test_refusals
 from tests.faults.launches import wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become other users")
 TEAM = 4500
 USERS = {"ann": (4001, 4001, TEAM), "bob": (4002, 4002, TEAM), "eve": (4003, 4003)}
 """Ids of users, of their groups and of further groups. Eve is not in the team."""
-STUDY = """
-study: teams
-base: {data: {name: digits}, model: {name: mlp, hidden: [4]}, epochs: 2, batch_size: 64}
-arms: {erm: {mix.law: erm}, uniform: {mix.law: {beta: 1.0}}}
-seeds: 1
-claims:
-  - {says: u is lower, source: nobody, that: {less: [uniform, erm], metric: test/error}}
-"""
+STUDY = test_refusals.STUDY.replace("refusals", "teams")
 Say = Callable[..., str]
 
 

@@ -35,7 +35,7 @@ def test_a_clock_set_back_and_forward_by_a_day_changes_no_result(
     with Launch(mixsweep, QUICK) as launch:
         for seconds in (-DAY, DAY, -DAY):
             before = len(_facts(launch))
-            wait_for(lambda: _has_ended(launch) or len(_facts(launch)) > before)  # noqa: B023
+            wait_for(lambda: launch.process.poll() is not None or len(_facts(launch)) > before)  # noqa: B023
             _set(shift, seconds)
         launch.end(0)
     stored = {facts.stored_at_ms for facts in _facts(launch)}
@@ -72,10 +72,6 @@ def _set(shift: Path, seconds: int) -> None:
         shift.write_bytes(struct.pack("l", 0))
     with shift.open("r+b") as file:
         file.write(struct.pack("l", seconds))
-
-
-def _has_ended(launch: Launch) -> bool:
-    return launch.process.poll() is not None
 
 
 def _facts(launch: Launch) -> list[EpochFacts]:

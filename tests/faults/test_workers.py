@@ -28,11 +28,11 @@ def test_killed_workers_lose_no_stored_epoch(
     mixsweep = command_line()
     acknowledged = {}
     with Launch(mixsweep, TWO_LAWS) as launch:
-        launch.any_worker()
+        launch.worker()
         printed = Path(tempfile.gettempdir()).glob("mixsweep-*/ray/session_2*/logs/worker-*.out")
         assert len(list(printed)) == 2  # one a slot: no worker is begun for nothing
         for epochs in (1, 8, 16):
-            pid = launch.any_worker(epochs=epochs)
+            pid = launch.worker(epochs=epochs)
             seen = TWO_LAWS.acknowledged(launch.store)
             launch.kill_worker(pid)
             acknowledged |= {key: facts for key, facts in seen.items() if facts}

@@ -60,19 +60,16 @@ class Toll:
     left_behind: list[str] = field(default_factory=list)
     """Processes and folders that exist 10 s after the last launch of a sweep."""
     sweeps: int = 0
-    seconds_redone: list[float] = field(default_factory=list)
-    """Seconds since the last stored epoch, for each run whose process was killed."""
-    epochs_redone: list[int] = field(default_factory=list)
-    """Whole epochs that fit into that time."""
+    redone: list[tuple[float, int]] = field(default_factory=list)
+    """Seconds since the last stored epoch, for each run whose process was killed, and the whole
+    epochs that fit into that time.
+    """
     violations: list[str] = field(default_factory=list)
 
     @property
     def redone_too_much(self) -> int:
         """Number of times that a run lost more than one interval between stored stages."""
-        return sum(
-            seconds > INTERVAL_SECONDS and epochs > 1
-            for seconds, epochs in zip(self.seconds_redone, self.epochs_redone, strict=True)
-        )
+        return sum(seconds > INTERVAL_SECONDS and epochs > 1 for seconds, epochs in self.redone)
 
 
 def main() -> None:
@@ -107,7 +104,8 @@ def main() -> None:
         _sweep(place.home(folder.name), references[task], task, server, kinds, rng, toll)
         minutes = (time.monotonic() - started) / 60
         figures = {**_figures(toll), "minutes": minutes, "seed": options.seed}
-        publish(f"kills-{options.seed}", _title(toll), figures)
+        title = f"{toll.kills.total()} random kill -9 of every kind of process of a launch"
+        publish(f"kills-{options.seed}", title, figures)
     wrong = broken(toll, kills=options.kills)
     print("\n".join(wrong) or "every promise was kept")  # noqa: T201
     raise SystemExit(1 if wrong else 0)
@@ -270,16 +268,14 @@ def _kill(
                     return None
                 ended_after = _behead(launch, kind, victim)
             case _:
-                assert server is not None
                 server.kill()
                 time.sleep(rng.uniform(0.0, 5.0))
                 server.start()
                 workers = []
     except (ProcessLookupError, psutil.NoSuchProcess):
         return None
-    lost = losses(results, workers, since_ms=launch.started_at_ms, at_ms=at_ms).values()
-    toll.seconds_redone += [seconds for seconds, _ in lost]
-    toll.epochs_redone += [epochs for _, epochs in lost]
+    lost = losses(results, workers, since_ms=launch.started_at_ms, at_ms=at_ms)
+    toll.redone += lost.values()
     if kind != "tracking server":
         wait_for(lambda: not any(map(is_ray_worker, workers)), timeout=60)
     return ended_after
@@ -342,10 +338,6 @@ def losses(
     return found
 
 
-def _title(toll: Toll) -> str:
-    return f"{toll.kills.total()} random kill -9 of every kind of process of a launch"
-
-
 def _figures(toll: Toll) -> dict[str, Any]:
     return {
         "sweeps": toll.sweeps,
@@ -355,9 +347,9 @@ def _figures(toll: Toll) -> dict[str, Any]:
         "seconds_from_killed_raylet_or_gcs_to_end_of_launch": _spread(toll.seconds_to_end),
         "launches_that_did_not_say_what_was_gone": toll.launches_without_own_words,
         "left_after_10_seconds": toll.left_behind,
-        "runs_in_training_when_killed": len(toll.epochs_redone),
-        "epochs_redone_per_kill_and_slot": _spread(toll.epochs_redone),
-        "seconds_redone_per_kill_and_slot": _spread(toll.seconds_redone),
+        "runs_in_training_when_killed": len(toll.redone),
+        "epochs_redone_per_kill_and_slot": _spread([epochs for _, epochs in toll.redone]),
+        "seconds_redone_per_kill_and_slot": _spread([seconds for seconds, _ in toll.redone]),
         "redone_more_than_an_interval": toll.redone_too_much,
         "violations": toll.violations,
     }

@@ -22,9 +22,9 @@ from tests.soak.place import Place
 NAP = 0.02
 """Seconds by which each epoch takes longer, so that launches overlap."""
 Driver = subprocess.Popen[bytes]
-_STUDY = """
+STUDY = """
 study: twice-{name}
-description: One of several studies that share runs, for the soak; runs share first epochs.
+description: One of several studies that share runs, which share first epochs too.
 base:
   data: {{name: digits, num_train: 100}}
   model: {{name: mlp, hidden: [8]}}
@@ -114,7 +114,7 @@ def made(folder: Path, draw: random.Random) -> Round:
     folder.mkdir(parents=True)
     one = Round(folder=folder)
     for number in range(draw.choice([2, 2, 3, 4])):
-        text = _STUDY.format(
+        text = STUDY.format(
             name=number,
             epochs=draw.choice([24, 24, 18]),
             switches=sorted(draw.sample([0, 3, 6, 9, 12, 15, 18], draw.randint(2, 4))),
