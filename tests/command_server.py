@@ -30,8 +30,6 @@ class CommandServer:
                 env=dict(environment), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             )  # fmt: skip
         lines, answers = self._process.stdin, self._process.stdout
-        assert lines is not None
-        assert answers is not None
         request = {
             "arguments": arguments, "environment": environment, "folder": str(Path.cwd()),
             "ids": list(ids),

@@ -32,12 +32,10 @@ settings.load_profile("mixsweep")
 
 
 def pytest_configure() -> None:
-    """Let tests interrupt their processes, also if pytest is a background job or under `nohup`."""
-    hear_interrupts()
+    """Let tests interrupt their processes, also if pytest is a background job or under `nohup`.
 
-
-def hear_interrupts() -> None:
-    """Stop ignoring SIGINT and SIGHUP; processes that this one starts would ignore them too."""
+    Processes that this one starts would ignore SIGINT and SIGHUP too.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
@@ -102,7 +100,6 @@ class CommandLine:
 
     def each(self, commands: Iterable[Sequence[str]]) -> "list[subprocess.CompletedProcess[str]]":
         """Run commands one after another in forks, and accept any exit code."""
-        assert self.server is not None
         return [
             subprocess.CompletedProcess(command, *self.server.run(command, self.environment()))
             for command in commands

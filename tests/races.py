@@ -43,7 +43,6 @@ def write_stage(store: str, number: int, racer: int) -> Iterator[tuple[int, int]
     opened, key = Store(store), f"{number:08x}"
     written = _put(opened, key, racer)
     stored = opened.read(key)
-    assert stored is not None
     assert opened.states.read(stored) == bytes([int(stored.facts[0].seconds)]) * 100_000
     yield int(written.facts[0].seconds), int(stored.facts[0].seconds)
 

@@ -1,9 +1,8 @@
 """TrackedRun: a run of a study as read from MLflow alone, through MLflow's client."""
 
-import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from mlflow import MlflowClient
 
@@ -20,7 +19,7 @@ class TrackedRun:
     arm: str
     seed: int
     run_key: str
-    params: Mapping[str, Any]
+    params: Mapping[str, str]
     """Values by dotted path, as from `flatten`, without None values and without paths that do not
     affect results, such as `data.folder`."""
     records: tuple[EpochRecord, ...]
@@ -52,7 +51,7 @@ def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
                 arm=tags["arm"],
                 seed=int(tags["seed"]),
                 run_key=tags["run_key"],
-                params={path: parse_param(value) for path, value in run.data.params.items()},
+                params=run.data.params,
                 records=tuple(
                     EpochRecord(epoch=step - 1, metrics=metrics[step]) for step in sorted(metrics)
                 ),
@@ -60,11 +59,3 @@ def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
             )
         )
     return tuple(sorted(found, key=lambda run: (run.seed, run.arm)))
-
-
-def parse_param(param: str) -> Any:
-    """Convert an MLflow param, which was written with `str(value)`, back to the value."""
-    try:
-        return ast.literal_eval(param)
-    except (ValueError, SyntaxError):
-        return param

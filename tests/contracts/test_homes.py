@@ -81,7 +81,6 @@ def tracked(database: Path) -> tuple[Counter[str], set[tuple[Any, ...]]]:
 
 def rewrite(store: Store, **changes: Any) -> None:
     """Rewrite every manifest as another version would write it."""
-    assert store.folder is not None
     for path in (store.folder / "stages").rglob("*.json"):
         path.write_bytes(reseal(path.read_bytes(), changes))
 
@@ -129,12 +128,10 @@ def test_a_run_resumed_from_a_state_of_an_earlier_version_matches_a_fresh_run(
 def test_a_lease_of_an_earlier_version_is_acquired_with_the_next_token(home: Path) -> None:
     store = Store(str(home / "store"))
     former = Lease.latest(store, "old")
-    assert former is not None
     assert former.host == "node-a"
     assert Lease.current(store, "old") is None
     with Lease.acquire(store, "old", "test"):
         holder = Lease.current(store, "old")
-        assert holder is not None
         assert holder.token == former.token + 1
 
 
@@ -146,7 +143,6 @@ def test_launch_records_and_predictions_of_an_earlier_version_are_read(tmp_path:
     assert launch.num_finished(store.keys()) == len(study.runs()) == len(launch.ends)
     for result in read_results(study.runs(), store):
         (predictions,) = read_predictions([result], store)
-        assert predictions is not None
         test = predictions.splits["test"]
         wrong = np.count_nonzero(test.logits[""].argmax(axis=1) != test.labels)
         assert wrong / len(test.labels) == result.records[-1].metrics["test/error"]

@@ -20,7 +20,6 @@ from mixup_core.config.parts import leaves, members, parts
 from mixup_core.config.written_forms import flatten
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
-from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
@@ -28,7 +27,6 @@ from mixup_core.plugins.suite import smallest
 from mixup_core.problem import PROBLEMS, Teacher, problem_named, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
-from tests.contracts.test_registries import made_up
 from tests.single_changes import FIXED, NEVER_MET, changed, configurations
 
 
@@ -177,22 +175,13 @@ def _small() -> dict[str, list[dict[str, Any]]]:
     return SMALL | {name: [flatten(smallest(problem_named(name)))] for name in others}
 
 
-@cache
-def _taught() -> tuple[Splits, Teacher]:
-    """Return twenty made-up images, and a run that has trained on them."""
-    config, images = built(TrainConfig, _IMAGES), made_up(DATASETS["digits"].info, 20)
-    state = TrainingState.initial(config, images.info, torch.device("cpu"))
-    list(fit(config, images, state))
-    return images, Teacher(config=config, state=state.to_bytes())
-
-
-@cache
-def _stages(config: Any, epochs: int = 3) -> list[tuple[EpochRecord, bytes]]:
+def _stages(
+    config: Any, images: Splits, teacher: Teacher, epochs: int = 3
+) -> list[tuple[EpochRecord, bytes]]:
     """Return record and state of each of the first epochs of a run."""
     if not isinstance(config, TrainConfig):
         process = problem_of(config).start(config, None, "cpu")
         return [(record, process.to_bytes()) for record in islice(process, epochs)]
-    images, teacher = _taught()
     state = TrainingState.initial(config, images.info, torch.device("cpu"))
     guide = teacher if isinstance(config.objective, Guided) else None
     records = fit(config, images, state, teacher=guide)
@@ -213,20 +202,20 @@ def _stages(config: Any, epochs: int = 3) -> list[tuple[EpochRecord, bytes]]:
     ],
 )
 def test_equal_stage_keys_imply_equal_records_and_state_bytes(
-    name: str, values: dict[str, Any]
+    name: str, values: dict[str, Any], digits: Splits, teacher: Teacher
 ) -> None:
     compared = 0
     config = built(problem_named(name).config, values)
-    own = stage_keys(config)
+    own, records = stage_keys(config), _stages(config, digits, teacher)
     for path in leaves(type(config)):
         for value, other in changed(config, path):
             shared = sum(a == b for a, b in zip(own, stage_keys(other), strict=False))
             if not shared:
                 continue
             try:
-                theirs = _stages(other, shared)[-1]
+                theirs = _stages(other, digits, teacher, shared)[-1]
             except RuleError:  # it does not fit the data or the teacher
                 continue
-            assert _stages(config)[shared - 1] == theirs, (path, value)
+            assert records[shared - 1] == theirs, (path, value)
             compared += 1
     assert compared

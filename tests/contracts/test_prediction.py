@@ -213,7 +213,6 @@ def test_reading_accepts_exactly_the_claims_whose_read_out_runs_give() -> None:
     wrong = []
     for values in MEASURED:
         config = _config({**values, "epochs": 4, "probes": []})
-        assert config is not None
         records = list(fit(config, _loaded(config.data.as_loaded())))
         for metric, written in itertools.product(
             ["test/error", "val/error", "train/loss"], READOUTS
@@ -258,10 +257,9 @@ CHANGED: Mapping[str, list[dict[str, Any]]] = {
     "mixup-expansion": [{"law": "midpoint"}, {"law": {"beta": 0.001}}],
     "moons": [{"compared": "midpoint"}],
 }  # fmt: skip
-SLOW_PROBLEMS = {"images"}
 
 
-@pytest.mark.parametrize("name", sorted(PROBLEMS.keys() - SLOW_PROBLEMS))
+@pytest.mark.parametrize("name", sorted(PROBLEMS.keys() - {"images"}))
 def test_reading_accepts_exactly_the_metrics_that_a_problem_records(name: str) -> None:
     problem = problem_named(name)
     wrong = []

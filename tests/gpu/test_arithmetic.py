@@ -37,8 +37,6 @@ def _errors(precision: Precision) -> dict[str, float]:
             for number, (a, b) in enumerate(zip(there, exact, strict=True))
         }
         for part, (measured, right) in pairs.items():
-            assert measured is not None
-            assert right is not None
             away = measured.detach().cpu().double() - right.detach()
             found[f"{name}, {part}"] = float(away.norm() / right.detach().norm())
     return found

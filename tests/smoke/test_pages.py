@@ -36,7 +36,6 @@ def finished(command_line: CommandLines) -> CommandLine:
 def links(finished: CommandLine) -> Iterator[dict[str, str]]:
     """Return the links that `mixsweep ui` prints for a finished home, while it serves."""
     with finished.serving("digits") as (server, _):
-        assert server.stdout is not None
         said = [server.stdout.readline() for _ in range(4)]
         assert said[0] == "digits\n"
         named = (line.partition("http") for line in said[1:3])
@@ -45,7 +44,6 @@ def links(finished: CommandLine) -> Iterator[dict[str, str]]:
 
 def _seen(address: str, profile: Path, patience_ms: int) -> str:
     """Return the document of a page after its scripts have run."""
-    assert BROWSER is not None
     quiet = [
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",

@@ -54,7 +54,6 @@ def _see_pages(line: str, clone: Path, environment: dict[str, str]) -> None:
         f"{line} --port 5987", shell=True, cwd=clone, env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
-    assert process.stdout is not None
     try:
         printed = [process.stdout.readline() for _ in range(3)]
         assert printed[0].strip() == "digits"

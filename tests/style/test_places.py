@@ -62,8 +62,6 @@ def test_registry_entries_are_named_only_within_their_own_folder() -> None:
         modules = {k.__name__: k.__module__ for k in kinds if k.__module__.startswith("mixup_core")}
         for file in CODE:
             place = _module(file)
-            if place.startswith("tests.bench.gpu"):
-                continue
             outside = {
                 name: module
                 for name, module in modules.items()

@@ -56,7 +56,7 @@ def test_mlflow_has_the_stored_results_of_started_runs_and_writing_twice_changes
     ]
     for run, result in zip(tracked, results, strict=True):
         flat = flatten(result.run.config)
-        assert run.params == {path: value for path, value in flat.items() if value is not None}
+        assert run.params == {path: str(value) for path, value in flat.items() if value is not None}
 
 
 def test_seed_runs_are_children_of_their_arm_with_every_grouping_tag(
