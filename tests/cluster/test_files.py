@@ -24,11 +24,6 @@ def _read(name: str) -> dict[str, Any]:
     return content
 
 
-@pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
-def test_ray_up_files_match_the_schema_of_ray(name: str) -> None:
-    jsonschema.validate(_read(name), SCHEMA)
-
-
 def test_the_nodes_of_aws_have_only_settings_of_ec2() -> None:
     model = botocore.session.get_session().get_service_model("ec2")
     known = model.operation_model("RunInstances").input_shape
@@ -40,8 +35,9 @@ def test_the_nodes_of_aws_have_only_settings_of_ec2() -> None:
 
 
 @pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
-def test_ray_up_clusters_have_private_ips_and_start_without_gpu_nodes(name: str) -> None:
+def test_ray_up_files_are_valid_and_have_private_ips_and_no_gpu_node_at_first(name: str) -> None:
     spec = _read(name)
+    jsonschema.validate(spec, SCHEMA)
     head, gpu = (spec["available_node_types"][kind] for kind in ("head", "gpu"))
     assert spec["provider"]["use_internal_ips"] is True
     assert head["resources"]["GPU"] == 0

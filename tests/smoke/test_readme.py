@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -62,4 +61,3 @@ def _see_pages(line: str, clone: Path, environment: dict[str, str]) -> None:
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(30)
         process.stdout.close()
-        time.sleep(0.1)
