@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
-from typing import IO
 
 import pytest
 
@@ -40,16 +39,13 @@ def driver(any_store: Store) -> Iterator[subprocess.Popen[str]]:
     process = start_python(DRIVER, any_store.url, start_new_session=True)
     yield process
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert process.stdout is not None
-    process.stdout.close()
+    process.communicate()
 
 
 def grandchild_of(driver: subprocess.Popen[str]) -> int:
     """Wait until the driver holds its lease; return the pid of its child."""
-    stream: IO[str] | None = driver.stdout
-    assert stream is not None
-    return int(stream.readline())
+    assert driver.stdout is not None
+    return int(driver.stdout.readline())
 
 
 def test_a_second_driver_is_refused_with_the_pid_of_the_first(

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from ray.job_submission import JobSubmissionClient
@@ -52,23 +53,11 @@ def server() -> Iterator[RayServer]:
         yield server
 
 
-class Clock:
-    """A clock that advances only during calls of `sleep`."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        assert seconds > 0
-        self.now += seconds
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Return the clock of jobs, which advances only during calls of `sleep`."""
+    clock = Mock(now=1000.0, monotonic=lambda: clock.now)
+    clock.sleep = lambda seconds: setattr(clock, "now", clock.now + seconds)
     monkeypatch.setattr(jobs, "time", clock)
     return clock
 
@@ -166,7 +155,7 @@ def test_a_missing_or_wrong_token_is_reported_in_one_line(
     shutil.which("openssl") is None, reason="NOT CHECKED: no openssl on this machine"
 )
 def test_behind_a_proxy_with_a_login_and_an_own_authority_the_token_has_its_own_header(
-    clock: Clock,
+    clock: Mock,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -246,7 +235,7 @@ def test_a_job_is_started_with_its_folder_command_environment_and_metadata(
     ],
 )  # fmt: skip
 def test_a_job_ends_with_the_exit_code_of_a_shell_or_a_reported_reason(
-    server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str],
+    server: RayServer, clock: Mock, capsys: pytest.CaptureFixture[str],
     state: dict[str, Any], code: int, said: str,
 ) -> None:  # fmt: skip
     server.states = [state]
@@ -255,7 +244,7 @@ def test_a_job_ends_with_the_exit_code_of_a_shell_or_a_reported_reason(
 
 
 def test_a_job_is_followed_to_its_end_and_its_output_is_printed_once(
-    server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str]
+    server: RayServer, clock: Mock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each listener gets the log from its beginning, cut into parts at any position."""
     server.states = [{**RUNNING, "status": "PENDING"}, RUNNING, RUNNING, ended(driver_exit_code=5)]
@@ -272,7 +261,7 @@ def test_a_job_is_followed_to_its_end_and_its_output_is_printed_once(
 
 
 def test_following_a_job_survives_short_silences_of_the_cluster(
-    server: RayServer, clock: Clock
+    server: RayServer, clock: Mock
 ) -> None:
     """Each silence is shorter than the time limit, all together are longer."""
     silence: list[dict[str, Any] | int] = [500] * 15
@@ -282,7 +271,7 @@ def test_following_a_job_survives_short_silences_of_the_cluster(
     assert clock.now - started > 20
 
 
-def test_a_cluster_whose_server_has_ended_is_reported(clock: Clock) -> None:
+def test_a_cluster_whose_server_has_ended_is_reported(clock: Mock) -> None:
     with ray_server() as server:
         cluster = cluster_of(server)
     with pytest.raises(
