@@ -78,7 +78,7 @@ def test_two_settings_of_a_study_are_listed_and_forgotten_as_two_studies(
     short = load_study("digits")
     for one in (study, short):
         enter(one, store, "mixsweep run digits")
-        store_stage(store, one.runs()[0], one.runs()[0].config.epochs, MB)
+        put_epochs(store, one.runs()[0], one.runs()[0].config.epochs, MB)
     said = mixsweep("list", file, "digits")
     names = [f"digits@{one.settings[:8]}" for one in (study, short)]
     assert [line.split()[:2] for line in said.output.splitlines()[1:3]] == [
