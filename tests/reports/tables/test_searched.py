@@ -92,7 +92,7 @@ def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_with_one_adj
     assert "3 comparisons" in table.caption
 
 
-def test_two_arms_are_compared_by_what_they_measure_in_the_search_or_its_confirmation() -> None:
+def test_two_arms_are_compared_by_the_headline_of_the_search_or_its_confirmation() -> None:
     for names, metric in ((str, "val/error"), (name_of_confirmation, "test/error")):
         first, second = (
             StudyArm(study=GROWN, arm=names(arm), results=GROWN_RESULTS)
