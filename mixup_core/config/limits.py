@@ -64,8 +64,8 @@ class Range(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        low = "minimum" if self.ends[0] == "[" else "exclusiveMinimum"
-        high = "maximum" if self.ends[1] == "]" else "exclusiveMaximum"
+        low = {"[": "minimum", "(": "exclusiveMinimum"}[self.ends[0]]
+        high = {"]": "maximum", ")": "exclusiveMaximum"}[self.ends[1]]
         return {
             key: end for key, end in {low: self.low, high: self.high}.items() if math.isfinite(end)
         }
@@ -101,7 +101,7 @@ class Distinct(Limit):
     may_be_empty: bool = True
 
     def holds(self, value: Collection[Any]) -> bool:
-        return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
+        return len(value) == len(set(value)) if value else self.may_be_empty
 
     def rule(self, name: str) -> str:
         at_least = "" if self.may_be_empty else ", and there must be at least one"
@@ -226,7 +226,7 @@ PlainText = Annotated[
 def _spelled(bound: float) -> str:
     """Return a bound as people write it: `0.5`, `1e6`, `2^63-1`."""
     if isinstance(bound, int):
-        is_all_ones = bound > 2**30 and bound & (bound + 1) == 0
-        return f"2^{bound.bit_length()}-1" if is_all_ones else str(bound)
+        bits = bound.bit_length()
+        return f"2^{bits}-1" if bits > 30 and bound == 2**bits - 1 else str(bound)
     brief = f"{bound:g}".replace("e-0", "e-").replace("e+0", "e")
     return brief if float(brief) == bound else repr(bound)

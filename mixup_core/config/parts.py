@@ -110,8 +110,7 @@ def words(hint: Any) -> tuple[Any, ...]:
 
 def limits(hint: Any) -> tuple[Limit, ...]:
     """Return the limits, such as `Range(0, 1)`, in the `Annotated` marks of a type."""
-    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return tuple(mark for mark in marks if isinstance(mark, Limit))
+    return tuple(mark for mark in get_args(hint) if isinstance(mark, Limit))
 
 
 def unmarked(hint: Any) -> Any:

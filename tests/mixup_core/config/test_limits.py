@@ -27,7 +27,7 @@ from mixup_core.problem import MAX_SEED, Seed
 # A range, the rule for a field `x`, numbers that it holds, and others.
 RANGES: dict[str, tuple[Range, str, tuple[float, ...], tuple[float, ...]]] = {
     "no end": (Range(1), "x >= 1", (1, 2, math.inf), (0, -1, math.nan)),
-    "open, no end": (Range(0, math.inf, "(]"), "x > 0", (5e-324, math.inf), (0, -0.0, math.nan)),
+    "open, no end": (Range(0, float("inf"), "(]"), "x > 0", (5e-324, math.inf), (-0.0, math.nan)),
     "closed": (Range(0, 1), "0 <= x <= 1", (0, 0.5, 1), (-0.1, 1.1, math.nan)),
     "open": (Range(0, 0.5, "()"), "0 < x < 0.5", (0.1,), (0, 0.5, math.nan)),
     "open below": (Range(0, 1000.0, "(]"), "0 < x <= 1000", (1e-9, 1000), (0, 1001)),
@@ -38,7 +38,7 @@ RANGES: dict[str, tuple[Range, str, tuple[float, ...], tuple[float, ...]]] = {
     "bits": (Range(0, 2**31 - 1), "0 <= x <= 2^31-1", (2**31 - 1,), (2**31,)),
     "one": (Range(1, 1), "x == 1", (1,), (0, 2)),
     "many digits": (Range(0.1234567, 1), "0.1234567 <= x <= 1", (0.2,), (0.1234566,)),
-    "few bits": (Range(0, 1023), "0 <= x <= 1023", (1023,), (1024,)),
+    "few bits": (Range(0, 2**30 - 1), "0 <= x <= 1073741823", (1023,), (2**30,)),
 }  # fmt: skip
 
 
