@@ -10,7 +10,7 @@ from mixup_core.mixing.partners import Pairing
 
 
 def mixed_cross_entropies(
-    logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor, smoothing: float = 0.0
+    logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor, smoothing: float
 ) -> Tensor:
     """Return the cross entropy of each image of a mixed batch: nats, (batch,).
 
