@@ -286,13 +286,14 @@ class _Mutated(importlib.abc.MetaPathFinder):
 
 def _test(module: str, source: str, tests: Sequence[str]) -> None:
     """Test a module with another source, and end this process with pytest's result."""
-    from hypothesis import settings
+    from hypothesis import Phase, settings
 
     os.setpgid(0, 0)
     silent = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(silent, stream)
-    settings.register_profile("mutants", derandomize=True, database=None)
+    tried = (Phase.explicit, Phase.generate)  # to shrink a failure takes long and tells nothing
+    settings.register_profile("mutants", derandomize=True, database=None, phases=tried)
     settings.load_profile("mutants")
     sys.dont_write_bytecode = True
     for name, loaded in list(sys.modules.items()):
