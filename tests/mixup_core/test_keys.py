@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
@@ -217,6 +218,16 @@ def test_a_field_added_later_changes_keys_only_when_it_differs_from_its_default(
     ):
         assert run_key(other) != run_key(before)
         assert stage_keys(other)[-1] != stage_keys(before)[-1]
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("key", [run_key, stage_keys])
+@pytest.mark.parametrize("part", ["pace", "phases"])
+def test_a_value_that_is_not_a_number_has_no_key(key: Callable[[Any], Any], part: str) -> None:
+    phase = _grown(Phase, until=math.nan)
+    broken = {"pace": Walk(speed=math.nan), "phases": (phase(until=-math.nan),)}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        key(Toy(**{part: broken[part]}))
 
 
 @pytest.mark.usefixtures("toy")

@@ -1,7 +1,7 @@
 """Building: trees are restored from dotted paths; errors name the place and the reason."""
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -48,6 +48,14 @@ def test_a_value_round_trips_through_its_spelling(hint: Any, data: st.DataObject
         return
     assert parsed(hint, spelled(value)) == value
     assert parsed(hint, value) == value
+
+
+def test_a_boolean_is_none_of_the_allowed_numbers_or_words() -> None:
+    assert parsed(Literal[1], 1) == 1
+    assert parsed(Literal[False], value=False) is False
+    for hint, value in ((Literal[1], True), (Literal[False], 0), (Literal["true"], True)):
+        with pytest.raises(SpellingError, match="expected one of"):
+            parsed(hint, value)
 
 
 def test_a_choice_is_changed_by_its_kind_or_by_one_field() -> None:
@@ -113,6 +121,7 @@ def test_a_missing_required_value_is_refused_by_name() -> None:
         ({"cost": "much"}, "cost: expected a number or null, got text 'much'"),
         ({"road": "rail"}, "road: expected one of straight, winding, ramp, wrapped, got text"),
         ({"road": {"rail": 1}}, "road: expected straight, "),
+        ({"road": {}}, "road: expected straight, "),
         ({"road": {"ramp": {"steps": [1, "x"]}}}, "road.steps.1: expected a number, got text 'x'"),
         ({"road": {"ramp": {"shape": "flat"}}}, "road.shape: expected one of up, down, got text"),
         ({"road": {"winding": [{"law": "x"}]}}, "road.legs.0.law: expected one of erm, midpoint, "),

@@ -13,6 +13,7 @@ from mixup_core.config.parts import (
     limits,
     members,
     parts,
+    places,
     unmarked,
     words,
 )
@@ -108,3 +109,11 @@ def test_leaves_list_each_path_once_with_its_part_and_owner() -> None:
     assert found["vehicle.speed"].part.default == 1.0
     assert found["road.legs"].owner is Winding
     assert found["road.legs"].part.hint == tuple[Leg, ...]
+
+
+def test_places_are_the_leaves_with_groups_of_named_choices_and_fields_of_list_items() -> None:
+    assert places(Journey) == set(leaves(Journey)) | {
+        "vehicle", "spare", "road.legs.law", "road.legs.until", "detour.legs.law",
+        "detour.legs.until", "roads.legs", "roads.shape", "roads.steps", "roads.law", "roads.until",
+        "fleet.seats", "fleet.speed", "stops.law", "stops.until", "stops.alpha",
+    }  # fmt: skip

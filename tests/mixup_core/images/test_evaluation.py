@@ -40,6 +40,12 @@ def test_calibration_error_of_confident_logits_is_0_when_right_and_1_when_wrong(
     assert float(calibration_error(logits, torch.tensor([1, 0]))) == pytest.approx(1)
 
 
+def test_the_lowest_confidences_have_a_bin_of_their_own() -> None:
+    shares = torch.tensor([[0.06] + 19 * [0.94 / 19], [0.1] + 19 * [0.9 / 19]])
+    found = calibration_error(shares.log(), torch.tensor([0, 1]))
+    assert float(found) == pytest.approx((0.94 + 0.1) / 2), "one right, one wrong"
+
+
 def test_error_nll_and_calibration_error_match_their_definitions() -> None:
     labels = torch.arange(10).repeat(250)
     claimed = labels.clone()

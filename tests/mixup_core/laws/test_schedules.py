@@ -55,7 +55,8 @@ def test_a_phase_ends_before_the_epoch_until_and_the_next_begins_at_that_epoch()
         ([{"law": "erm", "until": 0}, "erm"], "`until` must be above 0", "phases.0.until"),
         ([{"law": "erm", "until": 3}, {"law": "midpoint", "until": 3}, "erm"],
          "`until` must be above 3", "phases.1.until"),
-        ([{"law": "erm", "until": 3}], "the last phase must not have the field", "phases.0.until"),
+        ([{"law": "erm", "until": 3}, {"law": "midpoint", "until": 5}],
+         r"the last phase must not have the field .*until=5\)", "phases.1.until"),
     ],
 )  # fmt: skip
 def test_phases_with_gaps_or_overlaps_are_refused(phases: list[Any], rule: str, field: str) -> None:
@@ -79,7 +80,10 @@ def test_a_phase_that_no_epoch_reaches_is_refused() -> None:
 def test_the_limits_of_schedule_fields_are_accepted() -> None:
     first = Phases(phases=(Phase(law=Midpoint(), until=1), Erm()))
     assert [first.law_at(epoch, 2) for epoch in range(2)] == [Midpoint(), Erm()]
-    assert (first.last_change, Phases(phases=(Erm(),)).last_change) == (1, 0)
+    endless = (Phases(phases=(part,)) for part in (Erm(), Phase(law=Erm())))
+    assert [phases.last_change for phases in (first, *endless)] == [1, 0, 0]
+    for ramped in ("hard", {"linear": {"start": 0.1, "end": 1.0}}):
+        assert _laws({"mix.schedule": ramped}, epochs=1) == [Beta(alpha=0.1)]
     for ramp in (LinearRamp, CosineRamp):
         assert ramp(start=MAX_ALPHA, end=1.0).law_at(0, 2) == Beta(alpha=MAX_ALPHA)
         assert ramp(start=MIN_ALPHA, end=1.0).law_at(0, 2) == Beta(alpha=MIN_ALPHA)

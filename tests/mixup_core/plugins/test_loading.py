@@ -98,12 +98,14 @@ def test_a_plugin_objective_changes_only_the_stage_keys_of_its_own_epochs(
 
 def test_origins_in_returns_the_plugins_that_a_configuration_uses(plugin: Write) -> None:
     use(plugin(TINY, MARGIN, DOTS))
-    config = _config(**{"model.name": "tiny", "probes": ("margin",), "data.name": "dots"})
+    values = {"model.name": "tiny", "probes": ("margin",), "data.name": "dots"}
+    config = _config(**values)
     (origin,) = origins_in(config)
     assert plugins_of(config) == {"tiny.py": origin.digest[:16]}
     assert origins_in(with_values(_config(), {"seed": 3})) == ()
-    alone = _config(**{"model.name": "tiny"})
-    assert origins_in(alone) == (origin_of(type(alone.model)),)
+    each = [origins_in(_config(**{path: value})) for path, value in values.items()]
+    assert len({origin.digest, *(alone.digest for (alone,) in each)}) == 4
+    assert each[0] == (origin_of(type(config.model)),)
 
 
 def test_a_run_of_a_plugin_problem_trains_and_an_edit_changes_its_keys(plugin: Write) -> None:
