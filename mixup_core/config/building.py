@@ -41,7 +41,8 @@ def parsed(hint: Any, value: Any) -> Any:
     converted to float where a float is needed. A value that has the type already is returned as is.
     """
     if choices := words(hint):
-        if value not in choices or isinstance(value, bool) != isinstance(choices[0], bool):
+        # Python has True == 1, but they are not the same in a study file.
+        if (isinstance(value, bool), value) not in [(isinstance(c, bool), c) for c in choices]:
             noun = noun_of(hint) if isinstance(value, str) else ""
             raise SpellingError(expected(hint), value, tuple(map(str, choices)), noun=noun)
         return value
@@ -251,10 +252,11 @@ def _parsed_under(options: Mapping[str, Any], tag: str, content: Any) -> Any:
     if form and (fields := form.fields(content, names)):
         return built(kind, fields)
     if len(names) == 1:
+        (name,) = names
         try:
-            return built(kind, {names[0]: content})
+            return built(kind, {name: content})
         except SpellingError as error:
-            if error.path != names[0] or not isinstance(content, Mapping | list):
+            if error.path != name or not isinstance(content, Mapping | list):
                 raise
     raise SpellingError(spellings_under(options, tag), {tag: content})
 

@@ -1,7 +1,7 @@
 """Building: trees are restored from dotted paths; errors name the place and the reason."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from mixup_core.config import building
 from mixup_core.config.building import built, carried, check_owner, chosen_kind, parsed, with_values
+from mixup_core.config.limits import Among
 from mixup_core.config.parts import REQUIRED, leaves, parts
 from mixup_core.config.written_forms import SpellingError, flatten, spelled
+from mixup_core.images.data.sets import DATA_NAMES
 from mixup_core.laws import Beta, Law
 from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.rules import RuleError
@@ -52,7 +54,7 @@ def test_a_value_round_trips_through_its_spelling(hint: Any, data: st.DataObject
 
 def test_a_boolean_is_none_of_the_allowed_numbers_or_words() -> None:
     assert parsed(Literal[1], 1) == 1
-    assert parsed(Literal[False], value=False) is False
+    assert [parsed(Literal[False, "no"], value) for value in (False, "no")] == [False, "no"]
     for hint, value in ((Literal[1], True), (Literal[False], 0), (Literal["true"], True)):
         with pytest.raises(SpellingError, match="expected one of"):
             parsed(hint, value)
@@ -181,14 +183,22 @@ def test_every_configuration_round_trips_through_its_spelling(
     assert parsed(kind, spelled(config)) == config
 
 
+DATA_NAME = Annotated[str, Among(DATA_NAMES)]
+
+
 @pytest.mark.parametrize(
-    ("written", "has_noun"),
-    [("betta", True), ({"betta": 1.0}, True), ({"beta": 1.0, "erm": {}}, False), (3, False)],
-)
-def test_only_an_unknown_name_has_the_noun_of_its_registry(written: Any, has_noun: bool) -> None:
+    ("hint", "written", "noun"),
+    [
+        (Law, "betta", "law"), (Law, {"betta": 1.0}, "law"), (Law, {"beta": 1.0, "erm": {}}, ""),
+        (Law, 3, ""), (DATA_NAME, "digit", "dataset"), (DATA_NAME, 3, ""),
+    ],
+)  # fmt: skip
+def test_only_an_unknown_name_has_the_noun_of_its_registry(
+    hint: Any, written: Any, noun: str
+) -> None:
     with pytest.raises(SpellingError) as caught:
-        parsed(Law, written)
-    assert bool(caught.value.noun) == has_noun
+        parsed(hint, written)
+    assert caught.value.noun == noun
 
 
 PARTS = {part.name: part for part in parts(Journey)}
