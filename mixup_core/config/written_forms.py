@@ -279,7 +279,7 @@ def spelling_of(kind: Any) -> str:
 _PLAIN: dict[Any, list[Any]] = {
     type(None): [None],
     bool: [False, True],
-    int: [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 64, 1000],
+    int: [*range(7), 8, 10, 12, 16, 24, 64, 1000],
     float: [0.0, 0.125, 0.25, 0.3, 0.5, 0.9, 1.0, 2.0, 4.0, 16.0, 20.0, 1000.0],
     str: ["a", "b"],
 }

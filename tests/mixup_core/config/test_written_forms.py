@@ -1,9 +1,11 @@
 """Written forms: trees as dotted paths, choices in their shortest form."""
 
 import pickle
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 
@@ -11,20 +13,24 @@ from mixup_core.config.building import parsed, with_values
 from mixup_core.config.limits import Among, Range
 from mixup_core.config.parts import REQUIRED, leaves
 from mixup_core.config.written_forms import (
+    Pairs,
     SpellingError,
+    Under,
     defaults,
     expected,
     flatten,
     possible_values,
     spelled,
+    spellings_under,
+    tag_meant,
 )
 from mixup_core.config.written_forms import spellings as examples
-from mixup_core.laws import Beta, Erm, Midpoint
-from mixup_core.laws.beta_ab import BetaAb
+from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from tests.mixup_core.config.journeys import (
     JOURNEY,
     Bike,
+    Bus,
     Journey,
     Leg,
     Ramp,
@@ -147,6 +153,80 @@ def test_the_description_of_an_expected_type_shows_its_written_form(hint: Any, t
     assert expected(hint) == text
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coast:
+    tag: ClassVar = "coast"
+    short: ClassVar = Under("sea")
+
+    bays: int
+
+
+KINDS = {kind.tag: kind for kind in (Erm, Beta, BetaAb, Coast)}
+
+
+@pytest.mark.parametrize(
+    ("tag", "text"), [("erm", "erm"), ("beta", "{beta: ALPHA} or {beta: {a: A, b: B}}")]
+)
+def test_the_notations_under_a_tag_are_those_that_begin_with_it(tag: str, text: str) -> None:
+    assert spellings_under(KINDS, tag) == text
+
+
+PAIRS = Pairs("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "fields"),
+    [
+        (Coast.short, {"sea": {"bays": 2}}, {"bays": 2}),
+        *((Coast.short, other, None) for other in (
+            {"sea": {}}, {"sea": 2}, {"sea": {"hills": 2}}, {"sky": {"bays": 2}},
+            {"sea": {"bays": 2}, "sky": 1}, {}, "sea", 3)),
+        (PAIRS, {"1": 0.3, 0.5: 0.7, 3: 0.5}, {"x": [0.5, 1.0, 3.0], "y": [0.7, 0.3, 0.5]}),
+        *((PAIRS, other, None) for other in ({}, {"a": 1}, {None: 1}, "1", 1)),
+    ],
+)  # fmt: skip
+def test_a_short_form_is_read_and_other_notations_are_not(
+    form: Under | Pairs, value: Any, fields: dict[str, Any] | None
+) -> None:
+    assert form.fields(value, ["bays"]) == fields
+    if fields is not None:
+        assert form.fields(form.written(fields), ["bays"]) == fields
+    names = {tag: ["bays"] for tag in KINDS}
+    if isinstance(value, dict) and len(value) == 1:
+        assert tag_meant(KINDS, value, names) == ("coast" if fields else next(iter(value)))
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "is_valid"),
+    [
+        (Coast.short, {"sea": 1}, True), (Coast.short, {"sea": "a"}, False),
+        (Coast.short, {"sea": 1, "sky": 1}, False), (Coast.short, {}, False),
+        (PAIRS, {"0.5": 1, "1e-3": 2}, True), (PAIRS, {"0.5": 1}, False),
+        (PAIRS, {"0.5": 1, "1": "a"}, False), (PAIRS, {"0.5": 1, "a": 1}, False),
+    ],
+)  # fmt: skip
+def test_json_schema_agrees_with_the_short_forms(
+    form: Under | Pairs, value: Any, *, is_valid: bool
+) -> None:
+    whole = {"type": "integer", "properties": {"y": {"items": {"type": "integer"}}}}
+    assert jsonschema.Draft202012Validator(form.schema(whole)).is_valid(value) == is_valid
+
+
+@pytest.mark.parametrize(
+    ("spelling", "message"),
+    [
+        ({"beta": {"a": 2.0}}, r"b must be given"),
+        ({"beta": {"a": 2.0, "alpha": 1.0}}, "expected {beta: ALPHA} or {beta: {a: A, b: B}}, got"),
+        ({0.5: 0.7, 1.0: 0.4}, "must add up to 1, got"),
+        ({0.5: 0.7, 2.0: 0.3}, "`0 <= each of values <= 1` must hold"),
+        ({0.5: 0.7, "x": 0.3}, "expected erm, midpoint, {beta: ALPHA}, {beta: {a: A, b: B}}"),
+    ],
+)
+def test_a_wrong_short_form_is_refused(spelling: object, message: str) -> None:
+    with pytest.raises((RuleError, SpellingError), match=message):
+        parsed(Law, spelling)
+
+
 def test_adding_a_path_to_a_spelling_error_changes_its_message() -> None:
     error = SpellingError("an integer", "3")
     assert (str(error), error.path) == ("expected an integer, got text '3'", "")
@@ -188,6 +268,27 @@ class Sign:
 )
 def test_the_examples_of_a_type_lie_within_its_limits(hint: Any, values: list[Any]) -> None:
     assert list(dict.fromkeys(map(repr, possible_values(hint)))) == list(map(repr, values))
+
+
+@pytest.mark.parametrize("hint", [int, float])
+def test_example_numbers_increase_and_whole_ones_have_many_divisors(hint: Any) -> None:
+    numbers = possible_values(hint)
+    assert numbers == sorted(set(numbers))
+    for divisor in range(2, 7) if hint is int else ():
+        two = [number for number in numbers if number > 6 and number % divisor == 0][1:]
+        assert two, "checks compare two values of a field, also of one that needs multiples"
+
+
+@pytest.mark.parametrize(
+    ("hint", "kind"),
+    [(Road, Ramp), (Road, Winding), (Law, Beta), (Law, Discrete), (Bus | Bike, Bus)],
+)
+def test_examples_of_a_dataclass_are_read_as_that_dataclass(hint: Any, kind: Any) -> None:
+    found = []
+    for example in examples(kind):
+        with suppress(RuleError):
+            found.append(type(parsed(hint, example)))
+    assert set(found) == {kind}
 
 
 def test_each_example_of_a_dataclass_changes_one_required_field() -> None:

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import entr
 
 from mixup_core.config.building import parsed
-from mixup_core.config.written_forms import SpellingError, spellings
+from mixup_core.config.written_forms import spellings
 from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
 from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
@@ -136,18 +136,3 @@ def test_nodes_of_pairs_have_the_mean_of_all_nodes_for_functions_that_reversal_l
 def test_a_law_that_is_not_a_distribution_is_refused(make: Any, rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         make()
-
-
-@pytest.mark.parametrize(
-    ("spelling", "message"),
-    [
-        ({"beta": {"a": 2.0}}, r"b must be given"),
-        ({"beta": {"a": 2.0, "alpha": 1.0}}, "expected {beta: ALPHA} or {beta: {a: A, b: B}}, got"),
-        ({0.5: 0.7, 1.0: 0.4}, "must add up to 1, got"),
-        ({0.5: 0.7, 2.0: 0.3}, "`0 <= each of values <= 1` must hold"),
-        ({0.5: 0.7, "x": 0.3}, "expected erm, midpoint, {beta: ALPHA}, {beta: {a: A, b: B}}"),
-    ],
-)
-def test_a_wrong_short_form_is_refused(spelling: object, message: str) -> None:
-    with pytest.raises((RuleError, SpellingError), match=message):
-        parsed(Law, spelling)

@@ -11,7 +11,7 @@ import pytest
 
 from mixup_core.config.building import built, with_values
 from mixup_core.config.catalogue import origin_of
-from mixup_core.config.written_forms import origins_in, plugins_of
+from mixup_core.config.written_forms import flatten, origins_in, plugins_of
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.sets import DATA_NAMES
@@ -101,6 +101,7 @@ def test_origins_in_returns_the_plugins_that_a_configuration_uses(plugin: Write)
     values = {"model.name": "tiny", "probes": ("margin",), "data.name": "dots"}
     config = _config(**values)
     (origin,) = origins_in(config)
+    assert flatten(config)["data.name"] == "dots" != flatten(config, brief=True)["data.name"]
     assert plugins_of(config) == {"tiny.py": origin.digest[:16]}
     assert origins_in(with_values(_config(), {"seed": 3})) == ()
     each = [origins_in(_config(**{path: value})) for path, value in values.items()]
