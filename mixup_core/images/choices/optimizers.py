@@ -94,7 +94,7 @@ class Decaying(Optimizer):
     """
 
     def check(self) -> None:
-        has_any = self.weight_decay > 0 or self.decayed == "all"
+        has_any = bool(self.weight_decay) or self.decayed == "all"
         rule = "`decayed: weights` needs a weight_decay above 0"
         require(has_any, rule, self, "decayed", "weight_decay")
 
@@ -192,7 +192,7 @@ class Sgd(Decaying):
 
     def check(self) -> None:
         super(Sgd, self).check()
-        has_any = self.momentum > 0 or not self.nesterov
+        has_any = bool(self.momentum) or not self.nesterov
         require(has_any, "nesterov needs a momentum above 0", self, "nesterov", "momentum")
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":

@@ -218,7 +218,8 @@ def test_averaging_only_adds_averaged_metrics(averaged: TrainConfig, splits: Spl
         assert record.metrics.keys() <= IMAGES.metrics.keys()
 
 
-def test_a_learning_rate_above_1000_is_refused() -> None:
+@pytest.mark.parametrize("rate", [0.0, 1000.5])
+def test_a_learning_rate_of_0_or_above_1000_is_refused(rate: float) -> None:
     assert Sgd(lr=1000.0).lr == 1000
-    with pytest.raises(RuleError, match="lr <= 1000"):
-        Sgd(lr=1000.5)
+    with pytest.raises(RuleError, match="0 < lr <= 1000"):
+        Sgd(lr=rate)
