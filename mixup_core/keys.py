@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from dataclasses import fields as dataclass_fields
 from functools import lru_cache
+from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
@@ -97,14 +98,11 @@ def _content(kind: Any, fields: tuple[str, ...], values: tuple[Any, ...]) -> _Co
 def _spelled_epochs(config: Config) -> tuple[str, ...]:
     """Return the per-epoch settings of each epoch as JSON, for stage keys; equal for every seed."""
     keying = problem_of(config).keying
-    decided, spelled = None, ""
-    found = []
-    for epoch in range(config.epochs):
-        now = keying.of_epoch(config, epoch)
-        if epoch == 0 or now != decided:
-            text = json.dumps(_with_one_spelling(now), sort_keys=True, allow_nan=False)
-            decided, spelled = now, text
-        found.append(spelled)
+    decided = (keying.of_epoch(config, epoch) for epoch in range(config.epochs))
+    found = list[str]()
+    for now, epochs in groupby(decided):
+        text = json.dumps(_with_one_spelling(now), sort_keys=True, allow_nan=False)
+        found += [text for _ in epochs]
     return tuple(found)
 
 

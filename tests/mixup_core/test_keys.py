@@ -17,10 +17,10 @@ from mixup_core.config.building import with_values
 from mixup_core.config.written_forms import flatten, spelled
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.keys import changes, run_key, stage_key, stage_keys
+from mixup_core.keys import changes, paths_left_out, run_key, stage_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing.partners import FromBatch
-from mixup_core.problem import Keying, Problem, problem_named
+from mixup_core.problem import PROBLEMS, Keying, Problem, problem_named
 from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig
 from tests.mixup_core.random_trees import trees
@@ -110,8 +110,20 @@ def test_a_run_has_no_stage_before_its_first_epoch_or_after_its_last(epoch: int)
 
 
 def test_changes_are_the_epochs_at_which_the_settings_change() -> None:
-    assert changes(MIXED) == (2,)
+    for epoch in range(1, 4):
+        assert changes(with_values(MIXED, {"mix.switch_epoch": epoch})) == (epoch,)
     assert changes(BASE) == ()
+
+
+def test_all_paths_that_leave_keys_are_listed_with_their_reasons() -> None:
+    found = list(paths_left_out())
+    keyings = {name: problem_named(name).keying for name in PROBLEMS}
+    assert {(name, path) for name, path, *_ in found} == {
+        (name, path)
+        for name, keying in keyings.items()
+        for path in (*keying.never, *keying.stands_for, *keying.by_epoch)
+    }
+    assert all(map(all, found))
 
 
 def test_a_new_numerics_version_changes_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,15 +155,16 @@ def test_a_correction_of_one_problem_changes_only_keys_of_this_problem(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Phase:
-    law: Law = field(default_factory=Erm)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Walk:
     name: ClassVar = "walk"
 
     speed: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phase:
+    law: Law = field(default_factory=Erm)
+    pace: Walk = field(default_factory=Walk)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,21 +187,47 @@ def _grown(kind: Any, **added: Any) -> Any:
     )
 
 
-@pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _set_keying(monkeypatch: pytest.MonkeyPatch, keying: Keying) -> None:
     problem = Problem(
-        name="toy",
-        title="toy",
-        config=Toy,
-        process="none:none",
-        metrics={},
-        headline=(),
-        keying=Keying(
-            by_epoch={"phases": "Each epoch is decided by all of them."},
-            of_epoch=lambda config, epoch: [spelled(p, brief=True) for p in config.phases],
-        ),
-    )
+        name="toy", title="toy", config=Toy, process="none:none", metrics={}, headline=(),
+        keying=keying,
+    )  # fmt: skip
     monkeypatch.setattr(keys, "problem_of", lambda config: problem)
+    keys._content.cache_clear()  # type: ignore[attr-defined]
+    keys._spelled_epochs.cache_clear()
+
+
+KEYINGS = [
+    Keying(
+        by_epoch={"phases": "Each epoch is decided by all of them."},
+        of_epoch=lambda config, epoch: [spelled(phase, brief=True) for phase in config.phases],
+    ),
+    Keying(
+        by_epoch={"phases.law": "Each epoch is decided by all of them."},
+        of_epoch=lambda config, epoch: [spelled(phase.law) for phase in config.phases],
+    ),
+]
+"""Keyings of lists whose items enter stage keys epoch by epoch, as a whole or in part."""
+
+
+@pytest.fixture(params=KEYINGS, ids=["whole", "part"])
+def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    _set_keying(monkeypatch, request.param)
+
+
+@pytest.mark.parametrize(
+    "keying",
+    [Keying(never={"seed": "Nothing is drawn."}), Keying(stands_for={"seed": "epochs"})],
+    ids=["never", "replaced"],
+)
+def test_a_seed_that_a_problem_leaves_out_enters_no_key(
+    monkeypatch: pytest.MonkeyPatch, keying: Keying
+) -> None:
+    _set_keying(monkeypatch, Keying())
+    assert run_key(Toy(seed=1)) != run_key(Toy())
+    _set_keying(monkeypatch, keying)
+    assert run_key(Toy(seed=1)) == run_key(Toy())
+    assert stage_keys(Toy(seed=1)) == stage_keys(Toy())
 
 
 @pytest.mark.usefixtures("toy")
@@ -207,8 +246,9 @@ def test_a_field_added_later_changes_keys_only_when_it_differs_from_its_default(
         frozen=True, kw_only=True, slots=True, namespace={"problem": "toy"},
     )  # fmt: skip
     law = Beta(alpha=0.5)
-    before = Toy(pace=Walk(speed=2.0), phases=(Phase(law=law), Phase()))
-    same = later(pace=later_walk(speed=2.0), phases=(later_phase(law=law), later_phase()))
+    walk, same_walk = Walk(speed=2.0), later_walk(speed=2.0)
+    before = Toy(pace=walk, phases=(Phase(law=law, pace=walk), Phase()))
+    same = later(pace=same_walk, phases=(later_phase(law=law, pace=same_walk), later_phase()))
     assert run_key(same) == run_key(before)
     assert stage_keys(same) == stage_keys(before)
     for other in (
