@@ -172,7 +172,7 @@ class Toy:
     problem: ClassVar = "toy"
 
     pace: Walk = field(default_factory=Walk)
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[Phase | Law, ...] = ()
     epochs: int = 2
     seed: int = 0
 
@@ -203,8 +203,10 @@ KEYINGS = [
         of_epoch=lambda config, epoch: [spelled(phase, brief=True) for phase in config.phases],
     ),
     Keying(
-        by_epoch={"phases.law": "Each epoch is decided by all of them."},
-        of_epoch=lambda config, epoch: [spelled(phase.law) for phase in config.phases],
+        by_epoch=dict.fromkeys(("phases", "phases.law"), "Each epoch is decided by all laws."),
+        of_epoch=lambda config, epoch: [
+            spelled(getattr(phase, "law", phase)) for phase in config.phases
+        ],
     ),
 ]
 """Keyings of lists whose items enter stage keys epoch by epoch, as a whole or in part."""
@@ -258,6 +260,14 @@ def test_a_field_added_later_changes_keys_only_when_it_differs_from_its_default(
     ):
         assert run_key(other) != run_key(before)
         assert stage_keys(other)[-1] != stage_keys(before)[-1]
+
+
+def test_an_item_that_is_a_choice_enters_stage_keys_only_epoch_by_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _set_keying(monkeypatch, KEYINGS[1])
+    law = Beta(alpha=0.5)
+    assert stage_keys(Toy(phases=(law,))) == stage_keys(Toy(phases=(Phase(law=law),)))
 
 
 @pytest.mark.usefixtures("toy")

@@ -86,7 +86,7 @@ class Optimizer(Checked, ABC):
 class Decaying(Optimizer):
     """Base class of optimizers with weight decay."""
 
-    weight_decay: NonNegative = 0.0
+    weight_decay: NonNegative
     """Strength of weight decay; 0: none."""
     decayed: Literal["all", "weights"] = "all"
     """Parameters with weight decay: `all`, or `weights`, the parameters of at least two dimensions,

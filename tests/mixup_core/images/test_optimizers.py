@@ -142,6 +142,7 @@ def test_schedules_share_the_stage_keys_of_equal_first_epochs(config: TrainConfi
         return stage_keys(with_values(config, {"lr_schedule": schedule, **values}))
 
     constant = keys("constant")
+    assert keys("constant", epochs=1) == constant[:1]
     assert keys({"step": {"at": [2]}})[:2] == constant[:2]
     assert keys({"step": {"at": [2]}})[2] != constant[2]
     assert keys({"step": {"at": [2, 3]}})[:3] == keys({"step": {"at": [2]}}, epochs=8)[:3]
