@@ -52,7 +52,7 @@ def test_a_value_round_trips_through_its_spelling(hint: Any, data: st.DataObject
     assert parsed(hint, value) == value
 
 
-def test_a_boolean_is_none_of_the_allowed_numbers_or_words() -> None:
+def test_a_boolean_is_not_accepted_for_an_equal_number_or_word() -> None:
     assert parsed(Literal[1], 1) == 1
     assert [parsed(Literal[False, "no"], value) for value in (False, "no")] == [False, "no"]
     for hint, value in ((Literal[1], True), (Literal[False], 0), (Literal["true"], True)):

@@ -122,8 +122,9 @@ def test_a_warm_up_ends_at_the_full_rate_and_is_followed_by_the_schedule() -> No
     assert _factors(WarmUp(warm_up=2)) == pytest.approx(rising + [1.0] * 20)
     expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * 4))[:20]
     assert _factors(Cosine(warm_up=2)) == pytest.approx(rising + expected)
-    stepped = _factors(Step(warm_up=2, at=(3,)))
-    assert stepped == pytest.approx(rising + [1.0] * 5 + [0.1] * 15)
+    stepped = Step(warm_up=2, at=(3,))
+    assert _factors(stepped) == pytest.approx(rising + [1.0] * 5 + [0.1] * 15)
+    assert [stepped.in_epoch(epoch, EPOCHS) for epoch in range(2, EPOCHS)] == [None] + [0.1] * 3
 
 
 def test_the_optimizer_uses_the_scheduled_learning_rate(
